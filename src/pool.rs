@@ -1,0 +1,65 @@
+//! Our own thread pool, built on first use and keyed by the process.
+//!
+//! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds a pool of
+//! its own, and the inherited one is leaked, never dropped, because joining threads that do not exist would hang.
+
+use std::sync::Mutex;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+struct Owned {
+    process: u32,
+    threads: usize,
+    pool: &'static ThreadPool,
+}
+
+static REQUESTED: Mutex<Option<usize>> = Mutex::new(None);
+static CURRENT: Mutex<Option<Owned>> = Mutex::new(None);
+
+/// Sets the number of threads of every later kernel; `None` goes back to `RAYON_NUM_THREADS` or the number of cores.
+pub fn set_threads(threads: Option<usize>) {
+    *REQUESTED.lock().unwrap_or_else(|e| e.into_inner()) = threads;
+}
+
+/// The number of threads that the next kernel will use.
+pub fn threads() -> usize {
+    let requested = *REQUESTED.lock().unwrap_or_else(|e| e.into_inner());
+    let from_environment = || std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok().filter(|&k| k > 0);
+    requested.or_else(from_environment).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |k| k.get()))
+}
+
+/// Runs `work` inside the pool of this process.
+pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    current().install(work)
+}
+
+fn current() -> &'static ThreadPool {
+    let (process, threads) = (std::process::id(), threads());
+    let mut current = CURRENT.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(owned) = current.as_ref()
+        && owned.process == process
+        && owned.threads == threads
+    {
+        return owned.pool;
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("dpmedian-{index}"))
+        .build()
+        .expect("the operating system refused to start threads");
+    let pool: &'static ThreadPool = Box::leak(Box::new(pool));
+    *current = Some(Owned { process, threads, pool });
+    pool
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_pool_has_the_number_of_threads_asked_for() {
+        for threads in [1, 3, 2] {
+            super::set_threads(Some(threads));
+            assert_eq!(super::install(rayon::current_num_threads), threads);
+        }
+        super::set_threads(None);
+    }
+}
