@@ -11,3 +11,4 @@
 
 pub mod pool;
 pub mod pulse;
+pub mod sampler;

@@ -1,0 +1,85 @@
+//! Coins: with a rational probability, and with probability exp(-p/q).
+
+use rand_chacha::rand_core::Rng;
+
+use super::uniform;
+
+/// Heads with probability `p/q <= 1`.
+#[derive(Debug, Clone, Copy)]
+pub struct Bernoulli {
+    // Both shifted so that `q` has its top bit: then one word of randomness decides almost every draw.
+    p: u128,
+    q: u128,
+}
+
+impl Bernoulli {
+    /// `None` unless `p <= q` and `q > 0`.
+    pub fn new(p: u128, q: u128) -> Option<Self> {
+        if q == 0 || p > q {
+            return None;
+        }
+        let shift = q.leading_zeros();
+        Some(Self { p: p << shift, q: q << shift })
+    }
+
+    /// Compares a uniform integer below `q` with `p`, and reads its low word only when the high word leaves it open.
+    pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
+        let (p_high, q_high) = ((self.p >> 64) as u64, (self.q >> 64) as u64);
+        loop {
+            let high = rng.next_u64();
+            if high < p_high {
+                return true;
+            }
+            if high > q_high {
+                continue;
+            }
+            if high > p_high && high < q_high {
+                return false;
+            }
+            let value = u128::from(high) << 64 | u128::from(rng.next_u64());
+            if value < self.q {
+                return value < self.p;
+            }
+        }
+    }
+}
+
+/// Heads with probability exp(-p/q), for any ratio of integers.
+#[derive(Debug, Clone, Copy)]
+pub struct BernoulliExp {
+    whole: u128,
+    fraction: Bernoulli,
+}
+
+impl BernoulliExp {
+    /// `None` if `q` is zero.
+    pub fn new(p: u128, q: u128) -> Option<Self> {
+        let whole = p.checked_div(q)?;
+        Some(Self { whole, fraction: Bernoulli::new(p % q, q)? })
+    }
+
+    /// exp(-w - f) = exp(-1)^w exp(-f), with f < 1.
+    pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
+        for _ in 0..self.whole {
+            if !exp_minus_one(rng) {
+                return false;
+            }
+        }
+        series(rng, |rng| self.fraction.sample(rng))
+    }
+}
+
+/// Heads with probability 1/e.
+pub(super) fn exp_minus_one<R: Rng + ?Sized>(rng: &mut R) -> bool {
+    series(rng, |_| true)
+}
+
+/// Given a coin of probability f, a coin of probability exp(-f): the first failure among coins of probability f/k,
+/// k = 1, 2, ..., comes at an odd k with probability 1 - f + f^2/2! - ... A coin f/k is a coin f and a coin 1/k.
+fn series<R: Rng + ?Sized>(rng: &mut R, mut coin: impl FnMut(&mut R) -> bool) -> bool {
+    let mut k = 1;
+    while coin(rng) && (k == 1 || uniform::below(rng, k) == 0) {
+        k += 1;
+    }
+    k % 2 == 1
+}

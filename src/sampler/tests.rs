@@ -1,0 +1,150 @@
+//! Each sampler against its exact probabilities. Seeds are fixed, so a test passes always or never; every threshold is
+//! the quantile of the statistic under the null hypothesis at the stated alpha.
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::*;
+
+const DRAWS: usize = 400_000;
+
+fn generator(seed: u64) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(seed)
+}
+
+/// Chi-square of counts against probabilities; cells of fewer than five expected draws are pooled into the last one.
+/// The threshold at alpha = 1e-6 is the Wilson-Hilferty quantile, z = 4.7534.
+fn assert_fits(counts: &[usize], probabilities: &[f64]) {
+    let total: usize = counts.iter().sum();
+    let (mut statistic, mut cells, mut rest) = (0.0, 0usize, (0.0, 0.0));
+    for (&count, &probability) in counts.iter().zip(probabilities) {
+        let expected = probability * total as f64;
+        if expected < 5.0 {
+            rest = (rest.0 + count as f64, rest.1 + expected);
+        } else {
+            statistic += (count as f64 - expected).powi(2) / expected;
+            cells += 1;
+        }
+    }
+    let outside = 1.0 - probabilities.iter().sum::<f64>();
+    rest.1 += outside.max(0.0) * total as f64;
+    if rest.1 >= 5.0 {
+        statistic += (rest.0 - rest.1).powi(2) / rest.1;
+        cells += 1;
+    }
+    let freedom = (cells - 1) as f64;
+    let spread = 2.0 / (9.0 * freedom);
+    let threshold = freedom * (1.0 - spread + 4.7534 * spread.sqrt()).powi(3);
+    assert!(statistic <= threshold, "chi-square {statistic:.1} above {threshold:.1} with {freedom} degrees of freedom");
+}
+
+fn histogram(low: i64, high: i64, mut draw: impl FnMut() -> i64) -> Vec<usize> {
+    let mut counts = vec![0; (high - low + 1) as usize];
+    for _ in 0..DRAWS {
+        counts[(draw().clamp(low, high) - low) as usize] += 1;
+    }
+    counts
+}
+
+fn normalised(weights: Vec<f64>) -> Vec<f64> {
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|w| w / total).collect()
+}
+
+#[test]
+fn uniform_integers_are_uniform() {
+    let mut rng = generator(1);
+    let counts = histogram(0, 6, || uniform::below(&mut rng, 7) as i64);
+    assert_fits(&counts, &[1.0 / 7.0; 7]);
+    // A bound of 3 * 2^62 makes every fourth word a rejection: the top third must be as likely as the others.
+    let bound = 3u64 << 62;
+    let counts = histogram(0, 2, || (uniform::below(&mut rng, bound) >> 62) as i64);
+    assert_fits(&counts, &[1.0 / 3.0; 3]);
+}
+
+#[test]
+fn a_permutation_has_every_order_equally_often() {
+    let mut rng = generator(2);
+    let counts = histogram(0, 26, || uniform::permutation(&mut rng, 3).iter().fold(0, |key, &i| 3 * key + i as i64));
+    let valid = [5, 7, 11, 15, 19, 21];
+    assert_eq!(valid.iter().map(|&i| counts[i]).sum::<usize>(), DRAWS);
+    assert_fits(&valid.map(|i| counts[i]), &[1.0 / 6.0; 6]);
+}
+
+#[test]
+fn coins_have_their_probability() {
+    let mut rng = generator(3);
+    for (p, q) in [(0, 1), (1, 1), (1, 3), (5, 7), (1u128 << 100, 3u128 << 99), ((1 << 66) + 1, 1 << 67)] {
+        let coin = Bernoulli::new(p, q).unwrap();
+        let heads = (0..DRAWS).filter(|_| coin.sample(&mut rng)).count();
+        assert_coin(heads, p as f64 / q as f64);
+    }
+    for (p, q) in [(0, 1), (1, 1000), (1, 2), (1, 1), (7, 3), (5, 1), (3u128 << 100, 1u128 << 101)] {
+        let coin = BernoulliExp::new(p, q).unwrap();
+        let heads = (0..DRAWS).filter(|_| coin.sample(&mut rng)).count();
+        assert_coin(heads, (-(p as f64) / q as f64).exp());
+    }
+    assert!(Bernoulli::new(2, 1).is_none() && Bernoulli::new(0, 0).is_none() && BernoulliExp::new(1, 0).is_none());
+}
+
+/// Two-sided normal test at alpha = 1e-6, z = 4.8916; probabilities 0 and 1 must hold without exception.
+fn assert_coin(heads: usize, probability: f64) {
+    let deviation = (probability * (1.0 - probability) * DRAWS as f64).sqrt();
+    let expected = probability * DRAWS as f64;
+    assert!((heads as f64 - expected).abs() <= 4.8916 * deviation, "{heads} heads, expected {expected}");
+}
+
+#[test]
+fn geometric_and_laplace_have_their_masses() {
+    let mut rng = generator(4);
+    for (p, q) in [(1, 1), (2, 3), (7, 2), (1, 10)] {
+        let rate = p as f64 / q as f64;
+        let geometric = Geometric::new(p, q).unwrap();
+        let counts = histogram(0, 200, || geometric.sample(&mut rng) as i64);
+        let exact: Vec<f64> = (0..=200).map(|k| (1.0 - (-rate).exp()) * (-rate * k as f64).exp()).collect();
+        assert_fits(&counts, &exact);
+
+        let laplace = DiscreteLaplace::new(p, q).unwrap();
+        let counts = histogram(-200, 200, || laplace.sample(&mut rng) as i64);
+        assert_fits(&counts, &normalised((-200i64..=200).map(|k| (-rate * k.abs() as f64).exp()).collect()));
+    }
+    assert!(Geometric::new(0, 1).is_none() && DiscreteLaplace::new(1, 0).is_none());
+}
+
+#[test]
+fn the_discrete_gaussian_has_its_masses_symmetry_and_zero() {
+    let mut rng = generator(5);
+    for sigma in [1u64, 2, 5, 30] {
+        let gaussian = DiscreteGaussian::new(sigma).unwrap();
+        let reach = 12 * sigma as i64;
+        let counts = histogram(-reach, reach, || gaussian.sample(&mut rng));
+        let exact = normalised((-reach..=reach).map(|k| (-(k as f64 / sigma as f64).powi(2) / 2.0).exp()).collect());
+        assert_fits(&counts, &exact);
+        let middle = reach as usize;
+        assert_coin(counts[middle], exact[middle]);
+        let (below, above) = (counts[..middle].iter().sum::<usize>(), counts[middle + 1..].iter().sum::<usize>());
+        // Given the number of non-zero draws, the sign is a fair coin: z = 4.8916 at alpha = 1e-6.
+        assert!((below as f64 - above as f64).abs() <= 4.8916 * ((below + above) as f64).sqrt());
+    }
+    assert!(DiscreteGaussian::new(0).is_none() && DiscreteGaussian::new(SIGMA_MAX + 1).is_none());
+}
+
+#[test]
+fn a_wide_discrete_gaussian_has_its_moments_and_its_tail() {
+    let mut rng = generator(6);
+    for sigma in [1u64 << 30, (1 << 40) + 12_345, SIGMA_MAX] {
+        let gaussian = DiscreteGaussian::new(sigma).unwrap();
+        let draws: Vec<f64> = (0..DRAWS).map(|_| gaussian.sample(&mut rng) as f64 / sigma as f64).collect();
+        let moment = |k: i32| draws.iter().map(|x| x.powi(k)).sum::<f64>() / DRAWS as f64;
+        let root = (DRAWS as f64).sqrt();
+        // Moments of a normal variable: 0, 1, 0, 3 with variances 1, 2, 15, 96; z = 4.8916 at alpha = 1e-6.
+        for (k, (mean, variance)) in [(0.0, 1.0), (1.0, 2.0), (0.0, 15.0), (3.0, 96.0f64)].into_iter().enumerate() {
+            assert!((moment(k as i32 + 1) - mean).abs() <= 4.8916 * variance.sqrt() / root, "moment {}", k + 1);
+        }
+        // P(|X| > 3 sigma) = 0.0026998 for a normal variable.
+        assert_coin(draws.iter().filter(|x| x.abs() > 3.0).count(), 0.0026998);
+        // The lowest bit is fair: the noise fills the lattice.
+        let even = (0..DRAWS).filter(|_| gaussian.sample(&mut rng) % 2 == 0).count();
+        assert_coin(even, 0.5);
+    }
+}
