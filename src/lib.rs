@@ -4,11 +4,22 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | [`points`] | the one validated, clamped and projected copy of the records |
+//! | [`gradient`] | the gradient of the sum of distances, on an integer lattice |
+//! | [`projection`] | Euclidean projection onto a ball and onto the intersection of two |
+//! | [`sampler`] | exact discrete distributions, integer arithmetic only |
+//! | [`tape`] | every noisy release: drawn, recorded or replayed |
+//! | [`descent`] | the inner loop of noisy projected gradient descent |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
 //!
 //! Points are nalgebra views throughout: a C-order array of shape (n, d) has the memory of a d x n matrix, one record
 //! per column. Only `python.rs` names the interpreter.
 
+pub mod descent;
+pub mod gradient;
+pub mod points;
 pub mod pool;
+pub mod projection;
 pub mod pulse;
 pub mod sampler;
+pub mod tape;

@@ -1,0 +1,341 @@
+//! The tape: the one place where exact integers become noisy ones.
+//!
+//! Every release of every mechanism goes through [`Tape`]. [`Draw`] adds fresh noise; [`Record`] does too, and keeps what
+//! happened; [`Replay`] gives the recorded outputs back on another data set, and checks on the way that the same releases
+//! were asked for and that the exact values moved by no more than the declared sensitivity. A mechanism cannot tell the
+//! three apart, so what the tests replay is what runs.
+
+use std::fmt;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use crate::pool;
+use crate::sampler::{DiscreteGaussian, DiscreteLaplace, Geometric};
+
+/// Coordinates that share a stream; longer vectors draw their blocks in parallel.
+const BLOCK: usize = 1024;
+
+/// Streams are numbered release * 2^24 + block, so the noise depends on the key and the place, never on a thread.
+const BLOCKS_PER_RELEASE: u32 = 24;
+
+/// The distribution of the noise on every coordinate, in lattice units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noise {
+    /// The discrete Gaussian of an integer standard deviation.
+    Gaussian {
+        /// Standard deviation.
+        sigma: u64,
+    },
+    /// Two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
+    Laplace {
+        /// Numerator of the rate.
+        p: u64,
+        /// Denominator of the rate.
+        q: u64,
+    },
+    /// One-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0.
+    Geometric {
+        /// Numerator of the rate.
+        p: u64,
+        /// Denominator of the rate.
+        q: u64,
+    },
+}
+
+/// Noise whose parameters no sampler accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadNoise(pub Noise);
+
+/// A sampler that was checked once; drawing from it cannot fail.
+#[derive(Debug, Clone, Copy)]
+enum Sampler {
+    Gaussian(DiscreteGaussian),
+    Laplace(DiscreteLaplace),
+    Geometric(Geometric),
+}
+
+impl Sampler {
+    /// Values beyond 64 bits are clamped, which is post-processing of the noisy integer.
+    fn sample(&self, rng: &mut ChaCha20Rng) -> i64 {
+        match self {
+            Self::Gaussian(gaussian) => gaussian.sample(rng),
+            Self::Laplace(laplace) => laplace.sample(rng).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+            Self::Geometric(geometric) => geometric.sample(rng).min(i64::MAX as u128) as i64,
+        }
+    }
+}
+
+/// A release as a mechanism asks for it: a name for the reader, the noise, and the L2 sensitivity in lattice units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The stage and the quantity, for instance `fine gradient`.
+    pub name: String,
+    /// The noise on every coordinate.
+    pub noise: Noise,
+    /// The largest L2 distance between the exact values of two neighbours.
+    pub sensitivity: f64,
+    sampler: Sampler,
+}
+
+impl PartialEq for Sampler {
+    /// A sampler is determined by the noise it was made from, which requests compare.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Request {
+    /// Checks the noise once.
+    pub fn new(name: impl Into<String>, noise: Noise, sensitivity: f64) -> Result<Self, BadNoise> {
+        let sampler = match noise {
+            Noise::Gaussian { sigma } => DiscreteGaussian::new(sigma).map(Sampler::Gaussian),
+            Noise::Laplace { p, q } => DiscreteLaplace::new(p, q).map(Sampler::Laplace),
+            Noise::Geometric { p, q } => Geometric::new(p, q).map(Sampler::Geometric),
+        };
+        let sampler = sampler.ok_or(BadNoise(noise))?;
+        Ok(Self { name: name.into(), noise, sensitivity, sampler })
+    }
+}
+
+/// What a recording tape kept of one release. It contains private data: for tests only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What was asked for.
+    pub request: Request,
+    /// The values before the noise.
+    pub exact: Vec<i64>,
+    /// The values after it.
+    pub noisy: Vec<i64>,
+}
+
+/// A replay that does not match its recording: the privacy argument is broken, or the data sets are no neighbours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch(pub String);
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// A key and the number of the next stream.
+#[derive(Clone)]
+pub struct Streams {
+    key: [u8; 32],
+    next: u64,
+}
+
+impl Streams {
+    /// A key from the operating system.
+    pub fn from_system() -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self::from_key(key))
+    }
+
+    /// A chosen key: for tests and simulations only.
+    pub fn from_key(key: [u8; 32]) -> Self {
+        Self { key, next: 0 }
+    }
+
+    /// A generator of public randomness (offsets, pairings): independent of the data, and the same in a replay.
+    pub fn public(&mut self) -> ChaCha20Rng {
+        let release = self.advance();
+        self.stream(release, 0)
+    }
+
+    fn advance(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn stream(&self, release: u64, block: u64) -> ChaCha20Rng {
+        let mut rng = ChaCha20Rng::from_seed(self.key);
+        rng.set_stream(release << BLOCKS_PER_RELEASE | block);
+        rng
+    }
+
+    fn add_noise(&mut self, request: &Request, exact: &[i64]) -> Vec<i64> {
+        let release = self.advance();
+        let mut noisy = exact.to_vec();
+        let add = |(block, values): (usize, &mut [i64])| {
+            let mut rng = self.stream(release, block as u64);
+            for value in values {
+                *value = value.saturating_add(request.sampler.sample(&mut rng));
+            }
+        };
+        if noisy.len() <= BLOCK {
+            add((0, &mut noisy));
+        } else {
+            pool::install(|| noisy.par_chunks_mut(BLOCK).enumerate().for_each(add));
+        }
+        noisy
+    }
+}
+
+/// Where exact integers become noisy ones.
+pub trait Tape: Send {
+    /// The exact values with noise, each coordinate independently.
+    fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch>;
+
+    /// The streams under this tape, for public randomness.
+    fn streams(&mut self) -> &mut Streams;
+
+    /// What was recorded, if this tape records.
+    fn entries(&self) -> &[Entry] {
+        &[]
+    }
+}
+
+/// Fresh noise: what every run outside the tests uses.
+pub struct Draw(pub Streams);
+
+impl Tape for Draw {
+    fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch> {
+        Ok(self.0.add_noise(request, exact))
+    }
+
+    fn streams(&mut self) -> &mut Streams {
+        &mut self.0
+    }
+}
+
+/// Fresh noise, and a record of every release.
+pub struct Record {
+    streams: Streams,
+    entries: Vec<Entry>,
+}
+
+impl Record {
+    /// An empty recording.
+    pub fn new(streams: Streams) -> Self {
+        Self { streams, entries: Vec::new() }
+    }
+}
+
+impl Tape for Record {
+    fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch> {
+        let noisy = self.streams.add_noise(request, exact);
+        self.entries.push(Entry { request: request.clone(), exact: exact.to_vec(), noisy: noisy.clone() });
+        Ok(noisy)
+    }
+
+    fn streams(&mut self) -> &mut Streams {
+        &mut self.streams
+    }
+
+    fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+/// The recorded outputs again, each checked against what is asked for now.
+pub struct Replay {
+    streams: Streams,
+    entries: Vec<Entry>,
+    position: usize,
+}
+
+impl Replay {
+    /// Replays a recording made with the same key.
+    pub fn new(streams: Streams, entries: Vec<Entry>) -> Self {
+        Self { streams, entries, position: 0 }
+    }
+}
+
+impl Tape for Replay {
+    fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch> {
+        self.streams.advance();
+        let entry = self
+            .entries
+            .get(self.position)
+            .ok_or_else(|| Mismatch(format!("release {} ({}) is not in the recording", self.position, request.name)))?;
+        if entry.request != *request || entry.exact.len() != exact.len() {
+            return Err(Mismatch(format!(
+                "release {}: asked for {request:?} of {} values, recorded {:?} of {}",
+                self.position,
+                exact.len(),
+                entry.request,
+                entry.exact.len()
+            )));
+        }
+        let squares = entry.exact.iter().zip(exact).map(|(a, b)| a.abs_diff(*b) as f64).map(|x| x * x).sum::<f64>();
+        if squares.sqrt() > request.sensitivity {
+            return Err(Mismatch(format!(
+                "release {} ({}): neighbours differ by {}, the declared sensitivity is {}",
+                self.position,
+                request.name,
+                squares.sqrt(),
+                request.sensitivity
+            )));
+        }
+        self.position += 1;
+        Ok(entry.noisy.clone())
+    }
+
+    fn streams(&mut self) -> &mut Streams {
+        &mut self.streams
+    }
+
+    /// What is left to replay: empty when the run asked for everything that was recorded.
+    fn entries(&self) -> &[Entry] {
+        &self.entries[self.position..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaussian(sensitivity: f64) -> Request {
+        Request::new("test", Noise::Gaussian { sigma: 1 << 30 }, sensitivity).unwrap()
+    }
+
+    fn recorded(exact: &[i64]) -> Vec<Entry> {
+        let mut tape = Record::new(Streams::from_key([7; 32]));
+        tape.release(&gaussian(2.0), exact).unwrap();
+        tape.entries().to_vec()
+    }
+
+    #[test]
+    fn noise_depends_on_the_key_and_the_place_only() {
+        let exact = vec![0; 5000];
+        let run = |threads| {
+            pool::set_threads(Some(threads));
+            let mut tape = Draw(Streams::from_key([1; 32]));
+            let first = tape.release(&gaussian(1.0), &exact).unwrap();
+            (first, tape.release(&gaussian(1.0), &exact).unwrap())
+        };
+        let (one, two) = (run(1), run(4));
+        pool::set_threads(None);
+        assert_eq!(one, two);
+        assert_ne!(one.0, one.1, "two releases must not share their noise");
+        assert_ne!(one.0[..BLOCK], one.0[BLOCK..2 * BLOCK], "two blocks must not share their noise");
+    }
+
+    #[test]
+    fn a_replay_returns_the_recording_within_the_sensitivity() {
+        let entries = recorded(&[3, 4]);
+        let mut replay = Replay::new(Streams::from_key([7; 32]), entries.clone());
+        assert_eq!(replay.release(&gaussian(2.0), &[5, 4]).unwrap(), entries[0].noisy);
+        assert!(replay.entries().is_empty());
+    }
+
+    #[test]
+    fn a_replay_refuses_what_does_not_match() {
+        let replay = |request: Request, exact: &[i64]| {
+            Replay::new(Streams::from_key([7; 32]), recorded(&[3, 4])).release(&request, exact)
+        };
+        assert!(replay(gaussian(2.0), &[6, 4]).is_err(), "farther than the sensitivity");
+        assert!(replay(gaussian(3.0), &[3, 4]).is_err(), "another sensitivity");
+        assert!(replay(gaussian(2.0), &[3]).is_err(), "another length");
+        let laplace = Request::new("test", Noise::Laplace { p: 1, q: 5 }, 2.0).unwrap();
+        assert!(replay(laplace, &[3, 4]).is_err(), "other noise");
+        let mut replay = Replay::new(Streams::from_key([7; 32]), vec![]);
+        assert!(replay.release(&gaussian(2.0), &[1]).is_err(), "a release too many");
+    }
+}
