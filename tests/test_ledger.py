@@ -1,0 +1,526 @@
+"""The ledger never lets more be spent than its budget, whoever races, dies or copies."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dpmedian.accounting import Budget, PrivacyCost, calibrate
+from dpmedian.ledger import BudgetExceeded, Charge, Ledger, as_ledger
+
+
+def gaussian(epsilon: float, delta: float) -> PrivacyCost:
+    """A Gaussian release that uses the pair up."""
+    rho = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(epsilon, delta))
+    return PrivacyCost(mu_squared=2 * rho).asked(epsilon, delta)
+
+
+def concentrated(rho: float) -> PrivacyCost:
+    return PrivacyCost(mu_squared=2 * rho)
+
+
+@pytest.fixture(params=["memory", "file"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path / "ledger.json" if request.param == "file" else None
+
+
+# What is charged.
+
+
+def test_entries_say_what_happened(place: Path | None) -> None:
+    ledger = Ledger(rho=1.0, path=place)
+    charge = ledger.charge("homes", "adaptive", concentrated(0.25))
+    (pending,) = ledger.entries
+    assert (pending.name, pending.method, pending.cost) == ("homes", "adaptive", concentrated(0.25))
+    assert (pending.state, pending.remaining) == ("pending", 0.75)
+    assert pending.time.endswith("+00:00")
+    charge.mark("released")
+    assert ledger.entries[0].state == "released"
+    assert ledger.spent == concentrated(0.25)
+    assert ledger.remaining == 0.75
+
+
+@pytest.mark.parametrize("state", ["released", "failed", "interrupted", None])
+def test_every_state_counts_as_spent(place: Path | None, state: str | None) -> None:
+    ledger = Ledger(rho=1.0, path=place)
+    charge = ledger.charge("a", "dpgd", concentrated(0.75))
+    if state is not None:
+        charge.mark(state)  # type: ignore[arg-type]
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("b", "dpgd", concentrated(0.5))
+    ledger.charge("c", "dpgd", concentrated(0.25))
+    assert ledger.remaining == 0.0
+
+
+def test_refusal_names_asked_spent_and_left(place: Path | None) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-6, path=place)
+    ledger.charge("a", "adaptive", gaussian(0.75, 1e-6))
+    asked = gaussian(0.9, 1e-6)
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.check(asked)
+    text = str(refused.value)
+    assert "asked epsilon = 0.9, delta = 1e-06" in text
+    assert "spent epsilon = 0.75" in text
+    assert "left epsilon = 0.25 of epsilon = 1, delta = 1e-06" in text
+    assert isinstance(refused.value, ValueError)
+    assert refused.value.asked == asked
+    assert str(pickle.loads(pickle.dumps(refused.value))) == text
+    assert len(ledger.entries) == 1
+
+
+def test_check_charges_nothing(place: Path | None) -> None:
+    ledger = Ledger(rho=1.0, path=place)
+    for _ in range(3):
+        ledger.check(concentrated(1.0))
+    assert ledger.entries == ()
+
+
+def test_budget_can_be_used_up_exactly(place: Path | None) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-6, path=place)
+    ledger.charge("all", "adaptive", gaussian(1.0, 1e-6))
+    with pytest.raises(BudgetExceeded):
+        ledger.check(gaussian(1e-3, 1e-7))
+
+
+@pytest.mark.parametrize("parts", [3, 7, 10])
+def test_equal_parts_of_a_pure_budget_fit_despite_rounding(parts: int) -> None:
+    ledger = Ledger(epsilon=parts / 10)
+    for _ in range(parts):
+        ledger.charge("part", "inverse_sensitivity", PrivacyCost.pure_dp(0.1))
+    with pytest.raises(BudgetExceeded):
+        ledger.check(PrivacyCost.pure_dp(1e-9))
+
+
+def test_gaussian_releases_compose_better_than_their_pairs() -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    # Ten would follow from adding the pairs up.
+    for _ in range(40):
+        ledger.charge("a", "adaptive", gaussian(0.1, 1e-7))
+
+
+def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
+    """Neither bound on this mixture is exact, but basic composition of the two pairs is a bound as well."""
+    many = PrivacyCost(ranges=(0.05,) * 200)
+    many = many.asked(many.epsilon_at(1e-6), 1e-6)
+    pure = PrivacyCost.pure_dp(2.0).asked(2.0, 0.0)
+    assert many.epsilon is not None
+    budget = Budget.of(many.epsilon + 2.0, 1e-6)
+    assert not budget.fits(many + pure)
+    ledger = Ledger(epsilon=budget.epsilon, delta=budget.delta)
+    ledger.charge("selections", "dpgd", many)
+    ledger.charge("pure", "inverse_sensitivity", pure)
+    # A pair that the cost does not keep to is not believed.
+    with pytest.raises(BudgetExceeded):
+        Ledger(epsilon=1.0, delta=1e-6).check(concentrated(5.0).asked(1.0, 1e-6))
+
+
+def test_budget_without_delta_refuses_gaussians_and_says_why() -> None:
+    with pytest.raises(BudgetExceeded, match="admits only pure steps"):
+        Ledger(epsilon=1.0).check(concentrated(1e-6))
+    with pytest.raises(BudgetExceeded, match="in rho without delta admits no delta"):
+        Ledger(rho=1.0).check(PrivacyCost.approximate(1e-9))
+
+
+def test_mark_is_checked(place: Path | None) -> None:
+    charge = Ledger(rho=1.0, path=place).charge("a", "dpgd", concentrated(0.1))
+    with pytest.raises(ValueError, match="state must be 'released', 'failed' or 'interrupted', got 'pending'"):
+        charge.mark("pending")  # type: ignore[arg-type]
+    charge.mark("failed")
+    charge.mark("failed")
+    with pytest.raises(ValueError, match=r"entry 0 \(a\) is already marked as failed, not released"):
+        charge.mark("released")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Ledger(), ValueError, "no privacy budget"),
+        (lambda: Ledger(epsilon=1.0, rho=1.0), ValueError, "two budgets at once"),
+        (lambda: Ledger(epsilon=-1.0), ValueError, "epsilon must be"),
+        (lambda: Ledger(rho=1.0).check(0.5), TypeError, "cost must be a PrivacyCost, got 0.5 of type float"),
+        (lambda: Ledger(rho=1.0).charge(1, "a", PrivacyCost()), TypeError, "name must be a string, got 1 of type int"),
+        (lambda: Ledger(rho=1.0).charge("a", None, PrivacyCost()), TypeError, "method must be a string, got None"),
+        (lambda: as_ledger("ledger"), TypeError, "ledger must be a dpmedian.Ledger, .* got 'ledger' of type str"),
+        (lambda: Ledger(rho=1.0, path="no/such/folder/ledger.json"), FileNotFoundError, "no/such/folder"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+# Threads, processes, crashes.
+
+
+def test_racing_threads_cannot_overspend(place: Path | None) -> None:
+    ledger = Ledger(rho=1.0, path=place)
+    granted: list[Charge] = []
+    start = threading.Barrier(8)
+
+    def spend() -> None:
+        start.wait()
+        for _ in range(4):
+            try:
+                charge = ledger.charge("race", "dpgd", concentrated(0.0625))
+            except BudgetExceeded:
+                return
+            granted.append(charge)
+            charge.mark("released")
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # 32 were asked for, 16 fit.
+    assert len(granted) == 16
+    assert [entry.state for entry in ledger.entries] == ["released"] * 16
+    assert ledger.spent.rho == 1.0
+
+
+def spend_until_refused(path: Path, ready: Path, report: Path) -> None:
+    ledger = Ledger.open(path)
+    (ready / str(os.getpid())).touch()
+    while len(list(ready.iterdir())) < 2:
+        pass
+    granted = 0
+    try:
+        while True:
+            ledger.charge(f"process {os.getpid()}", "dpgd", concentrated(1 / 64)).mark("released")
+            granted += 1
+    except BudgetExceeded:
+        (report / str(os.getpid())).write_text(str(granted))
+
+
+def test_two_racing_processes_cannot_overspend(tmp_path: Path) -> None:
+    path, ready, report = tmp_path / "ledger.json", tmp_path / "ready", tmp_path / "report"
+    ready.mkdir()
+    report.mkdir()
+    Ledger(rho=1.0, path=path)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=spend_until_refused, args=(path, ready, report)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+        assert process.exitcode == 0
+    ledger = Ledger.open(path)
+    assert sum(int(file.read_text()) for file in report.iterdir()) == len(ledger.entries) == 64
+    assert ledger.spent.rho == 1.0
+    # Both were at it, or the test would show nothing.
+    assert len({entry.name for entry in ledger.entries}) == 2
+
+
+CHARGE_AND_WAIT = """
+import sys, time
+from dpmedian.accounting import PrivacyCost
+from dpmedian.ledger import Ledger
+Ledger.open(sys.argv[1]).charge("killed", "adaptive", PrivacyCost(mu_squared=1.5))
+print("charged", flush=True)
+time.sleep(600)
+"""
+
+HOLD_THE_LOCK = """
+import sys, time
+from dpmedian.ledger import Ledger
+ledger = Ledger.open(sys.argv[1])
+with ledger._store._lock():
+    print("locked", flush=True)
+    time.sleep(600)
+"""
+
+
+def kill_after_first_line(script: str, path: Path) -> str:
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.kill()
+        process.wait()
+    if sys.platform != "win32":
+        assert process.returncode == -signal.SIGKILL
+    return line.strip()
+
+
+def test_process_killed_between_charge_and_release_stays_charged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(rho=1.0, path=path)
+    assert kill_after_first_line(CHARGE_AND_WAIT, path) == "charged"
+    (entry,) = ledger.entries
+    assert (entry.name, entry.state, entry.remaining) == ("killed", "pending", 0.25)
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("next", "adaptive", concentrated(0.5))
+
+
+def test_lock_of_a_killed_process_blocks_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(rho=1.0, path=path)
+    assert kill_after_first_line(HOLD_THE_LOCK, path) == "locked"
+    ledger.charge("next", "adaptive", concentrated(0.5)).mark("released")
+
+
+def test_crash_while_writing_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
+    ledger.charge("a", "dpgd", concentrated(0.25))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            ledger.charge("b", "dpgd", concentrated(0.25))
+    assert [entry.name for entry in ledger.entries] == ["a"]
+    ledger.charge("c", "dpgd", concentrated(0.25))
+    assert [entry.name for entry in ledger.entries] == ["a", "c"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_copy_of_an_in_memory_ledger_cannot_spend() -> None:
+    ledger = Ledger(rho=1.0)
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.charge("child", "dpgd", concentrated(0.5))
+        except RuntimeError as error:
+            os._exit(0 if "belongs to process" in str(error) else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# Copies.
+
+
+def test_in_memory_ledger_refuses_to_be_copied() -> None:
+    ledger = Ledger(rho=1.0)
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"every copy could spend the whole budget: give it a file"):
+            duplicate(ledger)
+
+
+def test_file_backed_ledger_pickles_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger(rho=1.0, path="ledger.json")
+    pickled = pickle.dumps(ledger)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for twin in (pickle.loads(pickled), copy.copy(ledger), copy.deepcopy(ledger)):
+        twin.charge("twin", "dpgd", concentrated(0.25))
+    assert ledger.remaining == 0.25
+    assert b"entries" not in pickled
+
+
+# The file.
+
+
+def test_file_is_readable_and_restores_every_bit(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(epsilon=3, delta=1e-6, path=path)
+    cost = (
+        PrivacyCost.gaussian(3, 2**31 + 7, 5, 11) + PrivacyCost.pure_dp(0.1) + PrivacyCost.bounded_range(1 / 3)
+    ).asked(1.0, 1e-7)
+    ledger.charge("Zürich homes", "loc_cutting_plane", cost).mark("released")
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["budget"] == {"epsilon": 3.0, "delta": 1e-6}
+    assert stored["entries"][0]["name"] == "Zürich homes"
+    assert stored["entries"][0]["state"] == "released"
+    assert Ledger.open(path).entries[0].cost == cost
+    assert Ledger.open(path).budget == ledger.budget
+    assert "Zürich" in path.read_text(encoding="utf-8")
+
+
+def test_existing_file_is_opened_only_under_its_own_budget(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    Ledger(epsilon=1.0, path=path).charge("a", "inverse_sensitivity", PrivacyCost.pure_dp(0.5))
+    assert Ledger(epsilon=1.0, path=path).remaining == 0.5
+    assert Ledger(epsilon=1.0, delta=0.0, path=path).remaining == 0.5
+    with pytest.raises(ValueError, match=r"has the budget epsilon = 1, not epsilon = 2: open it with Ledger.open"):
+        Ledger(epsilon=2.0, path=path)
+    with pytest.raises(ValueError, match="has the budget epsilon = 1, not rho = 1"):
+        Ledger(rho=1.0, path=path)
+
+
+def test_lost_file_is_an_error_not_a_new_budget(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    with pytest.raises(FileNotFoundError, match="there is no ledger at"):
+        Ledger.open(path)
+    ledger = Ledger(rho=1.0, path=path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="a new one would not know what was spent"):
+        ledger.charge("a", "dpgd", concentrated(0.5))
+    assert not path.exists()
+
+
+def test_budget_raised_in_the_file_behind_its_back_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(rho=1.0, path=path)
+    path.write_text(path.read_text().replace('"rho": 1.0', '"rho": 2.0'))
+    with pytest.raises(ValueError, match="was changed from rho = 1 to rho = 2: open it again"):
+        ledger.charge("a", "dpgd", concentrated(0.5))
+
+
+ENTRY = {"name": "a", "method": "m", "time": "t", "cost": {}, "state": "released", "remaining": 1.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": "dpmedian ledger 1"',
+        json.dumps({"format": "dpmedian ledger 2", "budget": {"rho": 1.0}, "entries": []}),
+        json.dumps({"format": "dpmedian ledger 1", "budget": {}, "entries": []}),
+        json.dumps({"format": "dpmedian ledger 1", "budget": {"rho": 1.0, "gamma": 2}, "entries": []}),
+        json.dumps({"format": "dpmedian ledger 1", "budget": {"rho": 1.0}, "entries": [{"name": "a"}]}),
+        json.dumps({"format": "dpmedian ledger 1", "budget": {"rho": 1.0}, "entries": [ENTRY | {"state": "free"}]}),
+        json.dumps(
+            {"format": "dpmedian ledger 1", "budget": {"rho": 1.0}, "entries": [ENTRY | {"cost": {"mu_squared": -1}}]}
+        ),
+        json.dumps({"format": "dpmedian ledger 1", "budget": {"rho": 1.0}, "entries": [ENTRY | {"cost": {"mu": 1}}]}),
+    ],
+)
+def test_damaged_file_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_text(text)
+    for open_it in (lambda: Ledger.open(path), lambda: Ledger(rho=1.0, path=path)):
+        with pytest.raises(ValueError, match="is not a ledger this version can read, and was left as it is"):
+            open_it()
+    assert path.read_text() == text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions and links of POSIX")
+def test_replacing_keeps_permissions_and_links(tmp_path: Path) -> None:
+    path, link = tmp_path / "ledger.json", tmp_path / "link.json"
+    Ledger(rho=1.0, path=path)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    Ledger.open(link).charge("a", "dpgd", concentrated(0.5))
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert Ledger.open(path).remaining == 0.5
+
+
+# Accountants of other libraries.
+
+
+class Accountant:
+    """The two methods of diffprivlib's BudgetAccountant, with basic composition."""
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        self.epsilon, self.delta = epsilon, delta
+        self.spends: list[tuple[float, float]] = []
+
+    def check(self, epsilon: float, delta: float) -> bool:
+        spends = [*self.spends, (epsilon, delta)]
+        if sum(e for e, _ in spends) > self.epsilon or sum(d for _, d in spends) > self.delta:
+            raise OverflowError("not permissible")
+        return True
+
+    def spend(self, epsilon: float, delta: float) -> Accountant:
+        self.check(epsilon, delta)
+        self.spends.append((epsilon, delta))
+        return self
+
+
+def test_accountant_is_charged_the_pair_that_was_asked() -> None:
+    accountant = Accountant(1.0, 1e-5)
+    ledger = as_ledger(accountant)
+    ledger.check(gaussian(0.75, 1e-6))
+    assert accountant.spends == []
+    ledger.charge("a", "adaptive", gaussian(0.75, 1e-6)).mark("failed")
+    assert accountant.spends == [(0.75, 1e-6)]
+    # Its own error passes through, before anything is charged.
+    with pytest.raises(OverflowError, match="not permissible"):
+        ledger.check(gaussian(0.75, 1e-6))
+    with pytest.raises(OverflowError, match="not permissible"):
+        ledger.charge("b", "adaptive", gaussian(0.75, 1e-6))
+    assert accountant.spends == [(0.75, 1e-6)]
+
+
+def test_accountant_is_charged_a_true_pair_for_a_cost_in_rho() -> None:
+    accountant = Accountant(10.0, 1e-3)
+    cost = concentrated(0.1) + PrivacyCost.approximate(1e-4)
+    as_ledger(accountant).charge("a", "adaptive", cost)
+    as_ledger(accountant).charge("b", "inverse_sensitivity", PrivacyCost.pure_dp(0.5))
+    (epsilon, delta), pure = accountant.spends
+    assert delta == pytest.approx(1e-4 + 1e-6)
+    assert cost.delta_at(epsilon) <= delta
+    assert pure == (0.5, 0.0)
+    with pytest.raises(ValueError, match=r"no \(epsilon, delta\) pair states the cost .* use a Ledger in rho"):
+        as_ledger(accountant).check(concentrated(0.1) + PrivacyCost(delta0=1.0))
+
+
+def test_accountant_is_not_charged_a_pair_the_cost_exceeds() -> None:
+    accountant = Accountant(math.inf, 1.0)
+    as_ledger(accountant).charge("a", "adaptive", concentrated(5.0).asked(1.0, 1e-6))
+    assert accountant.spends[0][0] > 10.0
+
+
+def test_accountant_that_answers_false_is_obeyed() -> None:
+    accountant = Accountant(1.0, 1.0)
+    accountant.check = lambda epsilon, delta: False  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match=r"the accountant refuses epsilon = 0\.5, delta = 0"):
+        as_ledger(accountant).charge("a", "inverse_sensitivity", PrivacyCost.pure_dp(0.5))
+    assert accountant.spends == []
+
+
+def test_no_ledger_allows_everything_and_a_ledger_is_itself() -> None:
+    nothing = as_ledger(None)
+    nothing.check(concentrated(100.0))
+    nothing.charge("a", "dpgd", concentrated(100.0)).mark("released")
+    with pytest.raises(ValueError, match="state must be"):
+        nothing.charge("a", "dpgd", concentrated(100.0)).mark("done")  # type: ignore[arg-type]
+    ledger = Ledger(rho=1.0)
+    assert as_ledger(ledger) is ledger
+
+
+# How it reads.
+
+
+def test_table_fits_a_terminal(tmp_path: Path) -> None:
+    ledger = Ledger(epsilon=5.0, delta=1e-5)
+    assert str(ledger) == "Ledger: epsilon = 5, delta = 1e-05; left: epsilon = 5\nno entries"
+    ledger.charge(
+        "a name that is much longer than any table has room for, and then some", "adaptive", gaussian(1, 1e-6)
+    )
+    ledger.charge("short", "inverse_sensitivity", PrivacyCost.pure_dp(0.123456789)).mark("interrupted")
+    ledger.charge("rho", "loc_cutting_plane", concentrated(0.01) + PrivacyCost.approximate(1.2345e-7)).mark("failed")
+    lines = str(ledger).splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[1].split() == ["name", "method", "date", "cost", "state", "left"]
+    assert "~" in lines[3]
+    assert "pending" in lines[3]
+    assert "inverse_sensitivity" in lines[4]
+    assert "interrupted" in lines[4]
+    assert len(lines) == 6
+
+
+def test_long_table_shows_the_latest() -> None:
+    ledger = Ledger(rho=1.0)
+    for number in range(45):
+        ledger.charge(f"release {number}", "dpgd", concentrated(0.001))
+    text = str(ledger)
+    assert "(5 earlier entries)" in text
+    assert "release 44" in text
+    assert "release 4 " not in text
+    assert "(5 earlier entries)" in ledger._repr_html_()
+
+
+def test_representations(tmp_path: Path) -> None:
+    ledger = Ledger(rho=1.0)
+    ledger.charge("<script>", "dpgd", concentrated(0.25))
+    assert repr(ledger) == "<Ledger rho = 1: 1 entries, rho = 0.75 left>"
+    assert "&lt;script&gt;" in ledger._repr_html_()
+    assert "<script>" not in ledger._repr_html_()
+    path = tmp_path / "ledger.json"
+    assert str(path) in repr(Ledger(rho=1.0, path=path))
+    assert str(path) in str(Ledger(rho=1.0, path=path))
