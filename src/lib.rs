@@ -10,6 +10,8 @@
 //! | [`sampler`] | exact discrete distributions, integer arithmetic only |
 //! | [`tape`] | every noisy release: drawn, recorded or replayed |
 //! | [`descent`] | the inner loop of noisy projected gradient descent |
+//! | [`ball`] | ball counts of all records for all radii, and the sums of the largest |
+//! | [`dispatch`] | the same bits on every instruction set |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
 //!
 //! Points are nalgebra views throughout: a C-order array of shape (n, d) has the memory of a d x n matrix, one record
@@ -18,6 +20,8 @@
 pub mod descent;
 pub mod gradient;
 pub mod points;
+pub mod ball;
+pub mod dispatch;
 pub mod pool;
 pub mod projection;
 pub mod pulse;

@@ -1,0 +1,33 @@
+//! Runtime dispatch to the vector instructions of the processor, in one place.
+//!
+//! A kernel is a value whose `run` is compiled once for every instruction set below and once for the baseline. The bits
+//! agree on every path: Rust neither contracts nor reassociates floating-point operations, and no kernel chooses its order
+//! of summation by the width of a register.
+
+/// A piece of work whose inner loops deserve the widest registers; `run` must be `#[inline(always)]`, like all that it
+/// calls, for only inlined code is compiled anew for each instruction set.
+pub trait Kernel {
+    /// What the kernel computes.
+    type Output;
+
+    /// Does the work.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a kernel on the widest instruction set that this processor has.
+// The macro calls a function compiled for an instruction set only after it has detected that set; Rust cannot see this
+// and asks for `unsafe`.
+#[allow(unsafe_code)]
+#[multiversion::multiversion(targets(
+    "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt",
+))]
+pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+/// Runs a kernel on the baseline instruction set: what `vectorised` must agree with, bit for bit.
+#[inline(never)]
+pub fn portable<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
