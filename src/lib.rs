@@ -27,3 +27,6 @@ pub mod projection;
 pub mod pulse;
 pub mod sampler;
 pub mod tape;
+
+#[cfg(feature = "python")]
+mod python;

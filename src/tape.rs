@@ -44,6 +44,16 @@ pub enum Noise {
     },
 }
 
+impl Noise {
+    /// The width of the noise in lattice units: a standard deviation, or q/p.
+    pub fn scale(&self) -> f64 {
+        match *self {
+            Self::Gaussian { sigma } => sigma as f64,
+            Self::Laplace { p, q } | Self::Geometric { p, q } => q as f64 / p as f64,
+        }
+    }
+}
+
 /// Noise whose parameters no sampler accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadNoise(pub Noise);
@@ -178,7 +188,7 @@ impl Streams {
 }
 
 /// Where exact integers become noisy ones.
-pub trait Tape: Send {
+pub trait Tape: Send + Sync {
     /// The exact values with noise, each coordinate independently.
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch>;
 

@@ -1,0 +1,25 @@
+"""The differentially private geometric median.
+
+>>> import dpmedian, numpy as np
+>>> points = np.random.default_rng(0).normal(size=(2000, 3))
+>>> release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="dpgd", radius=10.0)
+>>> release.point.shape
+(3,)
+"""
+
+from dpmedian._core import __version__, set_threads
+from dpmedian.accounting import PrivacyCost
+from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan
+from dpmedian.release import Release, ReleaseFailed
+
+__all__ = [
+    "InsecureSeedWarning",
+    "Plan",
+    "PrivacyCost",
+    "Release",
+    "ReleaseFailed",
+    "__version__",
+    "geometric_median",
+    "plan",
+    "set_threads",
+]

@@ -1,0 +1,228 @@
+"""Plan, then run: everything that affects privacy is decided before the data are looked at."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpmedian.accounting import Budget, PrivacyCost, calibrate
+from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd
+from dpmedian.problem import Problem, whole
+from dpmedian.progress import Progress
+from dpmedian.release import Release, ReleaseFailed
+from dpmedian.source import ArraySource, Tape, as_array
+
+__all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan"]
+
+METHODS: dict[str, Method] = {method.name: method for method in (dpgd,)}
+
+
+class InsecureSeedWarning(UserWarning):
+    """A seed makes the noise predictable: for simulations only, never for a release that leaves the house."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A calibrated release: stages, noise, cost and what to expect. Nothing here depends on the data."""
+
+    problem: Problem
+    method: str
+    recipe: Recipe = field(repr=False)
+    reason: str = ""
+
+    @property
+    def n(self) -> int:
+        return self.problem.n
+
+    @property
+    def d(self) -> int:
+        return self.problem.d
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.recipe.stages
+
+    @property
+    def cost(self) -> PrivacyCost:
+        budget = self.problem.budget
+        return self.recipe.cost.asked(budget.epsilon, budget.delta)
+
+    @property
+    def prediction(self) -> Prediction:
+        return self.recipe.predict()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.recipe.notes
+
+    def run(
+        self,
+        points: ArrayLike,
+        *,
+        ledger: Any = None,
+        seed: int | None = None,
+        progress: bool | Callable[[float], object] | None = None,
+        nonfinite: str = "raise",
+    ) -> Release:
+        """Spends the budget on these points.
+
+        The order: shape and parameters, the ledger's check, finite values, the charge of the full planned cost, and only
+        then the first release. `ReleaseFailed` and interruptions stay charged.
+        """
+        array, columns = as_array(points)
+        if array.shape != (self.n, self.d):
+            raise ValueError(f"this plan is for points of shape ({self.n}, {self.d}), got {array.shape}")
+        if nonfinite not in ("raise", "center"):
+            raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
+        tape = Tape.draw(_key(seed))
+        failure = self.prediction.failure
+        if failure > 0.5:
+            raise ValueError(
+                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at n={self.n}, "
+                f"d={self.d} under this budget; give more records, a larger budget, or a radius"
+            )
+        meter = Progress(self.recipe.passes, progress)
+        source = ArraySource(array, self.problem, meter, nonfinite)
+        try:
+            outcome = self.recipe.run(source, tape, meter)
+        except ReleaseFailed as failed:
+            raise ReleaseFailed(failed.message, self.cost) from None
+        finally:
+            meter.close()
+        return Release(
+            point=outcome.point,
+            scale=outcome.scale,
+            error_radius=outcome.error_radius,
+            cost=self.cost,
+            method=self.method,
+            n=self.n,
+            plan=self,
+            notes=outcome.notes,
+            columns=columns,
+        )
+
+    def _facts(self) -> list[str]:
+        predicted = self.prediction
+        facts = [f"cost: {self.cost}"]
+        if predicted.excess is not None:
+            facts.append(f"predicted excess F(point)/F(median) - 1: {predicted.excess:.2g}")
+        if predicted.error_radius is not None:
+            facts.append(f"predicted distance to the median: {predicted.error_radius:.2g} spreads")
+        if predicted.loss is not None:
+            facts.append(f"predicted bound on the average excess distance: {predicted.loss:.3g}")
+        facts.append(f"predicted probability of failure: {predicted.failure:.2g}")
+        return facts + ([self.reason] if self.reason else []) + [f"note: {note}" for note in self.notes]
+
+    def _table(self) -> list[tuple[str, ...]]:
+        head = ("stage", "steps", "noise", "sensitivity", "rho")
+        rows = [(s.name, s.steps, s.noise, f"{s.sensitivity:.4g}", f"{s.cost.rho:.4g}") for s in self.stages]
+        return [head, *rows]
+
+    def __str__(self) -> str:
+        table = self._table()
+        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        rule = "-" * max(len(line) for line in lines)
+        title = f"Plan: {self.method}, n = {self.n}, d = {self.d}, {self.problem.budget.describe()}"
+        return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, *self._facts()])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._table()
+        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        facts = "".join(f"<li>{escape(fact)}</li>" for fact in self._facts())
+        title = escape(f"{self.method}, n = {self.n}, d = {self.d}, {self.problem.budget.describe()}")
+        return f"<table><caption>Plan: {title}</caption><tr>{cells}</tr>{body}</table><ul>{facts}</ul>"
+
+
+def plan(
+    n: int,
+    d: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    method: str = "auto",
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+) -> Plan:
+    """Calibrates a release of n points in d dimensions from public parameters.
+
+    Budget: (epsilon, delta), rho, rho with delta, or epsilon alone for pure differential privacy; there is no default.
+    Neighbours are data sets of the same public size n that differ in one replaced record.
+    """
+    budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
+    problem = Problem.of(
+        n,
+        d,
+        budget,
+        radius=radius,
+        resolution=resolution,
+        center=center,
+        failure_probability=failure_probability,
+        profile=profile,
+    )
+    if method == "auto":
+        chosen: Method = dpgd
+    elif method in METHODS:
+        chosen = METHODS[method]
+    else:
+        raise ValueError(f"method must be 'auto' or one of {sorted(METHODS)}, got {method!r}")
+    chosen.check(problem)
+    largest = calibrate(lambda rho: chosen.prepare(problem, rho).cost, budget)
+    return Plan(problem, chosen.name, chosen.prepare(problem, largest))
+
+
+def geometric_median(
+    points: ArrayLike,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    method: str = "auto",
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+    nonfinite: str = "raise",
+) -> Release:
+    """A differentially private geometric median of the points: `plan(...)` for their shape, then `run`."""
+    array, _ = as_array(points)
+    made = plan(
+        *array.shape,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        method=method,
+        radius=radius,
+        resolution=resolution,
+        center=center,
+        failure_probability=failure_probability,
+        profile=profile,
+    )
+    return made.run(points, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite)
+
+
+def _key(seed: int | None) -> bytes | None:
+    """A generator's key from a seed, with the warning that it deserves."""
+    if seed is None:
+        return None
+    seed = whole("seed", seed)
+    if not 0 <= seed < 2**256:
+        raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
+    warnings.warn(
+        "seed= makes the noise predictable: use it for simulations and tests only", InsecureSeedWarning, stacklevel=3
+    )
+    return seed.to_bytes(32, "little")

@@ -1,0 +1,54 @@
+"""Progress of long work: a bar that depends on public step counts only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+__all__ = ["Progress"]
+
+# A bar appears on a terminal when a run takes longer than this, and then moves at most ten times a second.
+_PATIENCE = 2.0
+_INTERVAL = 0.1
+_WIDTH = 32
+
+
+class Progress:
+    """Counts planned passes over the data. A kernel's pulse reports the fraction of its own pass."""
+
+    def __init__(self, passes: float, show: bool | Callable[[float], object] | None = None) -> None:
+        self._passes = max(passes, 1.0)
+        self._done = 0.0
+        self._callback = show if callable(show) else None
+        self._bar = show is True or (show is None and sys.stderr.isatty())
+        self._started = time.monotonic()
+        self._patience = 0.0 if show is True else _PATIENCE
+        self._last = 0.0
+        self._drawn = False
+
+    def span(self, passes: float = 1.0) -> Callable[[float], None]:
+        """A pulse for a kernel that makes so many of the planned passes."""
+        base = self._done
+        self._done += passes
+        return lambda done: self._show((base + passes * done) / self._passes)
+
+    def _show(self, fraction: float) -> None:
+        now = time.monotonic()
+        if now - self._last < _INTERVAL:
+            return
+        self._last = now
+        fraction = min(max(fraction, 0.0), 1.0)
+        if self._callback is not None:
+            self._callback(fraction)
+        elif self._bar and now - self._started >= self._patience:
+            filled = round(_WIDTH * fraction)
+            sys.stderr.write(f"\rdpmedian [{'#' * filled}{'.' * (_WIDTH - filled)}] {fraction:4.0%}")
+            sys.stderr.flush()
+            self._drawn = True
+
+    def close(self) -> None:
+        """Clears the bar."""
+        if self._drawn:
+            sys.stderr.write("\r" + " " * (_WIDTH + 18) + "\r")
+            sys.stderr.flush()

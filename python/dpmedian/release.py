@@ -1,0 +1,91 @@
+"""What a run gives back: a `Release`, or `ReleaseFailed`, which is an output too and has its cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.accounting import PrivacyCost
+
+if TYPE_CHECKING:
+    from dpmedian.plan import Plan
+
+__all__ = ["Outcome", "Release", "ReleaseFailed"]
+
+
+class ReleaseFailed(RuntimeError):
+    """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
+
+    The message contains public or already noisy values only.
+    """
+
+    def __init__(self, message: str, cost: PrivacyCost) -> None:
+        super().__init__(message)
+        self.message = message
+        self.cost = cost
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.cost)
+
+    def __str__(self) -> str:
+        return f"{self.message} (the budget is spent: {self.cost})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method returns to the plan that ran it: everything here is already private."""
+
+    point: NDArray[np.float64]
+    scale: float | None = None
+    error_radius: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A differentially private geometric median, and what it cost.
+
+    `scale` is a private estimate of the data's spread and `error_radius` the predicted distance to the exact median;
+    both are None where the method does not give them.
+    """
+
+    point: NDArray[np.float64]
+    scale: float | None
+    error_radius: float | None
+    cost: PrivacyCost
+    method: str
+    n: int
+    plan: Plan = field(repr=False)
+    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self.point.setflags(write=False)
+
+    def to_series(self) -> Any:
+        """The point as a pandas Series that keeps the frame's column names (needs pandas)."""
+        import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+
+        index = list(self.columns) if self.columns is not None else None
+        return pd.Series(self.point.copy(), index=index, name="geometric median")
+
+    def _rows(self) -> list[tuple[str, str]]:
+        point = np.array2string(self.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)
+        rows = [("point", point)]
+        if self.scale is not None:
+            rows.append(("scale", f"{self.scale:.4g}"))
+        if self.error_radius is not None:
+            rows.append(("error radius", f"{self.error_radius:.4g}"))
+        rows += [("method", f"{self.method}, n = {self.n}, d = {self.point.size}"), ("cost", str(self.cost))]
+        return rows + [("note", note) for note in self.notes]
+
+    def __repr__(self) -> str:
+        return "Release\n" + "\n".join(f"  {name:<12}  {value}" for name, value in self._rows())
+
+    def _repr_html_(self) -> str:
+        body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self._rows())
+        return f"<table><caption>Private geometric median</caption>{body}</table>"

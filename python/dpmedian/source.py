@@ -1,0 +1,93 @@
+"""Sources: the exact integer aggregates that mechanisms add noise to.
+
+An aggregate is a sum over records (or pairs) of bounded integers. Sums of integers do not depend on their order, so a
+chunked or distributed source can give the same bits. Nothing here is private: only mechanisms may call it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmedian import _core
+from dpmedian.problem import Problem
+from dpmedian.progress import Progress
+
+__all__ = ["ArraySource", "Tape", "as_array", "gradient_sensitivity"]
+
+Tape = _core.Tape
+
+gradient_sensitivity = _core.gradient_sensitivity
+
+
+def as_array(points: ArrayLike) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """The points as a C-order (n, d) array of doubles, and the column names of a frame."""
+    names: Any = getattr(points, "columns", None)
+    if names is not None and not callable(names) and hasattr(points, "to_numpy"):
+        # Frames: pandas and polars know their names; an Arrow table keeps them elsewhere.
+        columns = tuple(str(name) for name in getattr(points, "column_names", names))
+    elif hasattr(points, "column_names") and hasattr(points, "to_pydict"):
+        columns = tuple(str(name) for name in points.column_names)
+        points = np.column_stack([np.asarray(column) for column in points.columns]) if columns else np.empty((0, 0))
+    else:
+        columns = None
+    try:
+        array = points.to_numpy() if columns is not None and hasattr(points, "to_numpy") else np.asarray(points)
+    except ValueError as error:
+        raise ValueError(f"points must be a rectangular (n, d) array of numbers: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"points must be numbers (integers or floats), got dtype {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(f"points must have shape (n, d), got shape {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float64), columns
+
+
+class ArraySource:
+    """Points in memory. It owns one validated, clamped and projected copy, so nobody can change them during a run."""
+
+    def __init__(
+        self, points: NDArray[np.float64], problem: Problem, progress: Progress | None = None, nonfinite: str = "raise"
+    ) -> None:
+        ball = None if problem.radius is None else (problem.center.tolist(), problem.radius)
+        replacement = problem.center.tolist() if nonfinite == "center" else None
+        self._points = _core.Points(points, ball=ball, replacement=replacement)
+        self._progress = progress if progress is not None else Progress(1.0, show=False)
+
+    @property
+    def n(self) -> int:
+        return self._points.shape[0]
+
+    @property
+    def d(self) -> int:
+        return self._points.shape[1]
+
+    def gradient(self, theta: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
+        """The gradient of the sum of distances in units of 2^-bits; sensitivity `gradient_sensitivity(d, bits)`."""
+        return self._points.gradient(np.ascontiguousarray(theta), bits, self._progress.span())
+
+    def descend(
+        self,
+        tape: Tape,
+        name: str,
+        *,
+        start: NDArray[np.float64],
+        balls: list[tuple[NDArray[np.float64], float]],
+        step: float,
+        steps: int,
+        bits: int,
+        sigma: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The fused loop of noisy projected gradient descent: average and last iterate."""
+        return self._points.descend(
+            tape,
+            name,
+            start=start.tolist(),
+            balls=[(center.tolist(), radius) for center, radius in balls],
+            step=step,
+            steps=steps,
+            bits=bits,
+            sigma=sigma,
+            pulse=self._progress.span(steps),
+        )

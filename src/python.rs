@@ -1,0 +1,306 @@
+//! The border to Python: the only file that names pyo3 or numpy. Bodies are a few lines; the work is elsewhere.
+
+use std::time::{Duration, Instant};
+
+use nalgebra::{DMatrix, DMatrixView};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::descent::{Descent, Stopped};
+use crate::projection::{Ball, Feasible};
+use crate::pulse::{Interrupted, Pulse};
+use crate::sampler::uniform;
+use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
+use crate::{gradient, points, pool};
+
+/// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// Checks signals and moves the caller's progress bar; keeps the error that stopped the kernel.
+struct Heart {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    error: Option<PyErr>,
+}
+
+impl Pulse for Heart {
+    fn beat(&mut self, done: f64) -> Result<(), Interrupted> {
+        if self.last.elapsed() < BEAT {
+            return Ok(());
+        }
+        self.last = Instant::now();
+        Python::attach(|py| {
+            py.check_signals()?;
+            self.callback.as_ref().map_or(Ok(()), |callback| callback.call1(py, (done,)).map(drop))
+        })
+        .map_err(|error| {
+            self.error = Some(error);
+            Interrupted
+        })
+    }
+}
+
+/// The one place where the GIL is released, around the pure call.
+fn detached<T: Send, E: Send + Into<Failure>>(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut dyn Pulse) -> Result<T, E> + Send,
+) -> PyResult<T> {
+    let mut heart = Heart { callback, last: Instant::now(), error: None };
+    py.detach(|| work(&mut heart)).map_err(|error| match error.into() {
+        Failure::Interrupted => heart.error.unwrap_or_else(|| PyRuntimeError::new_err("interrupted")),
+        Failure::Error(error) => error,
+    })
+}
+
+enum Failure {
+    Interrupted,
+    Error(PyErr),
+}
+
+impl From<Interrupted> for Failure {
+    fn from(_: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl From<Mismatch> for Failure {
+    fn from(mismatch: Mismatch) -> Self {
+        Self::Error(PyRuntimeError::new_err(mismatch.0))
+    }
+}
+
+impl From<BadNoise> for Failure {
+    fn from(noise: BadNoise) -> Self {
+        Self::Error(PyValueError::new_err(format!("no sampler accepts {:?}", noise.0)))
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Interrupted(interrupted) => interrupted.into(),
+            Stopped::Mismatch(mismatch) => mismatch.into(),
+            Stopped::BadNoise(noise) => noise.into(),
+        }
+    }
+}
+
+fn raised(failure: impl Into<Failure>) -> PyErr {
+    match failure.into() {
+        Failure::Interrupted => PyRuntimeError::new_err("interrupted"),
+        Failure::Error(error) => error,
+    }
+}
+
+/// A C-order (n, d) array is a d x n matrix, one record per column.
+fn view<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<DMatrixView<'a, f64>> {
+    let shape = array.shape();
+    Ok(DMatrixView::from_slice(array.as_slice()?, shape[1], shape[0]))
+}
+
+type Vector<'py> = Bound<'py, PyArray1<f64>>;
+type Integers<'py> = Bound<'py, PyArray1<i64>>;
+
+/// The one validated, clamped and projected copy of the records.
+#[pyclass(frozen, module = "dpmedian._core")]
+struct Points {
+    matrix: DMatrix<f64>,
+}
+
+#[pymethods]
+impl Points {
+    #[new]
+    #[pyo3(signature = (array, *, ball=None, replacement=None))]
+    fn new(
+        py: Python<'_>,
+        array: PyReadonlyArray2<'_, f64>,
+        ball: Option<(Vec<f64>, f64)>,
+        replacement: Option<Vec<f64>>,
+    ) -> PyResult<Self> {
+        let view = view(&array)?;
+        let ball = ball.map(|(center, radius)| Ball::new(center, radius));
+        let admitted = py.detach(|| points::admit(view, ball.as_ref(), replacement.as_deref()));
+        admitted.map(|matrix| Self { matrix }).map_err(|place| {
+            PyValueError::new_err(format!("points[{}, {}] is not finite", place.record, place.coordinate))
+        })
+    }
+
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.matrix.ncols(), self.matrix.nrows())
+    }
+
+    #[pyo3(signature = (theta, bits, pulse=None))]
+    fn gradient<'py>(
+        &self,
+        py: Python<'py>,
+        theta: PyReadonlyArray1<'_, f64>,
+        bits: u32,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let theta = theta.as_slice()?;
+        let sum = detached(py, pulse, |pulse| gradient::gradient(self.matrix.as_view(), theta, bits, pulse))?;
+        Ok(PyArray1::from_vec(py, sum))
+    }
+
+    #[pyo3(signature = (tape, name, *, start, balls, step, steps, bits, sigma, pulse=None))]
+    #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
+    fn descend<'py>(
+        &self,
+        py: Python<'py>,
+        mut tape: PyRefMut<'_, Tape>,
+        name: String,
+        start: Vec<f64>,
+        balls: Vec<(Vec<f64>, f64)>,
+        step: f64,
+        steps: usize,
+        bits: u32,
+        sigma: u64,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<(Vector<'py>, Vector<'py>)> {
+        let mut balls = balls.into_iter().map(|(center, radius)| Ball::new(center, radius));
+        let feasible = match (balls.next(), balls.next()) {
+            (Some(first), Some(second)) => Feasible::Lens(first, second),
+            (Some(only), None) => Feasible::Ball(only),
+            _ => return Err(PyValueError::new_err("a descent needs one ball or two")),
+        };
+        let descent = Descent { name, start, feasible, step, steps, bits, sigma };
+        let tape = tape.inner.as_mut();
+        let iterates = detached(py, pulse, |pulse| descent.run(self.matrix.as_view(), tape, pulse))?;
+        Ok((PyArray1::from_vec(py, iterates.average), PyArray1::from_vec(py, iterates.last)))
+    }
+}
+
+/// Every noisy release: drawn, recorded or replayed.
+#[pyclass(module = "dpmedian._core")]
+struct Tape {
+    inner: Box<dyn tape::Tape>,
+    key: Option<[u8; 32]>,
+}
+
+#[pymethods]
+impl Tape {
+    /// Fresh noise, from the operating system's randomness unless a key is given.
+    #[staticmethod]
+    #[pyo3(signature = (key=None))]
+    fn draw(key: Option<[u8; 32]>) -> PyResult<Self> {
+        let streams = match key {
+            Some(key) => Streams::from_key(key),
+            None => Streams::from_system().map_err(|error| {
+                PyRuntimeError::new_err(format!("the operating system gave no randomness: {error}"))
+            })?,
+        };
+        Ok(Self { inner: Box::new(tape::Draw(streams)), key })
+    }
+
+    /// Noise from a key, and a record of every release: for tests, because it holds private values.
+    #[staticmethod]
+    fn record(key: [u8; 32]) -> Self {
+        Self { inner: Box::new(tape::Record::new(Streams::from_key(key))), key: Some(key) }
+    }
+
+    /// A tape that gives this recording back.
+    fn replay(&self) -> PyResult<Self> {
+        let key = self.key.ok_or_else(|| PyValueError::new_err("only a tape with a key can be replayed"))?;
+        let replay = tape::Replay::new(Streams::from_key(key), self.inner.entries().to_vec());
+        Ok(Self { inner: Box::new(replay), key: Some(key) })
+    }
+
+    /// The recording, or what is left to replay: (name, sensitivity, scale, exact, noisy) of every release.
+    fn entries<'py>(&self, py: Python<'py>) -> Vec<(String, f64, f64, Integers<'py>, Integers<'py>)> {
+        let row = |entry: &Entry| {
+            let Entry { request, exact, noisy } = entry;
+            let vector = |values: &[i64]| PyArray1::from_slice(py, values);
+            (request.name.clone(), request.sensitivity, request.noise.scale(), vector(exact), vector(noisy))
+        };
+        self.inner.entries().iter().map(row).collect()
+    }
+
+    fn gaussian<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: PyReadonlyArray1<'_, i64>,
+        sigma: u64,
+        sensitivity: f64,
+    ) -> PyResult<Integers<'py>> {
+        self.noisy(py, name, exact, Noise::Gaussian { sigma }, sensitivity)
+    }
+
+    /// Two-sided geometric noise of rate p/q.
+    fn laplace<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: PyReadonlyArray1<'_, i64>,
+        rate: (u64, u64),
+        sensitivity: f64,
+    ) -> PyResult<Integers<'py>> {
+        self.noisy(py, name, exact, Noise::Laplace { p: rate.0, q: rate.1 }, sensitivity)
+    }
+
+    /// One-sided geometric noise of rate p/q.
+    fn geometric<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: PyReadonlyArray1<'_, i64>,
+        rate: (u64, u64),
+        sensitivity: f64,
+    ) -> PyResult<Integers<'py>> {
+        self.noisy(py, name, exact, Noise::Geometric { p: rate.0, q: rate.1 }, sensitivity)
+    }
+
+    /// Public randomness: `count` uniform integers below `bound`.
+    fn uniform<'py>(&mut self, py: Python<'py>, bound: u64, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        if bound == 0 {
+            return Err(PyValueError::new_err("bound must be positive"));
+        }
+        let mut rng = self.inner.streams().public();
+        Ok(PyArray1::from_vec(py, (0..count).map(|_| uniform::below(&mut rng, bound)).collect()))
+    }
+}
+
+impl Tape {
+    fn noisy<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: PyReadonlyArray1<'_, i64>,
+        noise: Noise,
+        sensitivity: f64,
+    ) -> PyResult<Integers<'py>> {
+        let request = Request::new(name, noise, sensitivity).map_err(raised)?;
+        let noisy = self.inner.release(&request, exact.as_slice()?).map_err(raised)?;
+        Ok(PyArray1::from_vec(py, noisy))
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (threads=None))]
+fn set_threads(threads: Option<usize>) {
+    pool::set_threads(threads);
+}
+
+#[pyfunction]
+fn threads() -> usize {
+    pool::threads()
+}
+
+#[pyfunction]
+fn gradient_sensitivity(d: usize, bits: u32) -> f64 {
+    gradient::sensitivity(d, bits)
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Points>()?;
+    module.add_class::<Tape>()?;
+    module.add_function(wrap_pyfunction!(set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(threads, module)?)?;
+    module.add_function(wrap_pyfunction!(gradient_sensitivity, module)?)?;
+    Ok(())
+}
