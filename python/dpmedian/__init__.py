@@ -9,11 +9,13 @@
 
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
+from dpmedian.ledger import Ledger
 from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan
 from dpmedian.release import Release, ReleaseFailed
 
 __all__ = [
     "InsecureSeedWarning",
+    "Ledger",
     "Plan",
     "PrivacyCost",
     "Release",

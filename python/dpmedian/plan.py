@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
+from dpmedian.ledger import as_ledger
 from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd
 from dpmedian.problem import Problem, whole
 from dpmedian.progress import Progress
@@ -71,8 +72,8 @@ class Plan:
     ) -> Release:
         """Spends the budget on these points.
 
-        The order: shape and parameters, the ledger's check, finite values, the charge of the full planned cost, and only
-        then the first release. `ReleaseFailed` and interruptions stay charged.
+        The order: shape and parameters, the ledger's check, finite values, the charge of the full planned cost, and
+        only then the first release. `ReleaseFailed` and interruptions stay charged.
         """
         array, columns = as_array(points)
         if array.shape != (self.n, self.d):
@@ -83,17 +84,25 @@ class Plan:
         failure = self.prediction.failure
         if failure > 0.5:
             raise ValueError(
-                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at n={self.n}, "
-                f"d={self.d} under this budget; give more records, a larger budget, or a radius"
+                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
+                f"n={self.n}, d={self.d} under this budget; give more records, a larger budget, or a radius"
             )
+        account = as_ledger(ledger)
+        account.check(self.cost)
         meter = Progress(self.recipe.passes, progress)
         source = ArraySource(array, self.problem, meter, nonfinite)
+        charge = account.charge("geometric median", self.method, self.cost)
         try:
-            outcome = self.recipe.run(source, tape, meter)
+            outcome = self.recipe.run(source, tape)
         except ReleaseFailed as failed:
+            charge.mark("failed")
             raise ReleaseFailed(failed.message, self.cost) from None
+        except BaseException:
+            charge.mark("interrupted")
+            raise
         finally:
             meter.close()
+        charge.mark("released")
         return Release(
             point=outcome.point,
             scale=outcome.scale,
@@ -126,7 +135,8 @@ class Plan:
     def __str__(self) -> str:
         table = self._table()
         widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        pad = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in table]
+        lines = ["  ".join(row).rstrip() for row in pad]
         rule = "-" * max(len(line) for line in lines)
         title = f"Plan: {self.method}, n = {self.n}, d = {self.d}, {self.problem.budget.describe()}"
         return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, *self._facts()])

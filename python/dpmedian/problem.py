@@ -56,7 +56,7 @@ class Problem:
         if resolution is not None:
             resolution = positive("resolution", resolution)
             if radius is not None and resolution >= radius:
-                raise ValueError(f"resolution must be smaller than radius, got resolution={resolution}, radius={radius}")
+                raise ValueError(f"resolution must be smaller than radius, got {resolution} and radius {radius}")
         beta = positive("failure_probability", failure_probability)
         if beta >= 1.0:
             raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")

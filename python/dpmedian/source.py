@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpmedian import _core
 from dpmedian.problem import Problem
@@ -22,19 +22,18 @@ Tape = _core.Tape
 gradient_sensitivity = _core.gradient_sensitivity
 
 
-def as_array(points: ArrayLike) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
-    """The points as a C-order (n, d) array of doubles, and the column names of a frame."""
-    names: Any = getattr(points, "columns", None)
-    if names is not None and not callable(names) and hasattr(points, "to_numpy"):
-        # Frames: pandas and polars know their names; an Arrow table keeps them elsewhere.
-        columns = tuple(str(name) for name in getattr(points, "column_names", names))
-    elif hasattr(points, "column_names") and hasattr(points, "to_pydict"):
-        columns = tuple(str(name) for name in points.column_names)
-        points = np.column_stack([np.asarray(column) for column in points.columns]) if columns else np.empty((0, 0))
-    else:
-        columns = None
+def as_array(points: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """The points as a C-order (n, d) array of doubles, and the column names of a frame or an Arrow table."""
+    columns = None
     try:
-        array = points.to_numpy() if columns is not None and hasattr(points, "to_numpy") else np.asarray(points)
+        if hasattr(points, "column_names"):
+            columns = tuple(str(name) for name in points.column_names)
+            array = np.column_stack([np.asarray(column) for column in points.columns])
+        elif hasattr(points, "columns") and hasattr(points, "to_numpy"):
+            columns = tuple(str(name) for name in points.columns)
+            array = points.to_numpy()
+        else:
+            array = np.asarray(points)
     except ValueError as error:
         raise ValueError(f"points must be a rectangular (n, d) array of numbers: {error}") from error
     if array.dtype.kind not in "iuf":

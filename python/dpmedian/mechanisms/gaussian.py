@@ -59,14 +59,16 @@ class Gaussian:
         sigma = math.ceil(sensitivity * factor * (1.0 + 1e-15))
         if not SIGMA_LIMITS[0] <= sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
-                f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} it "
-                f"is {sigma:.3g} units, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} are supported; "
+                f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "
+                f"it is {sigma:.3g} units, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} are supported; "
                 "choose a budget nearer to common values"
             )
         return cls(name, bits, sigma, sensitivity, coordinates, releases)
 
     @classmethod
-    def of_counts(cls, name: str, sensitivity: float, rho: float, *, n: int, coordinates: int = 1, releases: int = 1) -> Gaussian:
+    def of_counts(
+        cls, name: str, sensitivity: float, rho: float, *, n: int, coordinates: int = 1, releases: int = 1
+    ) -> Gaussian:
         """For integer counts up to n, which become multiples of 2^bits: the sensitivity scales exactly."""
         return cls.calibrate(
             name, lambda bits: math.ldexp(sensitivity, bits), rho, n=n, coordinates=coordinates, releases=releases
@@ -98,7 +100,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class NoisyGradient(Gaussian):
-    """Gaussian releases of the lattice gradient of the sum of distances (sensitivity 2, plus the lattice's rounding)."""
+    """Gaussian releases of the lattice gradient of the sum of distances (sensitivity 2, plus the rounding)."""
 
     @classmethod
     def of(cls, name: str, rho: float, *, n: int, d: int, releases: int) -> NoisyGradient:

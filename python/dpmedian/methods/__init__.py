@@ -1,8 +1,8 @@
 """Methods: one file per algorithm, its proof beside it. They compose mechanisms and never touch the points.
 
 A method is a module with `name`, `check(problem)`, which raises when an argument that it needs is missing, and
-`prepare(problem, rho)`, which turns public parameters into a `Recipe`: a frozen value that knows its stages and its cost
-and can run.
+`prepare(problem, rho)`, which turns public parameters into a `Recipe`: a frozen value that knows its stages and its
+cost and can run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Protocol
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.problem import Problem
-from dpmedian.progress import Progress
 from dpmedian.release import Outcome
 from dpmedian.source import ArraySource, Tape
 
@@ -63,7 +62,7 @@ class Recipe(Protocol):
 
     def predict(self) -> Prediction: ...
 
-    def run(self, source: ArraySource, tape: Tape, progress: Progress) -> Outcome: ...
+    def run(self, source: ArraySource, tape: Tape) -> Outcome: ...
 
 
 class Method(Protocol):

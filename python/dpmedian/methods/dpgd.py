@@ -17,7 +17,6 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import NoisyGradient
 from dpmedian.methods import Prediction, Stage
 from dpmedian.problem import Problem
-from dpmedian.progress import Progress
 from dpmedian.release import Outcome
 from dpmedian.source import ArraySource, Tape
 
@@ -83,7 +82,7 @@ class Dpgd:
         loss = diameter * math.sqrt((2.0 + 10.0 * d * average_noise**2) / steps)
         return Prediction(loss=min(loss, diameter))
 
-    def run(self, source: ArraySource, tape: Tape, progress: Progress) -> Outcome:
+    def run(self, source: ArraySource, tape: Tape) -> Outcome:
         center = self.problem.center
         average, _ = self.gradient.descend(source, tape, start=center, balls=[(center, self.radius)], step=self.step)
         return Outcome(average)
