@@ -9,6 +9,7 @@
 //! | [`projection`] | Euclidean projection onto a ball and onto the intersection of two |
 //! | [`sampler`] | exact discrete distributions, integer arithmetic only |
 //! | [`tape`] | every noisy release: drawn, recorded or replayed |
+//! | [`centre`] | the volumetric centre of a ball cut by half-spaces |
 //! | [`descent`] | the inner loop of noisy projected gradient descent |
 //! | [`ball`] | ball counts of all records for all radii, and the sums of the largest |
 //! | [`dispatch`] | the same bits on every instruction set |
@@ -17,11 +18,12 @@
 //! Points are nalgebra views throughout: a C-order array of shape (n, d) has the memory of a d x n matrix, one record
 //! per column. Only `python.rs` names the interpreter.
 
+pub mod ball;
+pub mod centre;
 pub mod descent;
+pub mod dispatch;
 pub mod gradient;
 pub mod points;
-pub mod ball;
-pub mod dispatch;
 pub mod pool;
 pub mod projection;
 pub mod pulse;
