@@ -1,0 +1,81 @@
+"""Fixtures of all tests. `replay` is the privacy test bench: every method's tests use it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmedian import InsecureSeedWarning, Plan, ReleaseFailed
+from dpmedian.source import ArraySource, Tape
+
+Points = NDArray[np.float64]
+
+# Coordinates that break careless arithmetic: squares under- and overflow, sums lose bits, ties abound.
+EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 1.7e308)
+
+
+@pytest.fixture(autouse=True)
+def _seeds_are_fine_in_tests():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureSeedWarning)
+        yield
+
+
+def neighbours(points: Points, count: int, rng: np.random.Generator, scale: float = 1.0) -> list[Points]:
+    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, and in the first or last place."""
+    n, d = points.shape
+    found = []
+    for trial in range(count):
+        other = points.copy()
+        place = (0, n - 1)[trial % 2] if trial < 4 else int(rng.integers(n))
+        kind = trial % 6
+        if kind == 0:
+            record = points[place] + scale * rng.normal(size=d)
+        elif kind == 1:
+            record = 1e6 * scale * rng.normal(size=d)
+        elif kind == 2:
+            record = points[rng.integers(n)]
+        elif kind == 3:
+            record = -points[place]
+        elif kind == 4:
+            record = rng.choice(EXTREMES, size=d)
+        else:
+            record = np.median(points, axis=0)
+        other[place] = record
+        found.append(other)
+    return found
+
+
+@pytest.fixture
+def replay() -> Callable[..., int]:
+    """Records a run on `points`, replays its noisy outputs on neighbours, and demands the same releases.
+
+    At the wall every replayed release must have the same name, scale, sensitivity and length as the recorded one, and its
+    exact values may differ by at most the declared sensitivity; the tape raises otherwise. The outcome, a failure
+    included, must be the same, because it is post-processing of what was replayed. Returns the number of releases.
+    """
+
+    def run(plan: Plan, points: Points, others: list[Points], seed: int = 1) -> int:
+        def outcome(data: Points, tape: Tape) -> object:
+            source = ArraySource(np.ascontiguousarray(data), plan.problem)
+            try:
+                result = plan.recipe.run(source, tape)
+            except ReleaseFailed as failed:
+                return failed.message
+            return (result.point.tobytes(), result.scale, result.error_radius, result.notes)
+
+        recorded = Tape.record(seed.to_bytes(32, "little"))
+        expected = outcome(points, recorded)
+        entries = recorded.entries()
+        assert entries, "a private run must release something through the tape"
+        for other in others:
+            replayed = recorded.replay()
+            assert outcome(other, replayed) == expected
+            assert not replayed.entries(), "the neighbour asked for fewer releases"
+        return len(entries)
+
+    return run

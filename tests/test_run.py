@@ -1,0 +1,219 @@
+"""Bad input gets its error before any budget is spent; results do not depend on threads; Ctrl-C and forks work."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dpmedian
+
+POINTS = np.random.default_rng(0).normal(size=(200, 3))
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+DPGD = {**BUDGET, "method": "dpgd", "radius": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("points", "error", "message"),
+    [
+        (np.zeros(5), ValueError, r"shape \(n, d\), got shape \(5,\)"),
+        (np.zeros((2, 2, 2)), ValueError, "shape"),
+        (np.zeros((1, 2)), ValueError, "n must be at least 2"),
+        (np.zeros((5, 0)), ValueError, "d must be at least 1"),
+        (np.array([["a", "b"]] * 3), TypeError, "dtype"),
+        (np.zeros((5, 2), dtype=complex), TypeError, "complex"),
+        (np.zeros((5, 2), dtype=bool), TypeError, "bool"),
+        ([[1.0, 2.0], [3.0]], ValueError, "rectangular"),
+        (None, TypeError, "numbers"),
+        ([[1.0, None], [1.0, 2.0]], TypeError, "object"),
+        (np.array([[0.0, 1.0], [np.nan, 2.0]]), ValueError, r"points\[1, 0\] is not finite"),
+        (np.array([[0.0, np.inf], [1.0, 2.0]]), ValueError, r"points\[0, 1\] is not finite"),
+    ],
+)
+def test_bad_points_are_refused_and_nothing_is_charged(points, error, message):
+    ledger = dpmedian.Ledger(epsilon=10.0, delta=1e-5)
+    with pytest.raises(error, match=message):
+        dpmedian.geometric_median(points, **DPGD, ledger=ledger)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"epsilon": 0.0}, ValueError, "epsilon"),
+        ({"epsilon": -1.0}, ValueError, "epsilon"),
+        ({"epsilon": float("nan")}, ValueError, "epsilon"),
+        ({"epsilon": "one"}, TypeError, "epsilon"),
+        ({"delta": 1.0}, ValueError, "delta"),
+        ({"delta": -0.1}, ValueError, "delta"),
+        ({"rho": 0.1}, ValueError, "rho"),
+        ({"epsilon": None, "delta": None}, ValueError, "epsilon"),
+        ({"radius": 0.0}, ValueError, "radius must be positive"),
+        ({"radius": -2.0}, ValueError, "radius"),
+        ({"radius": float("inf")}, ValueError, "radius"),
+        ({"radius": "far"}, TypeError, "radius"),
+        ({"radius": None}, ValueError, "needs radius="),
+        ({"resolution": 10.0}, ValueError, "resolution must be smaller than radius"),
+        ({"resolution": -1.0}, ValueError, "resolution"),
+        ({"center": [0.0]}, ValueError, r"center must have shape \(3,\)"),
+        ({"center": [0.0, np.nan, 0.0]}, ValueError, "center"),
+        ({"center": "here"}, TypeError, "center"),
+        ({"method": "magic"}, ValueError, "method must be"),
+        ({"profile": "fast"}, ValueError, "profile must be one of"),
+        ({"failure_probability": 1.0}, ValueError, "failure_probability"),
+        ({"nonfinite": "drop"}, ValueError, "nonfinite must be"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"seed": 1.5}, TypeError, "seed"),
+    ],
+)
+def test_bad_arguments_are_named_and_nothing_is_charged(change, error, message):
+    ledger = dpmedian.Ledger(epsilon=10.0, delta=1e-5)
+    with pytest.raises(error, match=message):
+        dpmedian.geometric_median(POINTS, **{**DPGD, **change}, ledger=ledger)
+    assert ledger.entries == ()
+
+
+def test_a_plan_refuses_points_of_another_shape():
+    with pytest.raises(ValueError, match=r"shape \(100, 3\), got \(200, 3\)"):
+        dpmedian.plan(100, 3, **DPGD).run(POINTS)
+
+
+def test_an_empty_ledger_refuses_before_the_data_are_looked_at():
+    ledger = dpmedian.Ledger(epsilon=0.5, delta=1e-6)
+    with pytest.raises(ValueError, match="budget"):
+        dpmedian.geometric_median(np.full((200, 3), np.nan), **DPGD, ledger=ledger)
+
+
+def test_nonfinite_rows_can_become_the_center():
+    broken = POINTS.copy()
+    broken[7, 1] = np.nan
+    replaced = POINTS.copy()
+    replaced[7] = [1.0, 2.0, 3.0]
+    options = {**DPGD, "center": [1.0, 2.0, 3.0], "seed": 3}
+    point = dpmedian.geometric_median(broken, **options, nonfinite="center").point
+    assert np.array_equal(point, dpmedian.geometric_median(replaced, **options).point)
+
+
+def test_a_seed_warns():
+    with pytest.warns(dpmedian.InsecureSeedWarning):
+        dpmedian.geometric_median(POINTS, **DPGD, seed=1)
+
+
+def test_without_a_seed_no_two_releases_are_alike():
+    points = [dpmedian.geometric_median(POINTS, **DPGD).point for _ in range(2)]
+    assert not np.array_equal(*points)
+
+
+def test_the_same_bits_for_every_container_and_thread_count():
+    points = POINTS.astype(np.float32)
+    expected = dpmedian.geometric_median(points, **DPGD, seed=1).point
+    wide = np.zeros((400, 6), dtype=np.float32)
+    wide[::2, ::2] = points
+    for same in (points.astype(np.float64), np.asfortranarray(points), points.tolist(), wide[::2, ::2]):
+        assert np.array_equal(dpmedian.geometric_median(same, **DPGD, seed=1).point, expected)
+    for threads in (1, 2, 4):
+        dpmedian.set_threads(threads)
+        assert np.array_equal(dpmedian.geometric_median(points, **DPGD, seed=1).point, expected)
+    dpmedian.set_threads(None)
+
+
+def test_frames_keep_their_column_names():
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    expected = dpmedian.geometric_median(POINTS, **DPGD, seed=1).point
+    columns = {name: POINTS[:, i] for i, name in enumerate("abc")}
+    for frame in (pandas.DataFrame(columns), polars.DataFrame(columns), arrow.table(columns)):
+        release = dpmedian.geometric_median(frame, **DPGD, seed=1)
+        assert np.array_equal(release.point, expected)
+        assert list(release.to_series().index) == ["a", "b", "c"]
+
+
+def test_points_are_copied_before_the_run():
+    memory = np.ascontiguousarray(POINTS)
+    release = dpmedian.geometric_median(memory, **DPGD, seed=1)
+    assert not np.shares_memory(release.point, memory)
+    with pytest.raises(ValueError, match="read-only"):
+        release.point[0] = 0.0
+
+
+def _release(seed):
+    return dpmedian.geometric_median(POINTS, **DPGD, seed=seed).point
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_pool_works_after_a_call_in_the_parent():
+    expected = _release(1)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for point in pool.map_async(_release, [1, 1]).get(timeout=60):
+            assert np.array_equal(point, expected)
+
+
+def test_an_interrupt_ends_a_long_run_and_stays_charged(tmp_path):
+    script = textwrap.dedent("""
+        import sys, numpy as np, dpmedian
+        ledger = dpmedian.Ledger(rho=100.0, path=sys.argv[1])
+        points = np.random.default_rng(0).normal(size=(200_000, 20))
+        plan = dpmedian.plan(*points.shape, rho=50.0, method="dpgd", radius=10.0)
+        print("ready", flush=True)
+        try:
+            plan.run(points, ledger=ledger)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """)
+    path = tmp_path / "ledger.json"
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
+        time.sleep(1.0)
+        sent = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        assert run.stdout.readline() == "interrupted\n"
+        # The promise is one second; the rest is room for a busy machine.
+        assert time.monotonic() - sent < 5.0
+        assert run.wait(timeout=60) == 0
+    assert [entry.state for entry in dpmedian.Ledger.open(path).entries] == ["interrupted"]
+
+
+def test_other_threads_run_while_a_kernel_works():
+    """The GIL is released: a counter in another thread moves on during a long call."""
+    points = np.random.default_rng(0).normal(size=(50_000, 20))
+    plan = dpmedian.plan(*points.shape, rho=1e-4, method="dpgd", radius=10.0)
+    ticks, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            ticks[0] += 1
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    before = ticks[0]
+    plan.run(points)
+    after = ticks[0]
+    stop.set()
+    counter.join()
+    assert after > before
+
+
+def test_progress_is_reported_and_ends_with_the_run():
+    seen: list[float] = []
+    points = np.random.default_rng(0).normal(size=(40_000, 20))
+    plan = dpmedian.plan(*points.shape, rho=1e-4, method="dpgd", radius=10.0)
+    plan.run(points, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen
+    assert 0.0 <= seen[0] <= seen[-1] <= 1.0
+
+
+def test_importing_starts_no_threads():
+    code = "import dpmedian, os; print(len(os.listdir('/proc/self/task')))"
+    if not os.path.isdir("/proc/self/task"):
+        pytest.skip("no /proc here")
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    assert subprocess.check_output([sys.executable, "-c", code], env=environment).strip() == b"1"
