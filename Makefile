@@ -26,13 +26,14 @@ lint: $(VENV)/dev $(VENV)/wheel  ## Formatting, lints, types and stubs; warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest dpmedian._core --ignore-disjoint-bases
+	$(BIN)/python -m mypy.stubtest dpmedian._core
 
 wheel: $(VENV)/dev  ## A checked manylinux wheel and a source distribution, in dist/.
 	rm -rf dist
 	$(BIN)/maturin build --release --quiet --out dist --compatibility manylinux_2_28
 	$(BIN)/maturin sdist --quiet --out dist
 	$(BIN)/auditwheel show dist/*.whl
+	$(BIN)/python tests/check_distribution.py dist
 
 bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against the peers in one run.
 	cargo bench

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from dp_accounting.pld import common, privacy_loss_distribution
+
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 
 RESOLUTION = 1e-3

@@ -26,7 +26,7 @@ def _seeds_are_fine_in_tests():
 
 
 def neighbours(points: Points, count: int, rng: np.random.Generator, scale: float = 1.0) -> list[Points]:
-    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, and in the first or last place."""
+    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last."""
     n, d = points.shape
     found = []
     for trial in range(count):
@@ -54,8 +54,8 @@ def neighbours(points: Points, count: int, rng: np.random.Generator, scale: floa
 def replay() -> Callable[..., int]:
     """Records a run on `points`, replays its noisy outputs on neighbours, and demands the same releases.
 
-    At the wall every replayed release must have the same name, scale, sensitivity and length as the recorded one, and its
-    exact values may differ by at most the declared sensitivity; the tape raises otherwise. The outcome, a failure
+    At the wall every replayed release must have the same name, scale, sensitivity and length as the recorded one, and
+    its exact values may differ by at most the declared sensitivity; the tape raises otherwise. The outcome, a failure
     included, must be the same, because it is post-processing of what was replayed. Returns the number of releases.
     """
 

@@ -12,10 +12,11 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import common, privacy_loss_distribution
-from dpmedian import accounting
-from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from dpmedian import accounting
+from dpmedian.accounting import Budget, PrivacyCost, calibrate
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
 

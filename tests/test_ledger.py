@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import BudgetExceeded, Charge, Ledger, as_ledger
 

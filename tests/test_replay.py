@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from conftest import neighbours
 
 import dpmedian
+from conftest import neighbours
 from dpmedian.source import ArraySource, Tape
 
 
