@@ -17,7 +17,6 @@ pub trait Kernel {
 /// Runs a kernel on the widest instruction set that this processor has.
 // The macro calls a function compiled for an instruction set only after it has detected that set; Rust cannot see this
 // and asks for `unsafe`.
-#[allow(unsafe_code)]
 #[multiversion::multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt",

@@ -116,7 +116,7 @@ fn portable_block_gradient(block: DMatrixView<'_, f64>, theta: &[f64], bits: u32
 
 /// Eight lanes over the coordinates and a fixed tree: the same bits for any vector width.
 #[inline(always)]
-fn sum_of_squares(vector: &[f64]) -> f64 {
+pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
     let chunks = vector.chunks_exact(8);
     let rest = chunks.remainder();

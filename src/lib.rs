@@ -12,6 +12,8 @@
 //! | [`centre`] | the volumetric centre of a ball cut by half-spaces |
 //! | [`descent`] | the inner loop of noisy projected gradient descent |
 //! | [`ball`] | ball counts of all records for all radii, and the sums of the largest |
+//! | [`objective`] | the sum of distances |
+//! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`dispatch`] | the same bits on every instruction set |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
 //!
@@ -23,6 +25,8 @@ pub mod centre;
 pub mod descent;
 pub mod dispatch;
 pub mod gradient;
+pub mod median;
+pub mod objective;
 pub mod points;
 pub mod pool;
 pub mod projection;
