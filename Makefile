@@ -39,6 +39,9 @@ bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against 
 	cargo bench
 	$(BIN)/python benches/compare.py
 
+audit: $(VENV)/dev $(VENV)/wheel  ## Claimed against measured privacy, of every mechanism and method.
+	$(BIN)/python tests/audit.py
+
 venv: $(VENV)/dev  ## The environment of the tests.
 
 pins: $(VENV)/dev  ## Write the exact versions of the test dependencies anew.
@@ -67,4 +70,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo test lint wheel bench venv pins clean
+.PHONY: help demo test lint wheel bench audit venv pins clean

@@ -1,0 +1,214 @@
+"""A statistical audit: how much privacy do the releases show to lose, against what is claimed?
+
+`python tests/audit.py` plays the game of differential privacy with every mechanism and method: it runs them many times
+on two neighbouring inputs, chosen so that the claim is nearly tight, and guesses from the outcome which of the two it
+was. A rule is learned on the first half of the runs; on the second half Clopper-Pearson bounds its two error rates from
+above. Error rates (a, b) refute a claim when no mechanism that keeps it could have them. A rule that was learned badly
+can hide a leak but never invent one: an honest claim is refuted with probability at most ALPHA per row.
+
+Everything is measured in one unit: a and b are the error rates of a test of N(0, 1) against N(mu, 1), which has
+mu = -Phi^-1(a) - Phi^-1(b), and the claim's trade-off curve gives the largest mu at the same a (for Gaussian releases,
+the same at every a). Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again with half the
+noise against the same claim: an audit that does not notice has no power, and its row fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import beta
+
+import dpmedian
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.source import ArraySource, Tape
+
+# The probability, per row, that an honest claim is refuted. Half of it goes to each of the two error rates.
+ALPHA = 1e-3
+
+Seen = NDArray[np.generic]
+Views = dict[str, Seen]
+
+
+@dataclass(frozen=True)
+class Game:
+    """Two neighbouring inputs and what is seen of a run: doubles (a vector) or an integer (an outcome of no order)."""
+
+    name: str
+    claim: PrivacyCost
+    play: Callable[[bool, Tape], Views]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A lower bound on what was lost, and what may be lost, in `unit`."""
+
+    unit: str
+    claimed: float
+    measured: float
+
+    @property
+    def refuted(self) -> bool:
+        return self.measured > self.claimed
+
+
+def observe(game: Game, runs: int) -> dict[str, tuple[Seen, Seen]]:
+    """The views of `runs` runs a side, from keys that no two runs share."""
+    sides = []
+    for side in (False, True):
+        seen = [game.play(side, Tape.record((2 * run + side).to_bytes(32, "little"))) for run in range(runs)]
+        sides.append({name: np.stack([views[name] for views in seen]) for name in seen[0]})
+    return {name: (sides[0][name], sides[1][name]) for name in sides[0]}
+
+
+def judge(claim: PrivacyCost, views: tuple[Seen, Seen], alpha: float = ALPHA) -> Verdict:
+    """Learns a score and its threshold on the first half of the runs, and measures on the second."""
+    half = len(views[0]) // 2
+    score = learn(views[0][:half], views[1][:half])
+    learned = [score(side[:half]) for side in views]
+    measured = [score(side[half:]) for side in views]
+    thresholds = np.unique(np.quantile(np.concatenate(learned), np.linspace(0.002, 0.998, 250)))
+    verdicts = (compare(claim, *errors(*learned, threshold, alpha)) for threshold in thresholds)
+    gains = [verdict.measured / verdict.claimed for verdict in verdicts]
+    best = thresholds[int(np.argmax(gains))]
+    return compare(claim, *errors(*measured, best, alpha))
+
+
+def learn(
+    null: NDArray[np.generic], other: NDArray[np.generic]
+) -> Callable[[NDArray[np.generic]], NDArray[np.float64]]:
+    """A score that is larger on the other side: Fisher's direction of vectors, log-ratios of the counts of outcomes."""
+    if null.dtype.kind == "f":
+        center, spread = np.mean(null, axis=0), np.maximum(np.std(null, axis=0), 1e-300)
+        scaled = [(side - center) / spread for side in (null, other)]
+        covariance = sum(np.atleast_2d(np.cov(side, rowvar=False)) for side in scaled)
+        shift = np.mean(scaled[1], axis=0) - np.mean(scaled[0], axis=0)
+        direction = np.linalg.solve(covariance + 1e-3 * np.eye(len(shift)), shift)
+        return lambda seen: (seen - center) / spread @ direction
+    outcomes, labels = np.unique(np.concatenate([null, other]), return_inverse=True)
+    counts = [np.bincount(part, minlength=len(outcomes)) + 1 for part in np.split(labels.ravel(), [null.size])]
+    ratios = np.log(counts[1] / counts[0])
+
+    def score(seen: Seen) -> NDArray[np.float64]:
+        place = np.minimum(np.searchsorted(outcomes, seen.ravel()), len(outcomes) - 1)
+        return np.where(outcomes[place] == seen.ravel(), ratios[place], 0.0)
+
+    return score
+
+
+def errors(
+    null: NDArray[np.float64], other: NDArray[np.float64], threshold: float, alpha: float
+) -> tuple[float, float]:
+    """Upper bounds on P(score >= threshold | null) and P(score < threshold | other), both right but for alpha."""
+
+    def upper(count: int, total: int) -> float:
+        return 1.0 if count == total else float(beta.ppf(1.0 - alpha / 2.0, count + 1, total - count))
+
+    return upper(int(np.sum(null >= threshold)), null.size), upper(int(np.sum(other < threshold)), other.size)
+
+
+def compare(claim: PrivacyCost, a: float, b: float) -> Verdict:
+    """Error rates of at most a and b, against the smallest that the claim allows."""
+    if claim.mu_squared == 0.0 and claim.delta0 == 0.0:
+        measured = max(math.log((1.0 - b) / a) if b < 1.0 else 0.0, math.log((1.0 - a) / b) if a < 1.0 else 0.0, 0.0)
+        return Verdict("epsilon", claim.epsilon_at(0.0), measured)
+    if a >= 1.0 or b >= 1.0:
+        return Verdict("mu", 1.0, 0.0)
+    measured = -ndtri(a) - ndtri(b)
+    if claim.mu_squared / 2.0 == claim.rho and claim.delta0 == 0.0:
+        return Verdict("mu", math.sqrt(claim.mu_squared), measured)
+    allowed = max(1.0 - delta - math.exp(epsilon) * a for epsilon, delta in curve(claim))
+    allowed = max(allowed, *(math.exp(-epsilon) * (1.0 - delta - a) for epsilon, delta in curve(claim)))
+    return Verdict("mu", -ndtri(a) - ndtri(allowed) if allowed > 0.0 else math.inf, measured)
+
+
+_CURVES: dict[PrivacyCost, list[tuple[float, float]]] = {}
+
+
+def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
+    """Points (epsilon, delta) of the claim. Fewer points claim less: the audit errs towards the claim."""
+    if claim not in _CURVES:
+        _CURVES[claim] = [(epsilon, claim.delta_at(epsilon)) for epsilon in np.linspace(0.0, 8.0, 321)]
+    return _CURVES[claim]
+
+
+# The games. Each is made with `noise` times the noise that its claim asks for: 1 for the audit, 1/2 to show its power.
+
+
+def gaussian(noise: float) -> Game:
+    """One release of a vector of counts, moved by its sensitivity."""
+    honest, actual = (
+        Gaussian.of_counts("counts", math.sqrt(2.0), rho, n=100, coordinates=3) for rho in (0.5, 0.5 / noise**2)
+    )
+    counts = (np.array([10, 20, 30]), np.array([11, 19, 30]))
+    return Game("gaussian", honest.cost, lambda side, tape: {"counts": actual.release(tape, counts[side])})
+
+
+def method(name: str, noise: float, *, n: int, d: int, rho: float, transcript: bool = True, **options: float) -> Game:
+    """Half of the points at +R e1, half at -R e1; the neighbour moves one of them across.
+
+    `release` is what the user gets; `transcript` is every noisy integer on the way, which the proof gives away too.
+    """
+    honest, actual = (dpmedian.plan(n, d, rho=r, method=name, **options) for r in (rho, rho / noise**2))
+    points = np.zeros((n, d))
+    points[:, 0] = np.where(np.arange(n) < n // 2, options["radius"], -options["radius"])
+    other = points.copy()
+    other[0, 0] = -options["radius"]
+
+    def play(side: bool, tape: Tape) -> Views:
+        outcome = actual.recipe.run(ArraySource((points, other)[side], actual.problem), tape)
+        views: Views = {"release": outcome.point}
+        if transcript:
+            views["transcript"] = np.concatenate([noisy / scale for _, _, scale, _, noisy in tape.entries()])
+        return views
+
+    return Game(name, honest.cost, play)
+
+
+GAMES: dict[str, Callable[[float], Game]] = {
+    "gaussian": gaussian,
+    "dpgd": lambda noise: method("dpgd", noise, n=24, d=1, rho=0.5, radius=100.0),
+}
+
+
+def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
+    yield True, f"{runs} runs a side, half of them to learn; alpha = {ALPHA:g} per row"
+    yield True, f"{'':<20}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'at half the noise':>19}"
+    for name in names:
+        honest, halved = GAMES[name](1.0), GAMES[name](0.5)
+        seen, weak = observe(honest, runs), observe(halved, runs)
+        for view in seen:
+            verdict, power = judge(honest.claim, seen[view]), judge(halved.claim, weak[view])
+            good = power.refuted and not verdict.refuted
+            row = f"{name:<20}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"
+            row += f"{verdict.measured / verdict.claimed:7.0%}{power.measured:13.3f}"
+            yield good, row + ("  " + ("LEAKS" if verdict.refuted else "caught" if power.refuted else "MISSED"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Claimed against measured privacy, for every mechanism and method.")
+    parser.add_argument("names", nargs="*", help=f"rows to play, of {', '.join(GAMES)} (all of them by default)")
+    parser.add_argument("--runs", type=int, default=20_000, help="runs a side")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(GAMES))
+    if unknown:
+        parser.error(f"there is no row {', '.join(unknown)}; there are {', '.join(GAMES)}")
+    dpmedian.set_threads(1)
+    start, good = time.monotonic(), True
+    for fine, line in table(options.names or list(GAMES), options.runs):
+        good &= fine
+        print(line, flush=True)
+    print(f"{'every claim holds' if good else 'NOT every claim holds'} ({time.monotonic() - start:.0f} s)")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

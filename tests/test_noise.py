@@ -1,0 +1,109 @@
+"""The noise of a wheel: fixed for a fixed key, and changed by nothing else.
+
+A change of the vectors below changes what `seed=` gives: call it `value-breaking` in the changelog and raise the minor
+version. That the noise has its distribution is tested beside the samplers (src/sampler/tests.rs); that discrete noise
+is near enough to continuous noise, beside the accounting (test_accounting.py).
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian.source import Tape
+
+KEY = bytes(range(32))
+ROOT = Path(__file__).parents[1]
+
+
+def noise(tape: Tape) -> dict[str, list[int]]:
+    """Each kind of noise once, in this order, from one tape."""
+    zeros = np.zeros(4, dtype=np.int64)
+    return {
+        "gaussian": tape.gaussian("test", zeros, 2**40, 1.0).tolist(),
+        "laplace": tape.laplace("test", zeros, (3, 2**40), 1.0).tolist(),
+        "geometric": tape.geometric("test", zeros, (3, 2**40), 1.0).tolist(),
+        "uniform": tape.uniform(10**6, 4).tolist(),
+        "small gaussian": tape.gaussian("test", zeros, 3, 1.0).tolist(),
+    }
+
+
+def test_the_noise_of_a_key_is_stable():
+    assert noise(Tape.draw(KEY)) == {
+        "gaussian": [-2710187117930, 400454242669, 208790418359, -744163939727],
+        "laplace": [384031918312, -152087908446, -15417670773, 304322063488],
+        "geometric": [242010200478, 407586840877, 490338943799, 1841178884401],
+        "uniform": [966180, 865007, 273748, 848633],
+        "small gaussian": [1, 1, -2, -6],
+    }
+
+
+def test_the_second_block_of_a_key_is_stable():
+    """Vectors beyond 1024 entries are drawn in blocks, each from a stream of its own."""
+    drawn = Tape.draw(KEY).gaussian("test", np.zeros(2050, dtype=np.int64), 2**40, 1.0)
+    assert drawn[[1023, 1024, 2048, 2049]].tolist() == [-67007644424, -1051797487791, 1759405885975, -1987494956145]
+
+
+def test_a_seed_is_the_key_and_its_release_is_stable():
+    points = np.arange(60.0).reshape(30, 2) % 7.0
+    release = dpmedian.geometric_median(points, rho=0.5, method="dpgd", radius=10.0, seed=5)
+    assert release.point.tolist() == [2.724170731297865, 2.7747653432557735]
+
+
+SCRIPT = """
+import warnings, numpy as np
+warnings.simplefilter("ignore")
+import dpmedian
+from dpmedian.source import Tape
+print(Tape.draw(bytes(range(32))).gaussian("test", np.zeros(3000, dtype=np.int64), 2**40, 1.0).tolist())
+points = np.arange(60.0).reshape(30, 2) % 7.0
+print(dpmedian.geometric_median(points, rho=0.5, method="dpgd", radius=10.0, seed=5).point.tolist())
+"""
+
+
+@pytest.fixture(scope="module")
+def plain() -> bytes:
+    return subprocess.check_output([sys.executable, "-c", SCRIPT])
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables"),
+    [
+        (["-O"], {}),
+        (["-OO", "-X", "dev"], {}),
+        ([], {"RAYON_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"}),
+        ([], {"DPMEDIAN_SEED": "1", "DPMEDIAN_DEBUG": "1", "DPMEDIAN_NOISE": "0", "DPMEDIAN_TEST": "1"}),
+        ([], {"SEED": "1", "DEBUG": "1", "TEST": "1", "CI": "true", "RUST_BACKTRACE": "1", "PYTHONHASHSEED": "7"}),
+    ],
+)
+def test_no_flag_or_variable_changes_the_noise(plain, flags, variables):
+    seen = subprocess.check_output([sys.executable, *flags, "-c", SCRIPT], env={**os.environ, **variables})
+    assert seen == plain
+
+
+def test_the_environment_is_read_for_the_number_of_threads_only():
+    """In the sources, because no list of variables can be complete. Their own tests may read what they like."""
+    sources = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "python").rglob("*.py")]
+    assert sources
+    reading = re.compile(r"env::vars?(?:_os)?\b|option_env!|os\.environ|getenv")
+    lines = [(path.name, line) for path in sources for line in path.read_text().splitlines()]
+    found = [(name, line.strip()) for name, line in lines if reading.search(line)]
+    assert [row for row in found if "RAYON_NUM_THREADS" not in row[1]] == []
+
+
+def test_no_feature_of_the_crate_reaches_the_noise():
+    """The wheel is built with one feature, which adds the bindings: there is none for weaker noise to be left on."""
+    gate = re.compile(r'\bfeature = "(?!python")|debug_assertions')
+    gates = [path.name for path in (ROOT / "src").rglob("*.rs") if gate.search(path.read_text())]
+    assert gates == []
+
+
+def test_without_a_key_the_operating_system_decides():
+    zeros = np.zeros(8, dtype=np.int64)
+    drawn = {tuple(Tape.draw().gaussian("test", zeros, 2**40, 1.0).tolist()) for _ in range(50)}
+    assert len(drawn) == 50
