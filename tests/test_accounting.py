@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -51,6 +52,9 @@ def test_gaussian_delta_has_eleven_digits() -> None:
             assert accounting._gaussian_delta(mu, epsilon) >= exact
             continue
         assert accounting._gaussian_delta(mu, epsilon) == pytest.approx(float(exact), rel=1e-11)
+        if epsilon >= 0:
+            # What is reported is never below the truth, not even in the last digit.
+            assert PrivacyCost(mu_squared=mu * mu).delta_at(epsilon) >= exact
         compared += 1
     assert compared > 400
 
@@ -309,9 +313,9 @@ def test_epsilon_one_allows_the_noise_that_theory_allows() -> None:
 
 def test_gaussian_cost_rounds_to_the_private_side() -> None:
     generator = random.Random(5)
-    for _ in range(1000):
+    for _ in range(5000):
         sensitivity, sigma = generator.randint(1, 2**40), generator.randint(2**30, 2**50)
-        releases, coordinates = generator.randint(1, 10_000), generator.randint(1, 10_000)
+        releases, coordinates = generator.choice((1, 1, 3, 777)), generator.randint(1, 10_000)
         cost = PrivacyCost.gaussian(sensitivity, sigma, coordinates, releases)
         exact = Fraction(sensitivity, sigma) ** 2 * releases
         assert exact <= Fraction(cost.mu_squared) <= exact * (1 + Fraction(1, 2**48))
@@ -346,7 +350,21 @@ def test_approximate_part_is_added_once() -> None:
     rest = cost.delta_at(1.0)
     assert (cost + PrivacyCost.approximate(1e-3)).delta_at(1.0) == pytest.approx(1e-3 + (1 - 1e-3) * rest, rel=1e-12)
     assert PrivacyCost.approximate(1e-6).delta_at(3.0) == 1e-6
+    assert PrivacyCost.total([PrivacyCost.approximate(1e-6)] * 3).delta_at(3.0) == pytest.approx(3e-6, rel=1e-12)
     assert PrivacyCost(delta0=1.5, mu_squared=1.0).delta_at(1.0) == 1.0
+
+
+def test_slack_counts_on_both_sides() -> None:
+    mu, slack, epsilon = 0.5, 1e-9, 2.0
+    both = accounting._gaussian_delta(mu, epsilon) + (1 + math.exp(epsilon)) * slack
+    assert PrivacyCost(mu_squared=mu * mu, slack=slack).delta_at(epsilon) == pytest.approx(both, rel=1e-9)
+
+
+def test_slack_does_not_make_delta_rise_with_epsilon() -> None:
+    # The term e^epsilon * slack overtakes the fall of the Gaussian near epsilon = 10, before concentration is better.
+    cost = PrivacyCost(mu_squared=9.0, slack=1e-6)
+    reported = [cost.delta_at(epsilon) for epsilon in np.linspace(8.0, 13.0, 101)]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(reported))
 
 
 def test_large_slack_never_counts_more_than_concentration_allows() -> None:

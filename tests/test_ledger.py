@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -165,7 +166,10 @@ def test_bad_input_is_refused_by_name(call: Callable[[], object], error: type[Ex
 # Threads, processes, crashes.
 
 
-def test_racing_threads_cannot_overspend(place: Path | None) -> None:
+def test_racing_threads_cannot_overspend(place: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Reading, deciding and recording must be one step: give the other threads time in the middle of it.
+    decide = Budget.fits
+    monkeypatch.setattr(Budget, "fits", lambda *args, **options: (decide(*args, **options), time.sleep(1e-3))[0])
     ledger = Ledger(rho=1.0, path=place)
     granted: list[Charge] = []
     start = threading.Barrier(8)

@@ -124,7 +124,7 @@ class Ledger:
     With `path` the entries live in a JSON file: several processes may share it, a lock file beside it makes check and
     charge one step, and the file is replaced as a whole, so a crash leaves the old or the new one. An existing file is
     opened if its budget is the same. An in-memory ledger belongs to one process: its copies could each spend the whole
-    budget, so it refuses to be copied, pickled or used after a fork.
+    budget, so it refuses to be copied or pickled, and a forked copy refuses every charge.
     """
 
     def __init__(
@@ -308,15 +308,14 @@ class _Memory:
         self._process = os.getpid()
 
     def entries(self) -> list[Entry]:
-        self._require_own_process()
-        with self._lock:
-            return list(self._entries)
+        # A transaction replaces the list and never changes it, so reading needs no lock.
+        return self._entries
 
     @contextlib.contextmanager
     def transaction(self, budget: Budget) -> Iterator[list[Entry]]:
         self._require_own_process()
         with self._lock:
-            entries = list(self._entries)
+            entries = self._entries.copy()
             yield entries
             self._entries = entries
 
