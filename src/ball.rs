@@ -52,7 +52,7 @@ const WIDE: usize = 12;
 /// Consecutive radii that share a scale, with what it takes to find the bucket of a pair.
 pub(crate) struct Band {
     /// Index of the first of these radii among all.
-    first: usize,
+    pub(crate) first: usize,
     /// The power of two s.
     pub(crate) scale: f64,
     /// The thresholds t, ascending.

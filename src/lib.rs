@@ -14,6 +14,7 @@
 //! | [`ball`] | ball counts of all records for all radii, and the sums of the largest |
 //! | [`objective`] | the sum of distances |
 //! | [`median`] | the geometric median without privacy, as a yardstick |
+//! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
 //! | [`dispatch`] | the same bits on every instruction set |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
 //!
@@ -27,6 +28,7 @@ pub mod dispatch;
 pub mod gradient;
 pub mod median;
 pub mod objective;
+pub mod pair;
 pub mod points;
 pub mod pool;
 pub mod projection;

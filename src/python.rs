@@ -12,7 +12,7 @@ use crate::projection::{Ball, Feasible};
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{gradient, points, pool};
+use crate::{ball, gradient, pair, points, pool};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -143,6 +143,35 @@ impl Points {
         let theta = theta.as_slice()?;
         let sum = detached(py, pulse, |pulse| gradient::gradient(self.matrix.as_view(), theta, bits, pulse))?;
         Ok(PyArray1::from_vec(py, sum))
+    }
+
+    /// The pairings are public randomness of the tape.
+    #[pyo3(signature = (tape, radii, pairings, pulse=None))]
+    fn pair_counts<'py>(
+        &self,
+        py: Python<'py>,
+        mut tape: PyRefMut<'_, Tape>,
+        radii: Vec<f64>,
+        pairings: usize,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let rng = tape.inner.streams().public();
+        let points = self.matrix.as_view();
+        let counts = detached(py, pulse, |pulse| pair::counts(points, &radii, pairings, rng, pulse))?;
+        Ok(PyArray1::from_vec(py, counts))
+    }
+
+    /// The sum of the m largest ball counts, for each radius.
+    #[pyo3(signature = (radii, m, pulse=None))]
+    fn top_count_sums<'py>(
+        &self,
+        py: Python<'py>,
+        radii: Vec<f64>,
+        m: usize,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let counts = detached(py, pulse, |pulse| ball::counts(self.matrix.as_view(), &radii, pulse))?;
+        Ok(PyArray1::from_vec(py, py.detach(|| ball::top_sums(&counts, m)).into_iter().map(|sum| sum as i64).collect()))
     }
 
     #[pyo3(signature = (tape, name, *, start, balls, step, steps, bits, sigma, pulse=None))]

@@ -6,6 +6,7 @@ chunked or distributed source can give the same bits. Nothing here is private: o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,18 @@ class ArraySource:
     def gradient(self, theta: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
         """The gradient of the sum of distances in units of 2^-bits; sensitivity `gradient_sensitivity(d, bits)`."""
         return self._points.gradient(np.ascontiguousarray(theta), bits, self._progress.span())
+
+    def pair_counts(self, tape: Tape, radii: Sequence[float], pairings: int) -> NDArray[np.int64]:
+        """Pairs within each radius (ascending), summed over random pairings of the records; linear in n.
+
+        The pairings are public randomness of the tape. A record is in at most one pair of each pairing, so every count
+        has sensitivity `pairings`.
+        """
+        return self._points.pair_counts(tape, list(radii), pairings, self._progress.span(pairings))
+
+    def top_count_sums(self, radii: Sequence[float], m: int) -> NDArray[np.int64]:
+        """The sum of the m largest ball counts for each radius (ascending); sensitivity m + n - 2, quadratic in n."""
+        return self._points.top_count_sums(list(radii), m, self._progress.span(self.n))
 
     def descend(
         self,

@@ -1,0 +1,189 @@
+//! Pair counts: how many of some random disjoint pairs of records lie within each radius.
+//!
+//! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
+//! (the last record of an odd number stays alone). A record is in at most one pair of each pairing, so one replaced
+//! record moves every Q(nu) by at most the number of pairings. A pass costs time linear in the number of records, where
+//! ball counts look at every pair.
+//!
+//! Pairings are public randomness: independent of the data, the same for neighbours. A pair counts from the first radius,
+//! in ascending order, that has it inside by the predicate of [`crate::ball`]: a symmetric function of the two records and
+//! the public radii alone.
+
+use nalgebra::DMatrixView;
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+
+use crate::ball::Band;
+use crate::pool;
+use crate::pulse::{Interrupted, Pulse};
+use crate::sampler::uniform::permutation;
+
+/// Coordinates that one task looks at, about: a few milliseconds with cold caches.
+const TASK: usize = 1 << 20;
+
+/// The bands of the radii, each with its largest radius.
+struct Grid {
+    bands: Vec<(Band, f64)>,
+    radii: usize,
+}
+
+impl Grid {
+    fn new(radii: &[f64]) -> Self {
+        let top = |band: &Band| radii[band.first + band.thresholds.len() - 1];
+        let bands = Band::split(radii).into_iter().map(|band| (top(&band), band)).map(|(top, band)| (band, top));
+        Self { bands: bands.collect(), radii: radii.len() }
+    }
+
+    /// The index of the first radius that has the pair inside.
+    fn place(&self, x: &[f64], y: &[f64]) -> Option<usize> {
+        let widest = x.iter().zip(y).fold(0.0, |most: f64, (x, y)| most.max((x - y).abs()));
+        for (band, top) in &self.bands {
+            // One coordinate alone is farther than every radius of this band.
+            if widest > 2.0 * top {
+                continue;
+            }
+            let sum = x.iter().zip(y).fold(0.0, |sum, (x, y)| {
+                let step = (x - y) * band.scale;
+                sum + step * step
+            });
+            let bucket = band.bucket(sum);
+            if bucket < band.thresholds.len() {
+                return Some(band.first + bucket);
+            }
+        }
+        None
+    }
+
+    fn histogram(&self, points: DMatrixView<'_, f64>, pairs: &[[usize; 2]]) -> Vec<i64> {
+        let mut histogram = vec![0; self.radii];
+        for &[i, j] in pairs {
+            if let Some(place) = self.place(points.column(i).as_slice(), points.column(j).as_slice()) {
+                histogram[place] += 1;
+            }
+        }
+        histogram
+    }
+}
+
+/// For each radius, the number of pairs within it, summed over `pairings` random pairings.
+///
+/// Radii are finite, not negative and ascending; records are finite.
+pub fn counts(
+    points: DMatrixView<'_, f64>,
+    radii: &[f64],
+    pairings: usize,
+    mut rng: ChaCha20Rng,
+    pulse: &mut dyn Pulse,
+) -> Result<Vec<i64>, Interrupted> {
+    assert!(radii.is_sorted() && radii.iter().all(|r| r.is_finite() && *r >= 0.0), "radii: finite, ascending, >= 0");
+    let (d, n) = points.shape();
+    let grid = Grid::new(radii);
+    let task = (TASK / d.max(1)).max(1);
+    let wave = task * pool::threads() * 4;
+    let mut counts = vec![0; radii.len()];
+    for pairing in 0..pairings {
+        let order = permutation(&mut rng, n);
+        let (pairs, _) = order.as_chunks::<2>();
+        let mut done = 0;
+        while done < pairs.len() {
+            let end = (done + wave).min(pairs.len());
+            let parts: Vec<_> = pool::install(|| {
+                pairs[done..end].par_chunks(task).map(|pairs| grid.histogram(points, pairs)).collect()
+            });
+            for part in parts {
+                counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
+            }
+            done = end;
+            pulse.beat((pairing as f64 + done as f64 / pairs.len() as f64) / pairings as f64)?;
+        }
+    }
+    let mut within = 0;
+    for count in &mut counts {
+        within += *count;
+        *count = within;
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ball::within;
+    use crate::pulse::Silent;
+    use crate::tape::Streams;
+
+    fn rng() -> ChaCha20Rng {
+        Streams::from_key([3; 32]).public()
+    }
+
+    fn value() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            6 => (-3i32..4).prop_map(f64::from),
+            2 => -2.0..2.0f64,
+            1 => (-1000i32..1000).prop_map(|e| 2f64.powi(e)),
+        ]
+    }
+
+    fn records() -> impl Strategy<Value = DMatrix<f64>> {
+        (1..60usize, 1..5usize).prop_flat_map(|(n, d)| {
+            proptest::collection::vec(value(), n * d).prop_map(move |values| DMatrix::from_vec(d, n, values))
+        })
+    }
+
+    fn radii() -> impl Strategy<Value = Vec<f64>> {
+        prop_oneof![
+            (-6i32..6, 1..20i32).prop_map(|(e, k)| (e..e + k).map(|e| 2f64.powi(e)).collect()),
+            Just((-1022..1000).map(|e| 2f64.powi(e)).collect()),
+            Just(vec![0.0, 1.0]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn counts_are_those_of_the_predicate((points, radii) in (records(), radii())) {
+            let order = permutation(&mut rng(), points.ncols());
+            let expected: Vec<i64> = radii.iter().map(|&radius| {
+                order.chunks_exact(2).filter(|pair| {
+                    within(points.column(pair[0]).as_slice(), points.column(pair[1]).as_slice(), radius)
+                }).count() as i64
+            }).collect();
+            prop_assert_eq!(counts(points.as_view(), &radii, 1, rng(), &mut Silent).unwrap(), expected);
+        }
+
+        #[test]
+        fn a_replaced_record_moves_a_count_by_at_most_the_pairings(
+            (points, radii, seed) in (records(), radii(), 0..1000usize)
+        ) {
+            let mut neighbour = points.clone();
+            neighbour.column_mut(seed % points.ncols()).fill(if seed % 3 == 0 { 1e300 } else { 0.0 });
+            let [here, there] = [points, neighbour].map(|p| counts(p.as_view(), &radii, 5, rng(), &mut Silent).unwrap());
+            prop_assert!(here.iter().zip(&there).all(|(a, b)| a.abs_diff(*b) <= 5), "{here:?} {there:?}");
+        }
+    }
+
+    #[test]
+    fn pairings_differ_and_every_pair_counts_once() {
+        let points = DMatrix::from_fn(1, 1001, |_, i| i as f64);
+        let counts = counts(points.as_view(), &[10.0, 1e9], 6, rng(), &mut Silent).unwrap();
+        assert_eq!(counts[1], 6 * 500);
+        // Under one repeated pairing the first count would be a multiple of 6.
+        assert!(counts[0] > 0 && counts[0] % 6 != 0, "{counts:?}");
+    }
+
+    #[test]
+    fn an_interrupt_stops_the_counting() {
+        struct Stop;
+        impl Pulse for Stop {
+            fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {
+                Err(Interrupted)
+            }
+        }
+        let points = DMatrix::from_element(2, 100, 1.0);
+        assert_eq!(counts(points.as_view(), &[1.0], 1, rng(), &mut Stop), Err(Interrupted));
+    }
+}
