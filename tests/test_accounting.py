@@ -507,6 +507,20 @@ def test_calibration_that_cannot_succeed_says_why() -> None:
         calibrate(lambda rho: PrivacyCost.pure_dp(0.1), Budget.of(1.0, 1e-4))
 
 
+def test_calibration_stays_within_the_reach_of_the_recipe() -> None:
+    def cost_of(rho: float) -> PrivacyCost:
+        if not 1e-3 <= rho <= 1e-2:
+            raise ValueError(f"no lattice holds the noise of rho = {rho}")
+        return PrivacyCost(mu_squared=2 * rho)
+
+    # The budget allows more than the recipe can do, something within its reach, and less.
+    assert calibrate(cost_of, Budget.of(rho=0.1)) == pytest.approx(1e-2, rel=1e-8)
+    assert calibrate(cost_of, Budget.of(rho=5e-3)) == pytest.approx(5e-3, rel=1e-8)
+    assert calibrate(cost_of, Budget.of(rho=9e-3)) == pytest.approx(9e-3, rel=1e-8)
+    with pytest.raises(ValueError, match="no lattice holds the noise"):
+        calibrate(cost_of, Budget.of(rho=1e-4))
+
+
 def test_pure_budget_calibrates_pure_steps() -> None:
     rho = calibrate(lambda rho: PrivacyCost.pure_dp(math.sqrt(2 * rho)), Budget.of(epsilon=3.0))
     assert math.sqrt(2 * rho) == pytest.approx(3.0, rel=1e-8)

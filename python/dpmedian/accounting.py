@@ -430,13 +430,21 @@ class Budget:
 def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     """The largest rho, to nine digits, whose cost fits the budget; the returned value itself fits.
 
-    `cost_of` maps a rho to the cost of what would be done with it, and must grow with rho. It is called fewer than 60
-    times.
+    `cost_of` maps a rho to the cost of what would be done with it, and must grow with rho. It may refuse a rho that is
+    out of its reach with a ValueError; if it refuses all that would fit, its error is raised. It is called fewer than
+    60 times.
     """
     guess = _likely_rho(budget)
+    refusal: ValueError | None = None
 
     def fits(rho: float) -> bool:
-        return budget.fits(cost_of(rho))
+        nonlocal refusal
+        try:
+            cost, refusal = cost_of(rho), None
+        except ValueError as error:
+            refusal = error
+            return False
+        return budget.fits(cost)
 
     # From the guess in steps of 2^2, 2^4, 2^8, ... to the other side of the border.
     upwards = fits(guess)
@@ -445,6 +453,8 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
         if stride > 128.0:
             if upwards:
                 raise ValueError(f"at rho = {inside:.3g} the cost is still within {budget}: it does not grow with rho")
+            if refusal is not None:
+                raise refusal
             raise ValueError(
                 f"nothing fits the budget {budget}: at rho = {outside:.3g} the cost is still {cost_of(outside)}"
                 + ("; only pure steps fit a budget without delta" if budget.pure else "")
