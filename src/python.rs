@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use nalgebra::{DMatrix, DMatrixView};
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::projection::{Ball, Feasible};
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{ball, gradient, pair, points, pool};
+use crate::{ball, gradient, median, objective, pair, points, pool};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -161,7 +161,19 @@ impl Points {
         Ok(PyArray1::from_vec(py, counts))
     }
 
-    /// The sum of the m largest ball counts, for each radius.
+    /// The number of records within each ascending radius of each record, itself included: shape (n, radii).
+    #[pyo3(signature = (radii, pulse=None))]
+    fn ball_counts<'py>(
+        &self,
+        py: Python<'py>,
+        radii: Vec<f64>,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let counts = detached(py, pulse, |pulse| ball::counts(self.matrix.as_view(), &radii, pulse))?;
+        PyArray1::from_iter(py, counts.iter().map(|&count| i64::from(count))).reshape([counts.ncols(), counts.nrows()])
+    }
+
+    /// The sum of the m largest ball counts, for each of the ascending radii.
     #[pyo3(signature = (radii, m, pulse=None))]
     fn top_count_sums<'py>(
         &self,
@@ -172,6 +184,33 @@ impl Points {
     ) -> PyResult<Integers<'py>> {
         let counts = detached(py, pulse, |pulse| ball::counts(self.matrix.as_view(), &radii, pulse))?;
         Ok(PyArray1::from_vec(py, py.detach(|| ball::top_sums(&counts, m)).into_iter().map(|sum| sum as i64).collect()))
+    }
+
+    /// The sum of distances from theta.
+    #[pyo3(signature = (theta, pulse=None))]
+    fn objective(&self, py: Python<'_>, theta: PyReadonlyArray1<'_, f64>, pulse: Option<Py<PyAny>>) -> PyResult<f64> {
+        let theta = theta.as_slice()?;
+        detached(py, pulse, |pulse| objective::objective(self.matrix.as_view(), theta, pulse))
+    }
+
+    /// The radius of the smallest ball around a centre with at least `count` records.
+    #[pyo3(signature = (center, count, pulse=None))]
+    fn quantile_radius(
+        &self,
+        py: Python<'_>,
+        center: PyReadonlyArray1<'_, f64>,
+        count: usize,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<f64> {
+        let center = center.as_slice()?;
+        detached(py, pulse, |pulse| objective::quantile_radius(self.matrix.as_view(), center, count, pulse))
+    }
+
+    /// The geometric median, not private.
+    #[pyo3(signature = (pulse=None))]
+    fn median<'py>(&self, py: Python<'py>, pulse: Option<Py<PyAny>>) -> PyResult<Vector<'py>> {
+        let median = detached(py, pulse, |pulse| median::geometric_median(self.matrix.as_view(), pulse))?;
+        Ok(PyArray1::from_vec(py, median))
     }
 
     #[pyo3(signature = (tape, name, *, start, balls, step, steps, bits, sigma, pulse=None))]

@@ -1,0 +1,100 @@
+"""The non-private kernels agree with plain numpy, for any layout, type and number of threads."""
+
+import numpy as np
+import pytest
+
+import dpmedian
+import oracle
+from dpmedian import nonprivate
+
+RNG = np.random.default_rng(7)
+POINTS = RNG.integers(-3, 4, size=(61, 3)).astype(float)
+RADII = np.array([0.0, 1.0, np.sqrt(2.0), 2.0, 3.0, 5.0, 20.0])
+
+
+@pytest.mark.parametrize("name", oracle.GAUNTLET)
+@pytest.mark.parametrize("shape", [(5000, 5), (2000, 50), (301, 2)])
+def test_the_median_has_a_gap_below_its_promise(name, shape):
+    points = oracle.gauntlet(name, *shape)
+    assert oracle.relative_gap(points, nonprivate.geometric_median(points)) < 1e-10
+
+
+@pytest.mark.parametrize("name", oracle.GAUNTLET)
+def test_objective_and_gradient_are_those_of_numpy(name):
+    points = oracle.gauntlet(name, 500, 7)
+    for theta in (np.zeros(7), points[3], points.mean(axis=0)):
+        assert nonprivate.objective(points, theta) == pytest.approx(oracle.objective(points, theta), rel=1e-13)
+        assert nonprivate.gradient(points, theta) == pytest.approx(oracle.gradient(points, theta), abs=1e-9)
+
+
+def test_ball_counts_are_those_of_numpy_with_ties_on_the_radii():
+    # Integer coordinates: squared distances are exact, and many equal a squared radius exactly.
+    assert np.array_equal(nonprivate.ball_counts(POINTS, RADII**2), oracle.ball_counts(POINTS, RADII**2))
+    for d in (1, 2, 3, 4, 10, 300):
+        points = RNG.integers(-2, 3, size=(150, d)).astype(float)
+        assert np.array_equal(nonprivate.ball_counts(points, np.arange(40)), oracle.ball_counts(points, np.arange(40)))
+
+
+def test_top_count_sums_are_those_of_a_sort():
+    for m in (1, 30, 61):
+        assert np.array_equal(
+            nonprivate.top_count_sums(POINTS, [1, 2, 4], m), oracle.top_count_sums(POINTS, [1, 2, 4], m)
+        )
+
+
+def test_radii_may_come_in_any_order():
+    assert np.array_equal(
+        nonprivate.ball_counts(POINTS, [4, 1, 2]), nonprivate.ball_counts(POINTS, [1, 2, 4])[:, [2, 0, 1]]
+    )
+    sums = nonprivate.top_count_sums(POINTS, [1, 2, 4], 10)
+    assert np.array_equal(nonprivate.top_count_sums(POINTS, [4, 1, 2], 10), sums[[2, 0, 1]])
+
+
+def test_the_quantile_radius_holds_its_fraction():
+    center = np.array([0.5, 0.0, -1.0])
+    lengths = np.sort(oracle.distances(POINTS, center))
+    for fraction in (0.01, 0.5, 0.75, 1.0):
+        expected = lengths[int(np.ceil(fraction * 61)) - 1]
+        assert nonprivate.quantile_radius(POINTS, center, fraction) == pytest.approx(expected, rel=1e-15)
+
+
+def everything(points):
+    return (
+        nonprivate.geometric_median(points).tobytes(),
+        nonprivate.objective(points, np.zeros(3)),
+        nonprivate.gradient(points, np.zeros(3)).tobytes(),
+        nonprivate.ball_counts(points, RADII).tobytes(),
+        nonprivate.top_count_sums(points, RADII, 40).tobytes(),
+        nonprivate.quantile_radius(points, np.zeros(3), 0.75),
+    )
+
+
+def test_layout_type_and_threads_do_not_change_a_bit():
+    wide = RNG.normal(size=(900, 3)).astype(np.float32)
+    expected = everything(wide)
+    for same in (wide.astype(float), np.asfortranarray(wide), np.repeat(wide, 2, axis=0)[::2], wide.tolist()):
+        assert everything(same) == expected
+    for threads in (1, 2, 4):
+        dpmedian.set_threads(threads)
+        assert everything(wide) == expected
+    dpmedian.set_threads(None)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: nonprivate.geometric_median(np.zeros((0, 2))), ValueError, r"got shape \(0, 2\)"),
+        (lambda: nonprivate.geometric_median(np.zeros((2, 0))), ValueError, r"got shape \(2, 0\)"),
+        (lambda: nonprivate.geometric_median([[np.nan]]), ValueError, r"points\[0, 0\] is not finite"),
+        (lambda: nonprivate.objective(POINTS, [1.0]), ValueError, r"theta must have shape \(3,\), got shape \(1,\)"),
+        (lambda: nonprivate.gradient(POINTS, [1.0, np.inf, 0.0]), ValueError, "theta must be finite"),
+        (lambda: nonprivate.quantile_radius(POINTS, np.zeros(3), 0.0), ValueError, "fraction must lie in"),
+        (lambda: nonprivate.ball_counts(POINTS, 1.0), ValueError, r"radii must have shape \(k,\), got shape \(\)"),
+        (lambda: nonprivate.ball_counts(POINTS, [-1.0]), ValueError, "radii must be finite and at least 0"),
+        (lambda: nonprivate.top_count_sums(POINTS, [1.0], 62), ValueError, "m must lie between 1 and n = 61, got 62"),
+        (lambda: nonprivate.top_count_sums(POINTS, [1.0], 2.5), TypeError, "m must be an integer"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
