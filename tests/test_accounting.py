@@ -499,7 +499,7 @@ def test_bad_cost_is_refused_by_name(call: Callable[[], object], error: type[Exc
 
 
 def test_calibration_that_cannot_succeed_says_why() -> None:
-    with pytest.raises(ValueError, match=r"nothing fits the budget epsilon = 1: .*only pure steps fit"):
+    with pytest.raises(ValueError, match=r"nothing fits the budget epsilon = 1: .* without delta only pure steps fit"):
         calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(epsilon=1.0))
     with pytest.raises(ValueError, match=r"nothing fits the budget epsilon = 1, delta = 0.0001: .* delta = 0.001"):
         calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, delta0=1e-3), Budget.of(1.0, 1e-4))
@@ -517,8 +517,13 @@ def test_calibration_stays_within_the_reach_of_the_recipe() -> None:
     assert calibrate(cost_of, Budget.of(rho=0.1)) == pytest.approx(1e-2, rel=1e-8)
     assert calibrate(cost_of, Budget.of(rho=5e-3)) == pytest.approx(5e-3, rel=1e-8)
     assert calibrate(cost_of, Budget.of(rho=9e-3)) == pytest.approx(9e-3, rel=1e-8)
-    with pytest.raises(ValueError, match="no lattice holds the noise"):
+    with pytest.raises(ValueError, match=r"nothing fits the budget rho = 0.0001: no lattice holds the noise of rho"):
         calibrate(cost_of, Budget.of(rho=1e-4))
+    # A Gaussian recipe cannot be pure; that some of its costs have no lattice either is beside the point.
+    with pytest.raises(
+        ValueError, match=r"nothing fits the budget epsilon = 0.1: .* without delta only pure steps fit"
+    ):
+        calibrate(cost_of, Budget.of(epsilon=0.1))
 
 
 def test_pure_budget_calibrates_pure_steps() -> None:

@@ -431,41 +431,40 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     """The largest rho, to nine digits, whose cost fits the budget; the returned value itself fits.
 
     `cost_of` maps a rho to the cost of what would be done with it, and must grow with rho. It may refuse a rho that is
-    out of its reach with a ValueError; if it refuses all that would fit, its error is raised. It is called fewer than
-    60 times.
+    out of its reach with a ValueError; if it refuses all that could fit, the error says so. It is called fewer than 60
+    times.
     """
     guess = _likely_rho(budget)
+    excess = ""
     refusal: ValueError | None = None
 
     def fits(rho: float) -> bool:
-        nonlocal refusal
+        nonlocal excess, refusal
         try:
             cost, refusal = cost_of(rho), None
         except ValueError as error:
             refusal = error
             return False
-        return budget.fits(cost)
+        fitting = budget.fits(cost)
+        if not fitting:
+            excess = f"at rho = {rho:.3g} the cost is {cost}"
+        return fitting
 
-    # From the guess in steps of 2^2, 2^4, 2^8, ... to the other side of the border.
+    # From the guess by factors of 2^2, 2^4, 2^8, ... to the other side of the border.
     upwards = fits(guess)
-    inside, outside, stride = guess, guess, 2.0
-    while True:
-        if stride > 128.0:
-            if upwards:
-                raise ValueError(f"at rho = {inside:.3g} the cost is still within {budget}: it does not grow with rho")
-            if refusal is not None:
-                raise refusal
-            raise ValueError(
-                f"nothing fits the budget {budget}: at rho = {outside:.3g} the cost is still {cost_of(outside)}"
-                + ("; only pure steps fit a budget without delta" if budget.pure else "")
-            )
-        probe = guess * 2.0**stride if upwards else guess * 2.0**-stride
-        if fits(probe) == upwards:
-            inside, outside = (probe, outside) if upwards else (inside, probe)
-        else:
-            inside, outside = (inside, probe) if upwards else (probe, outside)
+    near = guess
+    for stride in (2, 4, 8, 16, 32, 64, 128):
+        far = math.ldexp(guess, stride if upwards else -stride)
+        if fits(far) != upwards:
             break
-        stride *= 2.0
+        near = far
+    else:
+        if upwards:
+            raise ValueError(f"at rho = {near:.3g} the cost is still within {budget}: it does not grow with rho")
+        if budget.pure and excess:
+            raise ValueError(f"nothing fits the budget {budget}: {excess}, and without delta only pure steps fit")
+        raise ValueError(f"nothing fits the budget {budget}: {refusal or excess}") from refusal
+    inside, outside = (near, far) if upwards else (far, near)
     while outside / inside > 1.0 + 1e-9:
         middle = math.sqrt(inside) * math.sqrt(outside)
         if fits(middle):
