@@ -1,0 +1,275 @@
+"""The command `dpmedian`. Results go to stdout, everything else to stderr; an error is one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from dpmedian import InsecureSeedWarning, Ledger, Plan, PrivacyCost, Release, ReleaseFailed, __version__, plan
+from dpmedian.files import read_points
+from dpmedian.ledger import BudgetExceeded
+from dpmedian.plan import METHODS
+
+__all__ = ["main"]
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    unexpected error; a charged ledger stays charged
+  2    wrong arguments or data; nothing was spent
+  3    the ledger's budget does not allow the release; nothing was spent
+  4    the release failed, which is an output too: its full cost is spent
+  130  interrupted; what the ledger shows is spent
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InsecureSeedWarning)
+        warnings.showwarning = _warn
+        try:
+            options.command(options)
+        except BudgetExceeded as error:
+            return _say("error", error, 3)
+        except ReleaseFailed as failed:
+            return _say("failed", failed, 4)
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            return _say("error", error, 2)
+        except KeyboardInterrupt:
+            return _say("interrupted", "what the ledger shows is spent, whatever became of it", 130)
+        except Exception as error:
+            return _say("unexpected", f"{type(error).__name__}: {error}", 1)
+    return 0
+
+
+def release(options: argparse.Namespace) -> None:
+    """Reads, plans, charges, runs, and prints the release."""
+    ledger = None if options.ledger is None else _open(options.ledger)
+    points = read_points(
+        options.file, columns=options.columns, header=options.header, name=options.array, nonfinite=options.nonfinite
+    )
+    made = _plan(options, *points.points.shape)
+    progress = False if options.quiet else None
+    result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite)
+    print(result if options.output == "table" else _json(_of_release(result)))
+
+
+def show_plan(options: argparse.Namespace) -> None:
+    """Prints what a release would do and cost. It needs no data and spends nothing."""
+    made = _plan(options, options.n, options.d)
+    print(made if options.output == "table" else _json(_of_plan(made)))
+
+
+def create_ledger(options: argparse.Namespace) -> None:
+    """Creates a ledger, or shows the one that is there if its budget is the same."""
+    print(Ledger(epsilon=options.epsilon, delta=options.delta, rho=options.rho, path=options.file))
+
+
+def show_ledger(options: argparse.Namespace) -> None:
+    """Prints a ledger's budget and entries."""
+    ledger = _open(options.file)
+    print(ledger if options.output == "table" else _json(_of_ledger(ledger)))
+
+
+# What a command prints, as JSON.
+
+
+def _of_cost(cost: PrivacyCost) -> dict[str, Any]:
+    return {**cost.to_dict(), "rho": cost.rho}
+
+
+def _of_release(release: Release) -> dict[str, Any]:
+    return {
+        "point": dict(zip(release.columns or (), release.point.tolist(), strict=True)),
+        "scale": release.scale,
+        "error_radius": release.error_radius,
+        "method": release.method,
+        "n": release.n,
+        "cost": _of_cost(release.cost),
+        "notes": list(release.notes),
+        "version": __version__,
+    }
+
+
+def _of_plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "method": plan.method,
+        "n": plan.n,
+        "d": plan.d,
+        "cost": _of_cost(plan.cost),
+        "stages": [{**vars(stage), "cost": _of_cost(stage.cost)} for stage in plan.stages],
+        "prediction": vars(plan.prediction),
+        "notes": list(plan.notes),
+        "version": __version__,
+    }
+
+
+def _of_ledger(ledger: Ledger) -> dict[str, Any]:
+    budget = {name: value for name, value in vars(ledger.budget).items() if value is not None}
+    return {
+        "budget": budget,
+        "unit": ledger.budget.unit,
+        "remaining": ledger.remaining,
+        "spent": _of_cost(ledger.spent),
+        "entries": [entry.to_dict() for entry in ledger.entries],
+    }
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _say(kind: str, message: object, code: int = 0) -> int:
+    print(f"dpmedian: {kind}: {' '.join(str(message).split())}", file=sys.stderr)
+    return code
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    _say("warning", message)
+
+
+# Arguments.
+
+
+def _plan(options: argparse.Namespace, n: int, d: int) -> Plan:
+    return plan(
+        n,
+        d,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        rho=options.rho,
+        method=options.method,
+        radius=options.radius,
+        resolution=options.resolution,
+        center=options.center,
+        failure_probability=options.failure_probability,
+        profile=options.profile,
+    )
+
+
+def _open(path: str) -> Ledger:
+    try:
+        return Ledger.open(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; for a new one: dpmedian ledger create {path} --epsilon ... ") from None
+
+
+def _number(text: str) -> float:
+    """A number, also as a fraction: 1/3000."""
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _numbers(text: str) -> list[float]:
+    return [_number(part) for part in text.split(",")]
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with its errors in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"dpmedian: error: {message} ({self.prog} --help says more)\n")
+
+
+def _add_budget(parser: argparse.ArgumentParser, what: str = "the release") -> None:
+    group = parser.add_argument_group(f"budget of {what}; there is no default")
+    group.add_argument("--epsilon", type=_number, help="with --delta, or alone for pure differential privacy")
+    group.add_argument("--delta", type=_number, help="fractions are fine: 1/3000")
+    group.add_argument("--rho", type=_number, help="zero-concentrated differential privacy, instead of epsilon")
+
+
+def _add_method(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("method; all of it is public and must not depend on the data")
+    group.add_argument("--method", default="auto", choices=["auto", *METHODS], help="default: %(default)s")
+    group.add_argument("--radius", type=_number, help="public bound on the distance of any record to the center")
+    group.add_argument("--resolution", type=_number, help="smallest distance that matters")
+    group.add_argument("--center", type=_numbers, metavar="X,Y,...", help="center of the ball, default the origin")
+    group.add_argument("--failure-probability", type=_number, default=0.05, metavar="P", help="default: %(default)s")
+    group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
+
+
+def _add_output(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("--output", choices=["json", "table"], default=default, help="default: %(default)s")
+
+
+def _add_release(commands: Any) -> None:
+    parser = commands.add_parser(
+        "release",
+        help="release the private geometric median of a file",
+        description="Release the differentially private geometric median of the rows of a file.",
+        epilog="example: dpmedian release positions.csv --columns x,y --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", help=".csv, .tsv, .parquet, .npy or .npz, one record per row")
+    parser.add_argument("--columns", type=_names, metavar="A,B,...", help="by name, or by number from 1; default all")
+    parser.add_argument("--header", action=argparse.BooleanOptionalAction, help="whether a CSV file has a header")
+    parser.add_argument("--array", metavar="NAME", help="which array of an .npz file")
+    parser.add_argument(
+        "--nonfinite",
+        choices=["raise", "center"],
+        default="raise",
+        help="missing and infinite values: refuse, or replace the record by the center; default: %(default)s",
+    )
+    _add_budget(parser)
+    _add_method(parser)
+    parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
+    parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    _add_output(parser, "json")
+    parser.set_defaults(command=release)
+
+
+def _add_plan(commands: Any) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="what a release would do, cost and achieve",
+        description="Show what a release would do, cost and achieve. No data, nothing spent.",
+        epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("n", type=int, help="number of records")
+    parser.add_argument("d", type=int, help="dimension")
+    _add_budget(parser)
+    _add_method(parser)
+    _add_output(parser, "table")
+    parser.set_defaults(command=show_plan)
+
+
+def _add_ledger(commands: Any) -> None:
+    parser = commands.add_parser("ledger", help="a budget in a file: create it, show it")
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    create = actions.add_parser("create", help="a new ledger", description="Create a ledger with a budget.")
+    create.add_argument("file", help="for example ledger.json")
+    _add_budget(create, "the ledger")
+    create.set_defaults(command=create_ledger)
+    show = actions.add_parser("show", help="what was spent", description="Show a ledger's budget and entries.")
+    show.add_argument("file")
+    _add_output(show, "table")
+    show.set_defaults(command=show_ledger)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="dpmedian",
+        description="The differentially private geometric median.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"dpmedian {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_release, _add_plan, _add_ledger):
+        add(commands)
+    return parser

@@ -1,0 +1,23 @@
+"""A small bundled data set, invented by examples/make_positions.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.files import read_points
+
+__all__ = ["POSITIONS", "load_positions"]
+
+POSITIONS = Path(__file__).with_name("positions.csv")
+"""The file itself, for the command line."""
+
+
+def load_positions() -> NDArray[np.float64]:
+    """2,000 positions, in kilometres east and north of a grid's origin, of invented people in an invented city.
+
+    Three neighbourhoods, a commuter belt, and 60 devices without a fix, which report the origin.
+    """
+    return read_points(POSITIONS).points

@@ -1,0 +1,207 @@
+"""The command as a user meets it: exit codes, one-line errors, JSON, and a ledger that two commands can share."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian.cli import main
+from dpmedian.data import POSITIONS
+
+BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
+METHOD = ["--method", "dpgd", "--radius", "1000"]
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs the command in this process: exit code, stdout, stderr."""
+
+    def command(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return command
+
+
+def one_line(text):
+    return text.startswith("dpmedian: ") and text.count("\n") == 1 and text.endswith("\n")
+
+
+def test_release_prints_the_json_of_the_same_release_as_the_library(run):
+    code, out, err = run("release", POSITIONS, *BUDGET, *METHOD, "--seed", 7)
+    expected = dpmedian.geometric_median(
+        dpmedian.data.load_positions(), epsilon=1.0, delta=1e-6, method="dpgd", radius=1000.0, seed=7
+    )
+    printed = json.loads(out)
+    assert code == 0
+    assert list(printed["point"]) == ["east_km", "north_km"]
+    assert list(printed["point"].values()) == expected.point.tolist()
+    assert printed["cost"]["rho"] == expected.cost.rho
+    assert (printed["cost"]["epsilon"], printed["cost"]["delta"]) == (1.0, 1e-6)
+    assert (printed["method"], printed["n"], printed["version"]) == ("dpgd", 2000, dpmedian.__version__)
+    assert one_line(err)
+    assert "warning: seed=" in err
+
+
+def test_release_without_a_seed_is_quiet_and_random(run):
+    results = [run("release", POSITIONS, *BUDGET, *METHOD) for _ in range(2)]
+    assert [(code, err) for code, _, err in results] == [(0, ""), (0, "")]
+    assert results[0][1] != results[1][1]
+
+
+def test_release_as_a_table(run):
+    code, out, _ = run("release", POSITIONS, *BUDGET, *METHOD, "--output", "table", "--columns", "north_km")
+    assert code == 0
+    assert out.startswith("Release\n")
+    assert "d = 1" in out
+
+
+def test_plan_prints_the_table_and_its_json(run):
+    code, out, err = run("plan", 3000, 200, "--epsilon", "2", "--delta", "1/3000", *METHOD)
+    expected = dpmedian.plan(3000, 200, epsilon=2.0, delta=1 / 3000, method="dpgd", radius=1000.0)
+    assert (code, out, err) == (0, f"{expected}\n", "")
+    code, out, _ = run("plan", 3000, 200, "--epsilon", "2", "--delta", "1/3000", *METHOD, "--output", "json")
+    printed = json.loads(out)
+    assert printed["cost"]["rho"] == expected.cost.rho
+    assert printed["stages"][0]["sensitivity"] == expected.stages[0].sensitivity
+    assert printed["prediction"]["loss"] == expected.prediction.loss
+
+
+def test_ledger_is_created_charged_and_shown(run, tmp_path):
+    path = tmp_path / "ledger.json"
+    code, out, _ = run("ledger", "create", path, "--epsilon", 1.2, "--delta", 1e-5)
+    assert code == 0
+    assert "epsilon = 1.2" in out
+    assert run("release", POSITIONS, *BUDGET, *METHOD, "--ledger", path)[0] == 0
+    code, out, err = run("release", POSITIONS, *BUDGET, *METHOD, "--ledger", path)
+    assert (code, out) == (3, "")
+    assert one_line(err)
+    assert "would exceed the ledger's budget" in err
+    code, out, _ = run("ledger", "show", path)
+    assert code == 0
+    assert "released" in out
+    shown = json.loads(run("ledger", "show", path, "--output", "json")[1])
+    assert [entry["state"] for entry in shown["entries"]] == ["released"]
+    assert shown["budget"] == {"epsilon": 1.2, "delta": 1e-5}
+    assert 0.0 < shown["remaining"] < 1.0
+    # An existing ledger is opened if the budget is the same, and never replaced.
+    assert run("ledger", "create", path, "--epsilon", 1.2, "--delta", 1e-5)[0] == 0
+    assert run("ledger", "create", path, "--epsilon", 9, "--delta", 1e-5)[0] == 2
+    assert len(dpmedian.Ledger.open(path).entries) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["release", POSITIONS], "no privacy budget"),
+        (["release", POSITIONS, "--epsilon", "-1"], "epsilon"),
+        (["release", POSITIONS, "--epsilon", "one"], "'one' is not a number"),
+        (["release", POSITIONS, *BUDGET, "--rho", "1"], "two budgets"),
+        (["release", POSITIONS, *BUDGET, "--method", "magic"], "magic"),
+        (["release", POSITIONS, *BUDGET, "--method", "dpgd"], "needs radius="),
+        (["release", POSITIONS, *BUDGET, *METHOD, "--columns", "west"], "the columns are 'east_km', 'north_km'"),
+        (["release", POSITIONS, *BUDGET, *METHOD, "--center", "1"], "center must have shape"),
+        (["release", "nowhere.csv", *BUDGET, *METHOD], "there is no file 'nowhere.csv'"),
+        (["release", POSITIONS, *BUDGET, *METHOD, "--ledger", "no.json"], "dpmedian ledger create no.json"),
+        (["plan", "1", "2", *BUDGET, *METHOD], "n must be at least 2"),
+        (["ledger", "show", "no.json"], "there is no ledger"),
+    ],
+)
+def test_errors_are_one_line_on_stderr_with_exit_code_2(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert message in err
+
+
+def test_bad_cells_are_named_before_the_ledger_is_charged(run, tmp_path):
+    ledger, data = tmp_path / "ledger.json", tmp_path / "data.csv"
+    run("ledger", "create", ledger, "--rho", 1)
+    data.write_text("x,y\n" + "1,2\n" * 50 + "3,\n" + "1,2\n" * 50)
+    arguments = ["release", data, "--rho", 0.5, *METHOD, "--ledger", ledger]
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "row 51, column 'y': the value is missing" in err
+    assert dpmedian.Ledger.open(ledger).entries == ()
+    assert run(*arguments, "--nonfinite", "center")[0] == 0
+
+
+def test_a_failed_release_has_its_own_exit_code(run, monkeypatch):
+    def fail(self, *arguments, **options):
+        raise dpmedian.ReleaseFailed("no heavy cell", self.cost)
+
+    monkeypatch.setattr(dpmedian.Plan, "run", fail)
+    code, out, err = run("release", POSITIONS, *BUDGET, *METHOD)
+    assert (code, out) == (4, "")
+    assert one_line(err)
+    assert "the budget is spent" in err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["release", "--help"], ["plan", "--help"], ["ledger", "--help"]])
+def test_help_fits_a_terminal(run, arguments, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "dpmedian", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_commands_started_at_once_on_one_ledger_never_overspend_together(tmp_path):
+    path = tmp_path / "ledger.json"
+    dpmedian.Ledger(epsilon=2.0, delta=2e-6, path=path)
+    together = [
+        start("release", POSITIONS, "--epsilon", 0.9, "--delta", 1e-7, *METHOD, "--ledger", path) for _ in range(6)
+    ]
+    ends = [(process.communicate(timeout=120), process.returncode) for process in together]
+    codes = [code for _, code in ends]
+    ledger = dpmedian.Ledger.open(path)
+    assert set(codes) == {0, 3}, ends
+    assert codes.count(0) == len(ledger.entries)
+    assert {entry.state for entry in ledger.entries} == {"released"}
+    # As many as fit one after the other, and no more.
+    assert ledger.spent.delta_at(2.0) <= 2e-6
+    with pytest.raises(ValueError, match="budget"):
+        ledger.check(ledger.entries[0].cost)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+@pytest.mark.parametrize(("sent", "state"), [(signal.SIGKILL, "pending"), (signal.SIGINT, "interrupted")])
+def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, state):
+    path, data = tmp_path / "ledger.json", tmp_path / "data.npy"
+    ledger = dpmedian.Ledger(rho=100.0, path=path)
+    np.save(data, np.random.default_rng(0).normal(size=(200_000, 20)))
+    with start("release", data, "--rho", 50, *METHOD, "--ledger", path) as process:
+        try:
+            deadline = time.monotonic() + 60.0
+            while not ledger.entries and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert [entry.state for entry in ledger.entries] == ["pending"]
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert out == ""
+    assert [entry.state for entry in ledger.entries] == [state]
+    assert ledger.remaining == pytest.approx(50.0, rel=1e-6)
+    if sent == signal.SIGINT:
+        assert process.returncode == 130
+        assert one_line(err)
+    # The next command starts where the dead one left off: its lock is gone, its charge is not.
+    with start("release", POSITIONS, "--rho", 60, *METHOD, "--ledger", path) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == 3
