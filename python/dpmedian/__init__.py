@@ -9,11 +9,13 @@
 
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
+from dpmedian.building_blocks import Block, above_threshold, noisy_bisection
 from dpmedian.ledger import Ledger
 from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan
 from dpmedian.release import Release, ReleaseFailed
 
 __all__ = [
+    "Block",
     "InsecureSeedWarning",
     "Ledger",
     "Plan",
@@ -21,7 +23,9 @@ __all__ = [
     "Release",
     "ReleaseFailed",
     "__version__",
+    "above_threshold",
     "geometric_median",
+    "noisy_bisection",
     "plan",
     "set_threads",
 ]

@@ -18,7 +18,7 @@ from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.source import ArraySource, Tape, as_array
 
-__all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan"]
+__all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "tape_of"]
 
 METHODS: dict[str, Method] = {method.name: method for method in (dpgd,)}
 
@@ -80,7 +80,7 @@ class Plan:
             raise ValueError(f"this plan is for points of shape ({self.n}, {self.d}), got {array.shape}")
         if nonfinite not in ("raise", "center"):
             raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
-        tape = Tape.draw(_key(seed))
+        tape = tape_of(seed)
         failure = self.prediction.failure
         if failure > 0.5:
             raise ValueError(
@@ -225,14 +225,14 @@ def geometric_median(
     return made.run(points, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite)
 
 
-def _key(seed: int | None) -> bytes | None:
-    """A generator's key from a seed, with the warning that it deserves."""
+def tape_of(seed: int | None) -> Tape:
+    """Fresh noise from the operating system, or from a seed with the warning that it deserves."""
     if seed is None:
-        return None
+        return Tape.draw(None)
     seed = whole("seed", seed)
     if not 0 <= seed < 2**256:
         raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
     warnings.warn(
         "seed= makes the noise predictable: use it for simulations and tests only", InsecureSeedWarning, stacklevel=3
     )
-    return seed.to_bytes(32, "little")
+    return Tape.draw(seed.to_bytes(32, "little"))

@@ -1,0 +1,134 @@
+"""The parts of the methods as functions of their own: each plans, charges and releases, and says what it cost.
+
+Every function takes `ledger=` and `seed=` like `geometric_median`, charges its full cost before it looks at the data,
+and returns a frozen `Block`. Neighbours are data sets of the same size that differ in one replaced record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Generic, TypeVar
+
+from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.ledger import as_ledger
+from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
+from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.plan import tape_of
+from dpmedian.problem import positive, whole
+from dpmedian.release import ReleaseFailed
+
+__all__ = ["Block", "above_threshold", "noisy_bisection"]
+
+Value = TypeVar("Value")
+
+# Counts are taken relative to the target and clamped to this magnitude, which moves no two of them farther apart, so
+# that their lattice fits 64 bits.
+_LARGEST = 2**26
+
+
+@dataclass(frozen=True)
+class Block(Generic[Value]):
+    """What a building block released, and its cost."""
+
+    value: Value
+    cost: PrivacyCost
+
+
+@contextmanager
+def spending(ledger: Any, name: str, cost: PrivacyCost) -> Iterator[None]:
+    """Charges the cost before the block runs; a failure carries it, and stays charged like an interruption."""
+    charge = as_ledger(ledger).charge(name, name, cost)
+    try:
+        yield
+    except ReleaseFailed as failed:
+        charge.mark("failed")
+        raise ReleaseFailed(failed.message, cost) from None
+    except BaseException:
+        charge.mark("interrupted")
+        raise
+    charge.mark("released")
+
+
+def above_threshold(
+    queries: Iterable[int],
+    threshold: int,
+    *,
+    sensitivity: int,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    noise: str = "laplace",
+    ledger: Any = None,
+    seed: int | None = None,
+) -> Block[int]:
+    """The index of the first query that reaches the threshold, or `ReleaseFailed` when none does.
+
+    Sensitivity: every query is an integer that moves by at most `sensitivity` when one record is replaced; the
+    threshold is public. Cost: epsilon-DP, or the epsilon that costs rho, however many queries are asked. Queries are
+    taken from the iterable one by one, none after the crossing. `noise="laplace"` is the textbook form; "exponential",
+    one-sided noise, has two thirds of its deviation.
+
+    >>> counts = [3, 12, 480, 2100, 2950]
+    >>> above_threshold(counts, 1500, sensitivity=1, epsilon=0.5, noise="exponential").value
+    3
+    """
+    budget = Budget.of(epsilon=epsilon, rho=rho)
+    allowed = budget.epsilon if budget.epsilon is not None else epsilon_of_rho(budget.rho or 0.0)
+    mechanism = AboveThreshold.of("above threshold", whole("sensitivity", sensitivity), allowed, noise)
+    threshold = whole("threshold", threshold)
+    tape = tape_of(seed)
+    cost = mechanism.cost.asked(budget.epsilon, None)
+    with spending(ledger, "above_threshold", cost):
+        index = mechanism.release(tape, map(_integer, queries), threshold)
+        if index is None:
+            raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
+    return Block(index, cost)
+
+
+def noisy_bisection(
+    count: Callable[[int], int],
+    low: int,
+    high: int,
+    target: float,
+    *,
+    sensitivity: float,
+    rho: float,
+    ledger: Any = None,
+    seed: int | None = None,
+) -> Block[int]:
+    """The smallest index from `low` to `high` whose count reaches the target; `high` if none below it does.
+
+    Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` when one record is replaced;
+    counts should rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
+
+    >>> ages = [23, 25, 31, 38, 44, 52, 60, 71] * 50
+    >>> noisy_bisection(lambda age: sum(a <= age for a in ages), 0, 120, 200, sensitivity=1, rho=1.0).value
+    38
+    """
+    budget = Budget.of(rho=rho)
+    assert budget.rho is not None
+    mechanism = NoisyBisection.of(
+        "bisection",
+        whole("low", low),
+        whole("high", high),
+        sensitivity=positive("sensitivity", sensitivity),
+        rho=budget.rho,
+        largest=_LARGEST,
+    )
+    origin = math.floor(target)
+    tape = tape_of(seed)
+    with spending(ledger, "noisy_bisection", mechanism.cost):
+        index = mechanism.release(
+            tape, lambda j: min(max(_integer(count(j)) - origin, -_LARGEST), _LARGEST), target - origin
+        )
+    return Block(index, mechanism.cost)
+
+
+def _integer(value: object) -> int:
+    """A query or a count."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"queries and counts must be integers, got {value!r} of type {type(value).__name__}")
+    return int(value)

@@ -1,0 +1,115 @@
+"""AboveThreshold: the first of many counts that reaches a threshold, for the price of one. Proof: above_threshold.md.
+
+| paper | here | meaning |
+|---|---|---|
+| f_0, f_1, ... | `queries` | integers, asked for one after the other |
+| T | `threshold` | integer |
+| Lap(6/sqrt(2 rho)) | `threshold_rate` | noise on the threshold |
+| Lap(12/sqrt(2 rho)) | `query_rate` | noise on every query |
+| Fail | None | nothing reached the threshold |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.source import Tape
+
+__all__ = ["NOISES", "AboveThreshold", "epsilon_of_rho"]
+
+# Budget of the query noise over that of the threshold noise. The textbook splits evenly; the variance
+# (D/e1)^2 + (2 D/e2)^2 is smallest at 2^(2/3).
+NOISES = {"laplace": 1.0, "exponential": 2.0 ** (2.0 / 3.0)}
+
+# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity, and noise wider than this fits no 64-bit integer
+# safely: beyond 2^63 lies less than exp(-2^12) of its mass.
+_RATE_BITS = 30
+_WIDEST = 2**50
+
+
+def epsilon_of_rho(rho: float) -> float:
+    """The largest epsilon, rounded down, whose pure step costs at most rho: epsilon tanh(epsilon/2) <= rho."""
+    low, high = 0.0, rho + math.sqrt(2.0 * rho) + 1.0
+    while high - low > 1e-15 * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if middle * math.tanh(middle / 2.0) <= rho else (low, middle)
+    return low
+
+
+@dataclass(frozen=True)
+class AboveThreshold:
+    """Finds the first of a sequence of integer queries that reaches a threshold.
+
+    Neighbours: one record replaced. Sensitivity: every query moves by at most `sensitivity`, an integer. Cost: one pure
+    step of `epsilon`, however many queries are asked. Failure: None, when no query reached the threshold.
+    """
+
+    name: str
+    noise: str
+    sensitivity: int
+    threshold_rate: tuple[int, int]
+    query_rate: tuple[int, int]
+
+    @classmethod
+    def of(cls, name: str, sensitivity: int, epsilon: float, noise: str = "laplace") -> AboveThreshold:
+        """Noise of rates e1/sensitivity on the threshold and e2/(2 sensitivity) on the queries, e1 + e2 = epsilon."""
+        if noise not in NOISES:
+            raise ValueError(f"noise must be one of {sorted(NOISES)}, got {noise!r}")
+        if not 0 < sensitivity <= 2**31:
+            raise ValueError(f"sensitivity must be an integer between 1 and 2**31, got {sensitivity}")
+        e1 = epsilon / (1.0 + NOISES[noise])
+        rates = [
+            (math.floor(math.ldexp(e, _RATE_BITS)), width << _RATE_BITS)
+            for e, width in ((e1, sensitivity), (epsilon - e1, 2 * sensitivity))
+        ]
+        if any(p == 0 or q // p > _WIDEST for p, q in rates):
+            raise ValueError(
+                f"epsilon = {epsilon:.3g} at sensitivity {sensitivity} needs noise wider than 2**50; spend more"
+            )
+        return cls(name, noise, sensitivity, *rates)
+
+    @property
+    def epsilon(self) -> float:
+        """D p1/q1 + 2 D p2/q2, exactly, then rounded up to a double."""
+        exact = self.sensitivity * (Fraction(*self.threshold_rate) + 2 * Fraction(*self.query_rate))
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        return PrivacyCost.pure_dp(self.epsilon)
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """The widths of the noise on the threshold and on a query: 1/rate."""
+        return self.threshold_rate[1] / self.threshold_rate[0], self.query_rate[1] / self.query_rate[0]
+
+    @property
+    def recentring(self) -> int:
+        """What the means of one-sided noise add to a query beyond what they add to the threshold; 0 if two-sided."""
+        if self.noise == "laplace":
+            return 0
+        threshold, query = (1.0 / math.expm1(1.0 / scale) for scale in self.scales)
+        return round(query - threshold)
+
+    def release(self, tape: Tape, queries: Iterable[int], threshold: int) -> int | None:
+        """The index of the first query whose noisy value reaches the noisy threshold.
+
+        Later queries are not asked for. `threshold` is public.
+        """
+        draw = tape.laplace if self.noise == "laplace" else tape.geometric
+        centre = np.array([threshold + self.recentring], dtype=np.int64)
+        bar = draw(f"{self.name}: threshold", centre, self.threshold_rate, 0.0)[0]
+        for index, query in enumerate(queries):
+            exact = np.array([query], dtype=np.int64)
+            if draw(f"{self.name}: query", exact, self.query_rate, float(self.sensitivity))[0] >= bar:
+                return index
+        return None
