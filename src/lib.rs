@@ -16,6 +16,7 @@
 //! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
 //! | [`dispatch`] | the same bits on every instruction set |
+//! | [`inverse`] | the inverse-sensitivity mechanism in one to three dimensions, sampled exactly |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
 //!
 //! Points are nalgebra views throughout: a C-order array of shape (n, d) has the memory of a d x n matrix, one record
@@ -26,6 +27,7 @@ pub mod centre;
 pub mod descent;
 pub mod dispatch;
 pub mod gradient;
+pub mod inverse;
 pub mod median;
 pub mod objective;
 pub mod pair;

@@ -76,7 +76,7 @@ pub(super) fn exp_minus_one<R: Rng + ?Sized>(rng: &mut R) -> bool {
 
 /// Given a coin of probability f, a coin of probability exp(-f): the first failure among coins of probability f/k,
 /// k = 1, 2, ..., comes at an odd k with probability 1 - f + f^2/2! - ... A coin f/k is a coin f and a coin 1/k.
-fn series<R: Rng + ?Sized>(rng: &mut R, mut coin: impl FnMut(&mut R) -> bool) -> bool {
+pub(super) fn series<R: Rng + ?Sized>(rng: &mut R, mut coin: impl FnMut(&mut R) -> bool) -> bool {
     let mut k = 1;
     while coin(rng) && (k == 1 || uniform::below(rng, k) == 0) {
         k += 1;

@@ -6,12 +6,14 @@ mod bernoulli;
 mod gaussian;
 mod geometric;
 mod laplace;
+mod power;
 pub mod uniform;
 
 pub use bernoulli::{Bernoulli, BernoulliExp};
 pub use gaussian::{DiscreteGaussian, SIGMA_MAX};
 pub use geometric::Geometric;
 pub use laplace::DiscreteLaplace;
+pub use power::BernoulliPower;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,7 +14,7 @@ fn generator(seed: u64) -> ChaCha20Rng {
 
 /// Chi-square of counts against probabilities; cells of fewer than five expected draws are pooled into the last one.
 /// The threshold at alpha = 1e-6 is the Wilson-Hilferty quantile, z = 4.7534.
-fn assert_fits(counts: &[usize], probabilities: &[f64]) {
+pub(crate) fn assert_fits(counts: &[usize], probabilities: &[f64]) {
     let total: usize = counts.iter().sum();
     let (mut statistic, mut cells, mut rest) = (0.0, 0usize, (0.0, 0.0));
     for (&count, &probability) in counts.iter().zip(probabilities) {
@@ -69,6 +69,27 @@ fn a_permutation_has_every_order_equally_often() {
     let valid = [5, 7, 11, 15, 19, 21];
     assert_eq!(valid.iter().map(|&i| counts[i]).sum::<usize>(), DRAWS);
     assert_fits(&valid.map(|i| counts[i]), &[1.0 / 6.0; 6]);
+}
+
+#[test]
+fn wide_uniform_integers_are_uniform() {
+    let mut rng = generator(11);
+    let counts = histogram(0, 4, || uniform::below_wide(&mut rng, 5) as i64);
+    assert_fits(&counts, &[0.2; 5]);
+    let counts = histogram(0, 2, || (uniform::below_wide(&mut rng, 3 << 126) >> 126) as i64);
+    assert_fits(&counts, &[1.0 / 3.0; 3]);
+    assert_eq!(uniform::below_wide(&mut rng, 1), 0);
+}
+
+#[test]
+fn power_coins_have_their_probability() {
+    let mut rng = generator(12);
+    for (p, bits) in [(0, 0), (3, 0), (1, 1), (7, 3), (11, 3), (1 << 70, 71), ((1 << 71) - 1, 71), (5, 1)] {
+        let coin = BernoulliPower::new(p, bits).unwrap();
+        let heads = (0..DRAWS).filter(|_| coin.sample(&mut rng)).count();
+        assert_coin(heads, (-(p as f64) / (bits as f64).exp2()).exp2());
+    }
+    assert!(BernoulliPower::new(1, 128).is_none());
 }
 
 #[test]

@@ -15,6 +15,19 @@ pub fn below<R: Rng + ?Sized>(rng: &mut R, bound: u64) -> u64 {
     }
 }
 
+/// A uniform integer in `0..bound` for wide bounds: as many random bits as the bound has, drawn again until they fit.
+pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
+    assert!(bound > 0, "an empty range has no uniform integer");
+    let surplus = (bound - 1).leading_zeros();
+    loop {
+        let word = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+        let value = word.checked_shr(surplus).unwrap_or(0);
+        if value < bound {
+            return value;
+        }
+    }
+}
+
 /// A uniform permutation of `0..n` (Fisher-Yates).
 pub fn permutation<R: Rng + ?Sized>(rng: &mut R, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();

@@ -1,0 +1,260 @@
+//! Lower bounds of the score on a cell, from an expansion of the gradient around a point.
+//!
+//! Let B(z) = ||sum of v|| - sum of (1 - w), twice the score before the maximum with zero (see [`super::score`]). Around
+//! z0, for e = z - z0 with |e| <= delta, a record at distance t from z0 in direction u is one of three.
+//!
+//! * *Far*, t - delta >= h and t >= 2 delta: w = 1, v is the unit vector, v(z) = u + (I - u u^T) e / t + rest. The second
+//!   derivative of the unit vector along a line is at most 2/sqrt(3) / distance^2, so
+//!   |rest| <= (delta / (t - delta))^2 / sqrt(3).
+//! * *Near*, t + delta <= h: v(z) = (t u + e)/h exactly, and w(z) >= (t + <u, e>)/h, because the norm is convex.
+//! * *Else*: v moves by at most min(2, delta/h, 2 delta/(2 t - delta)): v is 1/h times the projection onto a ball, which
+//!   is a contraction, and unit vectors obey |a/|a| - b/|b|| <= 2|a - b|/(|a| + |b|). w falls by at most
+//!   w - min(1, max(0, t - delta)/h). Together they lower B by at most 2, since |v| = w.
+//!
+//! So B(z) >= ||G + J e|| + m + <s, e> - c, with G, J, m, s and c summed over the records. On a cube of half side a
+//! around z0 + e0, with the unit vector p along G + J e0, the norm is at least <p, G + J e>, a linear function of e:
+//! B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
+//!
+//! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; sums of blocks of 2^12 and over up to
+//! 2^34 blocks of them err by at most 2^-30 a record. The score's own rounding is at most [`ROUNDING`] + 1 units of 2^-30.
+//! [`slack`] exceeds their sum.
+
+use multiversion::multiversion;
+
+use super::score::{BLOCK, ONE, ROUNDING, Records};
+use crate::pulse::{Interrupted, Pulse};
+
+/// Records times cells between two beats of the pulse: some tens of milliseconds.
+const BEAT: usize = 1 << 22;
+
+/// A cube of 2^(level * D) finest cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell<const D: usize> {
+    /// The centre; odd coordinates at level zero, multiples of 2^level above.
+    pub centre: [i64; D],
+    /// The binary logarithm of its side in finest cells.
+    pub level: u32,
+}
+
+impl<const D: usize> Cell<D> {
+    /// Half the side in lattice units: all centres of finest cells are closer than this in every coordinate.
+    pub fn half(&self) -> i64 {
+        1 << self.level
+    }
+
+    /// The cells of the next level that this one is made of.
+    pub fn children(&self) -> impl Iterator<Item = Self> {
+        let quarter = self.half() / 2;
+        (0..1usize << D).map(move |corner| {
+            let side = |j: usize| if corner >> j & 1 == 0 { -quarter } else { quarter };
+            Self { centre: std::array::from_fn(|j| self.centre[j] + side(j)), level: self.level - 1 }
+        })
+    }
+
+    /// Whether surely no centre of a finest cell in it is within `radius` of the origin; at level zero, whether not.
+    pub fn outside(&self, radius: i64) -> bool {
+        let inner = self.half().unsigned_abs() - 1;
+        let nearest = self.centre.map(|x| x.unsigned_abs().saturating_sub(inner));
+        nearest.iter().map(|&x| u128::from(x).pow(2)).sum::<u128>() > u128::from(radius.unsigned_abs()).pow(2)
+    }
+}
+
+/// The expansion around the centre of a cell, valid on the cell and everything in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Expansion<const D: usize> {
+    centre: [i64; D],
+    gradient: [f64; D],
+    jacobian: [[f64; D]; D],
+    slope: [f64; D],
+    /// Minus the mass at the centre.
+    offset: f64,
+    /// What the expansion cannot follow.
+    pub charge: f64,
+}
+
+/// Twice the score: a lower bound on a cell, and the value of the expansion at its centre.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// Surely not above any finest cell in it.
+    pub lower: f64,
+    /// An estimate, which nothing but speed depends on.
+    pub centre: f64,
+}
+
+/// What a bound must give way to rounding, for `n` records.
+fn slack(n: usize) -> f64 {
+    (n as f64 + 1.0) * (ROUNDING + 4.0) / ONE
+}
+
+impl<const D: usize> Expansion<D> {
+    /// Expansions around the centres of all cells: sums over blocks in a fixed order, whatever the number of threads.
+    pub fn of(records: &Records<D>, cells: &[Cell<D>], pulse: &mut dyn Pulse) -> Result<Vec<Self>, Interrupted> {
+        let blocks = records.blocks();
+        let mut expansions = Vec::with_capacity(cells.len());
+        for some in cells.chunks((BEAT / records.len()).max(1)) {
+            let task = |task: usize| part(&some[task / blocks], records, task % blocks);
+            let parts = super::map(some.len() * blocks, records.len().min(BLOCK), task);
+            for (cell, parts) in some.iter().zip(parts.chunks(blocks)) {
+                expansions.push(Self::from_sums(cell, records.len(), parts));
+            }
+            pulse.beat(0.0)?;
+        }
+        Ok(expansions)
+    }
+
+    fn from_sums(cell: &Cell<D>, n: usize, parts: &[Sums<D>]) -> Self {
+        let total = parts.iter().fold(Sums::default(), |total, part| total.plus(part));
+        let mut jacobian = total.curvature.map(|row| row.map(|x| -x));
+        for (j, row) in jacobian.iter_mut().enumerate() {
+            row[j] += total.stiffness;
+        }
+        let (gradient, slope) = (total.gradient, total.slope);
+        Self { centre: cell.centre, gradient, jacobian, slope, offset: total.weight - n as f64, charge: total.charge }
+    }
+
+    /// The bound on a cell inside the one that was expanded.
+    pub fn bound(&self, cell: &Cell<D>, n: usize) -> Bound {
+        let shift: [f64; D] = std::array::from_fn(|j| (cell.centre[j] - self.centre[j]) as f64);
+        let dot = |a: &[f64; D], b: &[f64; D]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let gradient: [f64; D] = std::array::from_fn(|j| self.gradient[j] + dot(&self.jacobian[j], &shift));
+        let norm = dot(&gradient, &gradient).sqrt();
+        let direction = if norm > 0.0 { gradient.map(|x| x / norm) } else { [0.0; D] };
+        let along: f64 = (0..D).map(|j| (dot(&self.jacobian[j], &direction) + self.slope[j]).abs()).sum();
+        let centre = norm + self.offset + dot(&self.slope, &shift);
+        Bound { lower: centre - cell.half() as f64 * along - self.charge - slack(n), centre }
+    }
+}
+
+/// Sums over records, for one cell.
+#[derive(Debug, Clone, Copy)]
+struct Sums<const D: usize> {
+    gradient: [f64; D],
+    weight: f64,
+    /// The multiple of the identity in J.
+    stiffness: f64,
+    /// What is subtracted from it: u u^T / t.
+    curvature: [[f64; D]; D],
+    slope: [f64; D],
+    charge: f64,
+}
+
+impl<const D: usize> Default for Sums<D> {
+    fn default() -> Self {
+        let (vector, matrix) = ([0.0; D], [[0.0; D]; D]);
+        Self { gradient: vector, weight: 0.0, stiffness: 0.0, curvature: matrix, slope: vector, charge: 0.0 }
+    }
+}
+
+impl<const D: usize> Sums<D> {
+    fn plus(&self, other: &Self) -> Self {
+        let add = |a: &[f64; D], b: &[f64; D]| std::array::from_fn(|j| a[j] + b[j]);
+        Self {
+            gradient: add(&self.gradient, &other.gradient),
+            weight: self.weight + other.weight,
+            stiffness: self.stiffness + other.stiffness,
+            curvature: std::array::from_fn(|j| add(&self.curvature[j], &other.curvature[j])),
+            slope: add(&self.slope, &other.slope),
+            charge: self.charge + other.charge,
+        }
+    }
+}
+
+fn part<const D: usize>(cell: &Cell<D>, records: &Records<D>, block: usize) -> Sums<D> {
+    block_sums(records.block(block), cell.centre.map(|x| x as f64), cell.half() as f64, records.smoothing)
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx+avx2"))]
+fn block_sums<const D: usize>(block: [&[f64]; D], z: [f64; D], half: f64, h: f64) -> Sums<D> {
+    // Rounded up, so that the cube lies in the ball.
+    let delta = half * (D as f64).sqrt() * (1.0 + 4.0 * f64::EPSILON);
+    let mut sums = Sums::<D>::default();
+    for i in 0..block[0].len() {
+        let difference: [f64; D] = std::array::from_fn(|j| z[j] - block[j][i]);
+        let t = difference.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let inverse = 1.0 / t.max(h);
+        let weight = t * inverse;
+        let far = t - delta >= h && t >= 2.0 * delta;
+        let near = t + delta <= h;
+        let moved = (delta / h).min(if t > delta { 2.0 * delta / (2.0 * t - delta) } else { 2.0 });
+        let lost = weight - ((t - delta).max(0.0) / h).min(1.0);
+        let bend = delta / (t - delta);
+        sums.charge += if far {
+            bend * bend * 0.578
+        } else if near {
+            0.0
+        } else {
+            (moved + lost).min(2.0)
+        };
+        sums.weight += weight;
+        sums.stiffness += if far || near { inverse } else { 0.0 };
+        let curvature = if far { inverse * inverse * inverse } else { 0.0 };
+        let slope = if near && t > 0.0 { inverse / t } else { 0.0 };
+        for j in 0..D {
+            sums.gradient[j] += difference[j] * inverse;
+            sums.slope[j] += difference[j] * slope;
+            for k in 0..D {
+                sums.curvature[j][k] += difference[j] * difference[k] * curvature;
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::inverse::lattice::Lattice;
+    use crate::pulse::Silent;
+
+    /// Every finest cell scores at least the bound of every expanded ancestor, and of its inherited bounds.
+    fn check<const D: usize>(data: &[[i64; D]], smoothing: i64, path: &[usize]) -> Result<(), TestCaseError> {
+        let flat: Vec<f64> = data.iter().flatten().map(|&x| x as f64).collect();
+        let lattice = Lattice::new(1.0, 1 << 20, smoothing).unwrap();
+        let points = DMatrix::from_column_slice(D, data.len(), &flat);
+        let records = Records::<D>::new(points.as_view(), &[0.0; D], &lattice);
+        let mut cells = vec![Cell { centre: [0; D], level: path.len() as u32 }];
+        for &corner in path {
+            let next = cells[cells.len() - 1].children().nth(corner % (1 << D)).unwrap();
+            cells.push(next);
+        }
+        let score = records.score(&cells[path.len()].centre) as f64 / ONE;
+        let expansions = Expansion::of(&records, &cells, &mut Silent).unwrap();
+        for (i, expansion) in expansions.iter().enumerate() {
+            for cell in &cells[i..] {
+                let bound = expansion.bound(cell, data.len());
+                prop_assert!(bound.lower <= score, "{bound:?} {cell:?} {score}");
+            }
+        }
+        // At the finest level the bound is worth something.
+        let last = expansions[path.len()].bound(&cells[path.len()], data.len());
+        let spread = 3.0 * data.len() as f64 * (D as f64).sqrt() / smoothing as f64;
+        prop_assert!(last.lower >= score - 2.0 * spread - 1e-6 || score == 0.0, "{last:?} {score} {spread}");
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn bounds_are_below_every_score_inside(
+            data in prop::collection::vec(prop::array::uniform3(prop_oneof![-300..300i64, -6..6i64, Just(4i64)]), 1..40),
+            smoothing in prop_oneof![Just(2i64), Just(16), Just(64), Just(256)],
+            path in prop::collection::vec(0usize..8, 1..11),
+        ) {
+            check(&data, smoothing, &path)?;
+            check(&data.iter().map(|x| [x[0], x[1]]).collect::<Vec<_>>(), smoothing, &path)?;
+        }
+    }
+
+    #[test]
+    fn children_tile_their_parent() {
+        let parent = Cell { centre: [8i64, -8], level: 2 };
+        let children: Vec<_> = parent.children().collect();
+        assert_eq!(children.iter().map(|c| c.centre).collect::<Vec<_>>(), [[6, -10], [10, -10], [6, -6], [10, -6]]);
+        assert!(children.iter().all(|child| child.level == 1));
+        assert!(parent.outside(7) && !parent.outside(8));
+        assert_eq!(parent.children().filter(|child| !child.outside(8)).map(|c| c.centre).collect::<Vec<_>>(), [[6, -6]]);
+    }
+}

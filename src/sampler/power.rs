@@ -1,0 +1,39 @@
+//! Coins with probability 2^-x: what makes weights that are powers of two exact, without a logarithm.
+
+use rand_chacha::rand_core::Rng;
+
+use super::bernoulli::{Bernoulli, series};
+use super::uniform;
+
+/// Heads with probability 2^(-p / 2^bits), for any exponent p >= 0.
+#[derive(Debug, Clone, Copy)]
+pub struct BernoulliPower {
+    whole: u128,
+    fraction: Bernoulli,
+}
+
+impl BernoulliPower {
+    /// `None` if 2^bits does not fit 128 bits.
+    pub fn new(p: u128, bits: u32) -> Option<Self> {
+        let one = 1u128.checked_shl(bits)?;
+        Some(Self { whole: p >> bits, fraction: Bernoulli::new(p & (one - 1), one)? })
+    }
+
+    /// Whole powers are runs of fair coins; 2^-f = exp(-f ln 2), where a coin f ln 2 is a coin f and a coin ln 2.
+    pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
+        (0..self.whole).all(|_| fair(rng)) && series(rng, |rng| self.fraction.sample(rng) && ln_two(rng))
+    }
+}
+
+fn fair<R: Rng + ?Sized>(rng: &mut R) -> bool {
+    rng.next_u64() >> 63 == 1
+}
+
+/// Heads with probability ln 2 = sum over k >= 1 of 2^-k / k: a run of fair coins gives k, a coin 1/k the rest.
+fn ln_two<R: Rng + ?Sized>(rng: &mut R) -> bool {
+    let mut k = 1;
+    while fair(rng) {
+        k += 1;
+    }
+    uniform::below(rng, k) == 0
+}
