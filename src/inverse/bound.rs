@@ -21,7 +21,7 @@
 
 use multiversion::multiversion;
 
-use super::score::{BLOCK, ONE, ROUNDING, Records};
+use super::score::{BLOCK, LANES, ONE, ROUNDING, Records};
 use crate::pulse::{Interrupted, Pulse};
 
 /// Records times cells between two beats of the pulse: some tens of milliseconds.
@@ -92,7 +92,10 @@ impl<const D: usize> Expansion<D> {
         let blocks = records.blocks();
         let mut expansions = Vec::with_capacity(cells.len());
         for some in cells.chunks((BEAT / records.len()).max(1)) {
-            let task = |task: usize| part(&some[task / blocks], records, task % blocks);
+            let task = |task: usize| {
+                let (cell, block) = (&some[task / blocks], records.block(task % blocks));
+                block_sums(block, cell.centre.map(|x| x as f64), cell.half() as f64, records.smoothing)
+            };
             let parts = super::map(some.len() * blocks, records.len().min(BLOCK), task);
             for (cell, parts) in some.iter().zip(parts.chunks(blocks)) {
                 expansions.push(Self::from_sums(cell, records.len(), parts));
@@ -102,14 +105,18 @@ impl<const D: usize> Expansion<D> {
         Ok(expansions)
     }
 
-    fn from_sums(cell: &Cell<D>, n: usize, parts: &[Sums<D>]) -> Self {
-        let total = parts.iter().fold(Sums::default(), |total, part| total.plus(part));
-        let mut jacobian = total.curvature.map(|row| row.map(|x| -x));
-        for (j, row) in jacobian.iter_mut().enumerate() {
-            row[j] += total.stiffness;
+    fn from_sums(cell: &Cell<D>, n: usize, parts: &[Terms]) -> Self {
+        let total = |term: usize| parts.iter().map(|part| part[term]).sum::<f64>();
+        let curvature = |j: usize, k: usize| total(CURVATURE + j.max(k) * (j.max(k) + 1) / 2 + j.min(k));
+        let entry = |j: usize, k: usize| if j == k { total(STIFFNESS) } else { 0.0 } - curvature(j, k);
+        Self {
+            centre: cell.centre,
+            gradient: std::array::from_fn(|j| total(GRADIENT + j)),
+            jacobian: std::array::from_fn(|j| std::array::from_fn(|k| entry(j, k))),
+            slope: std::array::from_fn(|j| total(SLOPE + j)),
+            offset: total(WEIGHT) - n as f64,
+            charge: total(CHARGE),
         }
-        let (gradient, slope) = (total.gradient, total.slope);
-        Self { centre: cell.centre, gradient, jacobian, slope, offset: total.weight - n as f64, charge: total.charge }
     }
 
     /// The bound on a cell inside the one that was expanded.
@@ -125,79 +132,72 @@ impl<const D: usize> Expansion<D> {
     }
 }
 
-/// Sums over records, for one cell.
-#[derive(Debug, Clone, Copy)]
-struct Sums<const D: usize> {
-    gradient: [f64; D],
-    weight: f64,
-    /// The multiple of the identity in J.
-    stiffness: f64,
-    /// What is subtracted from it: u u^T / t.
-    curvature: [[f64; D]; D],
-    slope: [f64; D],
-    charge: f64,
-}
+/// What a record adds to an expansion, in a fixed layout for up to three dimensions, so that sums are sums of arrays.
+type Terms = [f64; 15];
 
-impl<const D: usize> Default for Sums<D> {
-    fn default() -> Self {
-        let (vector, matrix) = ([0.0; D], [[0.0; D]; D]);
-        Self { gradient: vector, weight: 0.0, stiffness: 0.0, curvature: matrix, slope: vector, charge: 0.0 }
-    }
-}
+const GRADIENT: usize = 0;
+const SLOPE: usize = 3;
+const WEIGHT: usize = 6;
+const CHARGE: usize = 7;
+/// The multiple of the identity in J.
+const STIFFNESS: usize = 8;
+/// What is subtracted from it, u u^T / t: the lower triangle, row by row.
+const CURVATURE: usize = 9;
 
-impl<const D: usize> Sums<D> {
-    fn plus(&self, other: &Self) -> Self {
-        let add = |a: &[f64; D], b: &[f64; D]| std::array::from_fn(|j| a[j] + b[j]);
-        Self {
-            gradient: add(&self.gradient, &other.gradient),
-            weight: self.weight + other.weight,
-            stiffness: self.stiffness + other.stiffness,
-            curvature: std::array::from_fn(|j| add(&self.curvature[j], &other.curvature[j])),
-            slope: add(&self.slope, &other.slope),
-            charge: self.charge + other.charge,
+/// The terms of `L` records. Every step is a loop over the lanes on its own: that is what compilers turn into vectors.
+#[inline(always)]
+fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, h: f64) -> [[f64; L]; 15] {
+    let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };
+    let squares = lanes(&|i| difference.iter().map(|x| x[i] * x[i]).sum());
+    let t = lanes(&|i| squares[i].sqrt());
+    let inverse = lanes(&|i| 1.0 / t[i].max(h));
+    let weight = lanes(&|i| t[i] * inverse[i]);
+    let far: [bool; L] = std::array::from_fn(|i| (t[i] - delta >= h) & (t[i] >= 2.0 * delta));
+    let near: [bool; L] = std::array::from_fn(|i| t[i] + delta <= h);
+    let turn = lanes(&|i| 2.0 * delta / (2.0 * t[i] - delta));
+    let turn = lanes(&|i| if t[i] > delta { turn[i] } else { 2.0 });
+    let lost = lanes(&|i| weight[i] - ((t[i] - delta).max(0.0) / h).min(1.0));
+    let charge = lanes(&|i| (turn[i].min(delta / h) + lost[i]).min(2.0));
+    let bend = lanes(&|i| delta / (t[i] - delta));
+    let mut terms = [[0.0; L]; 15];
+    terms[WEIGHT] = weight;
+    // 1/sqrt(3), rounded up.
+    let charge = lanes(&|i| if far[i] { bend[i] * bend[i] * 0.578 } else { charge[i] });
+    terms[CHARGE] = lanes(&|i| if near[i] { 0.0 } else { charge[i] });
+    terms[STIFFNESS] = lanes(&|i| if far[i] | near[i] { inverse[i] } else { 0.0 });
+    let curvature = lanes(&|i| if far[i] { inverse[i] * inverse[i] * inverse[i] } else { 0.0 });
+    let slope = lanes(&|i| inverse[i] / t[i]);
+    let slope = lanes(&|i| if near[i] & (t[i] > 0.0) { slope[i] } else { 0.0 });
+    for j in 0..D {
+        terms[GRADIENT + j] = lanes(&|i| difference[j][i] * inverse[i]);
+        terms[SLOPE + j] = lanes(&|i| difference[j][i] * slope[i]);
+        for k in 0..=j {
+            let entry = lanes(&|i| difference[j][i] * difference[k][i] * curvature[i]);
+            terms[CURVATURE + j * (j + 1) / 2 + k] = entry;
         }
     }
-}
-
-fn part<const D: usize>(cell: &Cell<D>, records: &Records<D>, block: usize) -> Sums<D> {
-    block_sums(records.block(block), cell.centre.map(|x| x as f64), cell.half() as f64, records.smoothing)
+    terms
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx+avx2"))]
-fn block_sums<const D: usize>(block: [&[f64]; D], z: [f64; D], half: f64, h: f64) -> Sums<D> {
+fn block_sums<const D: usize>(block: [&[f64]; D], z: [f64; D], half: f64, h: f64) -> Terms {
     // Rounded up, so that the cube lies in the ball.
     let delta = half * (D as f64).sqrt() * (1.0 + 4.0 * f64::EPSILON);
-    let mut sums = Sums::<D>::default();
-    for i in 0..block[0].len() {
-        let difference: [f64; D] = std::array::from_fn(|j| z[j] - block[j][i]);
-        let t = difference.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let inverse = 1.0 / t.max(h);
-        let weight = t * inverse;
-        let far = t - delta >= h && t >= 2.0 * delta;
-        let near = t + delta <= h;
-        let moved = (delta / h).min(if t > delta { 2.0 * delta / (2.0 * t - delta) } else { 2.0 });
-        let lost = weight - ((t - delta).max(0.0) / h).min(1.0);
-        let bend = delta / (t - delta);
-        sums.charge += if far {
-            bend * bend * 0.578
-        } else if near {
-            0.0
-        } else {
-            (moved + lost).min(2.0)
-        };
-        sums.weight += weight;
-        sums.stiffness += if far || near { inverse } else { 0.0 };
-        let curvature = if far { inverse * inverse * inverse } else { 0.0 };
-        let slope = if near && t > 0.0 { inverse / t } else { 0.0 };
-        for j in 0..D {
-            sums.gradient[j] += difference[j] * inverse;
-            sums.slope[j] += difference[j] * slope;
-            for k in 0..D {
-                sums.curvature[j][k] += difference[j] * difference[k] * curvature;
-            }
+    let mut sums = [[0.0; LANES]; 15];
+    let chunks = block.map(|x| x.as_chunks::<LANES>());
+    for chunk in 0..chunks[0].0.len() {
+        let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| z[j] - x));
+        for (sum, term) in sums.iter_mut().zip(terms::<D, LANES>(difference, delta, h)) {
+            sum.iter_mut().zip(term).for_each(|(sum, term)| *sum += term);
         }
     }
-    sums
+    for i in 0..chunks[0].1.len() {
+        let difference = std::array::from_fn(|j| [z[j] - chunks[j].1[i]]);
+        for (sum, [term]) in sums.iter_mut().zip(terms::<D, 1>(difference, delta, h)) {
+            sum[0] += term;
+        }
+    }
+    sums.map(|lanes| lanes.iter().sum())
 }
 
 #[cfg(test)]
@@ -255,6 +255,9 @@ mod tests {
         assert_eq!(children.iter().map(|c| c.centre).collect::<Vec<_>>(), [[6, -10], [10, -10], [6, -6], [10, -6]]);
         assert!(children.iter().all(|child| child.level == 1));
         assert!(parent.outside(7) && !parent.outside(8));
-        assert_eq!(parent.children().filter(|child| !child.outside(8)).map(|c| c.centre).collect::<Vec<_>>(), [[6, -6]]);
+        assert_eq!(
+            parent.children().filter(|child| !child.outside(8)).map(|c| c.centre).collect::<Vec<_>>(),
+            [[6, -6]]
+        );
     }
 }

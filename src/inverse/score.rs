@@ -34,6 +34,9 @@ const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 /// Records summed in doubles before they become integers: 2^12 values of 2^30 units are exact, and a thread's share.
 pub const BLOCK: usize = 1 << 12;
 
+/// Records that advance together.
+pub const LANES: usize = 8;
+
 /// The snapped records, one slice per coordinate, so that a loop over records is a loop over lanes.
 pub struct Records<const D: usize> {
     coordinates: [Vec<f64>; D],
@@ -80,20 +83,39 @@ impl<const D: usize> Records<D> {
     }
 }
 
+/// V and, in the last place, W of `L` records, whose sums of a block are exact in any order. Every step is a loop over
+/// the lanes on its own: that is what compilers turn into vectors.
+#[inline(always)]
+fn rounded<const D: usize, const L: usize>(difference: [[f64; L]; D], smoothing: f64) -> ([[f64; L]; D], [f64; L]) {
+    let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };
+    let squares = lanes(&|i| difference.iter().map(|x| x[i] * x[i]).sum());
+    let distance = lanes(&|i| squares[i].sqrt());
+    let factor = lanes(&|i| (ONE - 2.0) / distance[i].max(smoothing));
+    let vector = difference.map(|x| lanes(&|i| (x[i] * factor[i] + ROUNDER) - ROUNDER));
+    (vector, lanes(&|i| (distance[i] * factor[i] + (ROUNDER + 2.0)) - ROUNDER))
+}
+
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx+avx2"))]
 fn block_sums<const D: usize>(block: [&[f64]; D], z: [f64; D], smoothing: f64) -> ([i64; D], i64) {
-    let mut gradient = [0.0; D];
-    let mut weight = 0.0;
-    for i in 0..block[0].len() {
-        let difference: [f64; D] = std::array::from_fn(|j| z[j] - block[j][i]);
-        let distance = difference.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let factor = (ONE - 2.0) / distance.max(smoothing);
+    let (mut gradient, mut weight) = ([[0.0; LANES]; D], [0.0; LANES]);
+    let chunks = block.map(|x| x.as_chunks::<LANES>());
+    for chunk in 0..chunks[0].0.len() {
+        let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| z[j] - x));
+        let (vector, scalar) = rounded::<D, LANES>(difference, smoothing);
         for j in 0..D {
-            gradient[j] += (difference[j] * factor + ROUNDER) - ROUNDER;
+            gradient[j].iter_mut().zip(vector[j]).for_each(|(sum, x)| *sum += x);
         }
-        weight += (distance * factor + (ROUNDER + 2.0)) - ROUNDER;
+        weight.iter_mut().zip(scalar).for_each(|(sum, x)| *sum += x);
     }
-    (gradient.map(|x| x as i64), weight as i64)
+    for i in 0..chunks[0].1.len() {
+        let difference = std::array::from_fn(|j| [z[j] - chunks[j].1[i]]);
+        let (vector, [scalar]) = rounded::<D, 1>(difference, smoothing);
+        for j in 0..D {
+            gradient[j][0] += vector[j][0];
+        }
+        weight[0] += scalar;
+    }
+    (gradient.map(|lanes| lanes.iter().sum::<f64>() as i64), weight.iter().sum::<f64>() as i64)
 }
 
 #[cfg(test)]

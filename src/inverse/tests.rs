@@ -47,8 +47,8 @@ fn one_dimension_has_the_enumerated_distribution() {
     let even = DMatrix::from_row_slice(1, 8, &[-30.0, -6.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0]);
     let odd = DMatrix::from_row_slice(1, 7, &[-40.0, -6.0, -6.0, 0.0, 2.0, 2.0, 38.0]);
     for epsilon in [0.3, 1.0, 5.0] {
-        assert_exact(&even, &lattice, epsilon, 100_000);
-        assert_exact(&odd, &lattice, epsilon, 100_000);
+        assert_exact(&even, &lattice, epsilon, 40_000);
+        assert_exact(&odd, &lattice, epsilon, 40_000);
     }
 }
 
@@ -58,10 +58,10 @@ fn two_dimensions_have_the_enumerated_distribution() {
     let data = [-20.0, 3.0, 5.0, 5.0, 5.0, 5.0, 6.0, 4.0, -1.0, 0.0, 0.0, 12.0, 23.0, -3.0];
     let points = DMatrix::from_column_slice(2, 7, &data);
     for epsilon in [0.2, 2.0, 8.0] {
-        assert_exact(&points, &lattice, epsilon, 40_000);
+        assert_exact(&points, &lattice, epsilon, 20_000);
     }
     let cluster = DMatrix::from_element(2, 30, 4.0);
-    assert_exact(&cluster, &lattice, 1.0, 40_000);
+    assert_exact(&cluster, &lattice, 1.0, 20_000);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn three_dimensions_have_the_enumerated_distribution() {
     let data = [-7.0, 3.0, 0.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, -4.0, 0.0, 0.0, 5.0, 6.0];
     let points = DMatrix::from_column_slice(3, 5, &data);
     for epsilon in [0.5, 6.0] {
-        assert_exact(&points, &lattice, epsilon, 40_000);
+        assert_exact(&points, &lattice, epsilon, 20_000);
     }
 }
 
