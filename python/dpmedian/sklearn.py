@@ -1,0 +1,106 @@
+"""The private geometric median as a scikit-learn estimator (needs `dpmedian[sklearn]`).
+
+>>> import numpy as np
+>>> from dpmedian.sklearn import PrivateGeometricMedian
+>>> X = np.random.default_rng(0).normal(size=(2000, 3))
+>>> PrivateGeometricMedian(epsilon=1.0, delta=1e-6).fit(X).location_.shape
+(3,)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.plan import plan
+from dpmedian.release import Release
+
+try:
+    from sklearn.base import BaseEstimator  # type: ignore[import-untyped, unused-ignore]
+    from sklearn.utils import check_random_state  # type: ignore[import-untyped, unused-ignore]
+    from sklearn.utils.validation import validate_data  # type: ignore[import-untyped, unused-ignore]
+except ImportError as error:
+    raise ImportError("dpmedian.sklearn needs scikit-learn 1.6 or newer: pip install 'dpmedian[sklearn]'") from error
+
+__all__ = ["PrivateGeometricMedian"]
+
+
+class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore]
+    """A differentially private geometric median, released by `fit`; every call of `fit` is a release and costs anew.
+
+    The parameters are those of `dpmedian.geometric_median`. There is no default budget: `fit` raises without one.
+    `random_state` makes the noise predictable, for simulations; leave it at None for a release.
+
+    After `fit`: `location_` (the median), `scale_` (private estimate of the spread, or None), `error_radius_`
+    (predicted distance to the exact median, or None), `cost_` (a `PrivacyCost`) and `release_`.
+
+    Only the release is private. A step before it in a pipeline must work on each record alone, like `Normalizer`: one
+    that learns from the data, like `StandardScaler`, releases what it learned without noise and outside of `cost_`.
+    """
+
+    location_: NDArray[np.float64]
+    scale_: float | None
+    error_radius_: float | None
+    cost_: PrivacyCost
+    release_: Release
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        method: str = "auto",
+        radius: float | None = None,
+        resolution: float | None = None,
+        center: ArrayLike | None = None,
+        failure_probability: float = 0.05,
+        profile: str = "default",
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.method = method
+        self.radius = radius
+        self.resolution = resolution
+        self.center = center
+        self.failure_probability = failure_probability
+        self.profile = profile
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PrivateGeometricMedian:
+        """Releases the private median of the rows of X. `y` is ignored."""
+        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        made = plan(
+            *points.shape,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            method=self.method,
+            radius=self.radius,
+            resolution=self.resolution,
+            center=self.center,
+            failure_probability=self.failure_probability,
+            profile=self.profile,
+        )
+        self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state))
+        self.location_ = self.release_.point
+        self.scale_ = self.release_.scale
+        self.error_radius_ = self.release_.error_radius
+        self.cost_ = self.release_.cost
+        return self
+
+
+def _seed(random_state: Any) -> int | None:
+    """None stays None, which is the operating system's randomness; anything else becomes a seed that warns."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))

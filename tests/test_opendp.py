@@ -1,0 +1,141 @@
+"""The measurement's map is the group privacy of zCDP, and OpenDP's combinators and contexts accept it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpmedian
+
+pytest.importorskip("opendp")
+
+import opendp.prelude as dp
+
+from dpmedian.opendp import make_geometric_median
+
+dp.enable_features("contrib", "honest-but-curious")
+
+POINTS = np.random.default_rng(0).normal(size=(500, 3))
+DOMAIN = dp.numpy.array2_domain(norm=10.0, p=2, size=500, num_columns=3, T=float)
+RHO = 0.1
+
+
+def make(metric=None, rho=RHO, domain=DOMAIN, **options):
+    return make_geometric_median(domain, metric or dp.change_one_distance(), rho, **{"method": "dpgd", **options})
+
+
+@pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
+def test_k_changed_records_cost_k_squared(metric):
+    measurement = make(metric)
+    for k in range(12):
+        mapped = measurement.map(k)
+        assert Fraction(mapped) >= Fraction(RHO) * k**2
+        assert mapped <= math.nextafter(RHO * k**2, math.inf)
+    assert measurement.map(1) == RHO
+
+
+@pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
+def test_a_change_is_a_removal_and_an_addition(metric):
+    """Data sets of one size lie at an even distance; an odd bound allows no more changes than the even one below."""
+    measurement, changes = make(metric), make()
+    assert [measurement.map(i) for i in range(8)] == [changes.map(i // 2) for i in range(8)]
+
+
+def test_the_map_never_states_less_than_the_plan_spends():
+    for rho in (1e-4, 0.1, 3.0):
+        plan = dpmedian.plan(500, 3, rho=rho, method="dpgd", radius=10.0)
+        assert plan.cost.rho <= make(rho=rho).map(1)
+        assert plan.cost.delta0 == 0.0
+
+
+def test_the_release_is_accurate_at_a_large_budget():
+    point = make(rho=1e3)(POINTS)
+    assert point.shape == (3,)
+    assert np.linalg.norm(point - dpmedian.nonprivate.geometric_median(POINTS)) < 0.1
+
+
+def test_a_missing_value_in_the_domain_is_no_error():
+    points = POINTS.copy()
+    points[7, 1] = np.nan
+    assert np.all(np.isfinite(make()(points)))
+
+
+def test_a_failed_release_is_an_output(monkeypatch):
+    def fail(self, *arguments, **options):
+        raise dpmedian.ReleaseFailed("nothing crossed the threshold", self.cost)
+
+    monkeypatch.setattr(dpmedian.Plan, "run", fail)
+    queryable = dp.c.make_adaptive_composition(
+        DOMAIN, dp.change_one_distance(), dp.zero_concentrated_divergence(), d_in=1, d_mids=[RHO]
+    )(POINTS)
+    assert queryable(make()) is None
+    # The failure was charged: nothing is left for a second try.
+    with pytest.raises(dp.OpenDPException):
+        queryable(make())
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        dp.numpy.array2_domain(size=500, num_columns=3, T=float),
+        dp.numpy.array2_domain(norm=1.0, p=1, size=500, num_columns=3, T=float),
+        dp.numpy.array2_domain(norm=1.0, p=2, num_columns=3, T=float),
+        dp.vector_domain(dp.atom_domain(T=float)),
+    ],
+)
+def test_domains_without_size_or_l2_norm_are_refused(domain):
+    with pytest.raises(ValueError, match="array2_domain"):
+        make(domain=domain)
+
+
+def test_other_metrics_are_refused():
+    with pytest.raises(ValueError, match="input_metric must be"):
+        make(dp.discrete_distance())
+
+
+def test_it_composes_in_the_combinators():
+    measurement = make()
+    both = dp.c.make_composition([measurement, make(rho=0.2)])
+    assert both.map(1) == pytest.approx(0.3)
+    assert [point.shape for point in both(POINTS)] == [(3,), (3,)]
+    profile = dp.c.make_zCDP_to_approxDP(measurement).map(1)
+    assert profile.epsilon(1e-6) >= dpmedian.plan(500, 3, rho=RHO, method="dpgd", radius=10.0).cost.epsilon_at(1e-6)
+    chained = measurement >> (lambda point: float(np.linalg.norm(point)))
+    assert chained(POINTS) >= 0.0
+
+
+def test_an_adaptive_compositor_refuses_what_exceeds_its_budget():
+    queryable = dp.c.make_adaptive_composition(
+        DOMAIN, dp.change_one_distance(), dp.zero_concentrated_divergence(), d_in=1, d_mids=[RHO, RHO / 2]
+    )(POINTS)
+    assert queryable(make()).shape == (3,)
+    with pytest.raises(dp.OpenDPException, match="insufficient budget"):
+        queryable(make())
+
+
+@pytest.mark.parametrize("unit", [{"changes": 1}, {"changes": 3}, {"contributions": 2}])
+def test_a_context_finds_the_rho_that_its_budget_allows(unit):
+    context = dp.Context.compositor(
+        data=POINTS,
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(rho=0.2),
+        split_evenly_over=2,
+        domain=DOMAIN,
+    )
+    query = context.query().geometric_median(method="dpgd")
+    changes = unit.get("changes", 1)
+    assert query.param() == pytest.approx(0.1 / changes**2, rel=1e-9)
+    assert query.release().shape == (3,)
+
+
+def test_a_context_clamps_before_it_releases():
+    context = dp.Context.compositor(
+        data=100.0 * POINTS,
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(rho=0.2),
+        split_evenly_over=1,
+        domain=dp.numpy.array2_domain(size=500, num_columns=3, T=float),
+    )
+    query = context.query().np_clamp(norm=10.0, p=2, origin=np.zeros(3)).geometric_median(method="dpgd")
+    assert np.linalg.norm(query.release()) <= 10.0

@@ -1,0 +1,72 @@
+"""The estimator keeps scikit-learn's conventions, and never has a budget that nobody gave it."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import dpmedian
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpmedian.sklearn import PrivateGeometricMedian
+
+POINTS = np.random.default_rng(0).normal(loc=3.0, size=(500, 3))
+OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "method": "dpgd", "radius": 10.0}
+
+
+# The checks fit ten to a few hundred records, so the budget is large enough for the answers to be stable. No check is
+# expected to fail.
+@parametrize_with_checks([PrivateGeometricMedian(rho=1e4, method="dpgd", radius=1e3)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def test_without_a_budget_fit_raises():
+    with pytest.raises(ValueError, match="no privacy budget"):
+        PrivateGeometricMedian().fit(POINTS)
+
+
+def test_random_state_is_the_seed():
+    expected = dpmedian.geometric_median(POINTS, **OPTIONS, seed=5)
+    fitted = PrivateGeometricMedian(**OPTIONS, random_state=5).fit(POINTS)
+    assert np.array_equal(fitted.location_, expected.point)
+    assert fitted.cost_ == expected.cost
+    assert (fitted.scale_, fitted.error_radius_) == (expected.scale, expected.error_radius)
+    again = [PrivateGeometricMedian(**OPTIONS, random_state=np.random.RandomState(1)).fit(POINTS) for _ in range(2)]
+    assert np.array_equal(again[0].location_, again[1].location_)
+
+
+def test_without_a_random_state_no_two_fits_are_alike():
+    estimator = PrivateGeometricMedian(**OPTIONS)
+    first = estimator.fit(POINTS).location_
+    assert not np.array_equal(first, estimator.fit(POINTS).location_)
+
+
+def test_pipeline_clone_and_pickle():
+    pipeline = clone(make_pipeline(Normalizer(), PrivateGeometricMedian(**OPTIONS, random_state=1)))
+    fitted = pickle.loads(pickle.dumps(pipeline.fit(POINTS)))[-1]
+    rows = POINTS / np.linalg.norm(POINTS, axis=1, keepdims=True)
+    assert np.allclose(fitted.location_, dpmedian.geometric_median(rows, **OPTIONS, seed=1).point)
+
+
+def test_frames_give_their_feature_names():
+    pandas = pytest.importorskip("pandas")
+    fitted = PrivateGeometricMedian(**OPTIONS).fit(pandas.DataFrame(POINTS, columns=["a", "b", "c"]))
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_every_fit_is_charged_and_a_clone_cannot_copy_an_in_memory_budget(tmp_path):
+    ledger = dpmedian.Ledger(epsilon=1.2, delta=1e-5, path=tmp_path / "ledger.json")
+    estimator = clone(PrivateGeometricMedian(**OPTIONS, ledger=ledger))
+    estimator.fit(POINTS)
+    with pytest.raises(ValueError, match="budget"):
+        estimator.fit(POINTS)
+    assert len(ledger.entries) == 1
+    with pytest.raises(TypeError, match="every copy could spend the whole budget"):
+        clone(PrivateGeometricMedian(**OPTIONS, ledger=dpmedian.Ledger(epsilon=1.0)))
