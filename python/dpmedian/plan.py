@@ -115,6 +115,12 @@ class Plan:
             columns=columns,
         )
 
+    def plot(self, ax: Any = None) -> Any:
+        """The predicted error against the budget and the number of records (needs matplotlib)."""
+        from dpmedian.plot import plot_plan
+
+        return plot_plan(self, ax)
+
     def _facts(self) -> list[str]:
         predicted = self.prediction
         facts = [f"cost: {self.cost}"]

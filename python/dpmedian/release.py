@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost
 
@@ -72,6 +72,12 @@ class Release:
 
         index = list(self.columns) if self.columns is not None else None
         return pd.Series(self.point.copy(), index=index, name="geometric median")
+
+    def plot(self, points: ArrayLike, ax: Any = None) -> Any:
+        """The point over the private records, in two dimensions, with its predicted error (needs matplotlib)."""
+        from dpmedian.plot import plot_release
+
+        return plot_release(self, points, ax)
 
     def _rows(self) -> list[tuple[str, str]]:
         point = np.array2string(self.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)

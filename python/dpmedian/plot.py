@@ -1,0 +1,140 @@
+"""Pictures of releases and plans (needs `dpmedian[plot]`): `release.plot(points)` and `plan.plot()`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpmedian.source import as_array
+
+if TYPE_CHECKING:
+    from dpmedian.plan import Plan
+    from dpmedian.release import Release
+
+__all__ = ["plot_plan", "plot_release"]
+
+_INK, _CLOUD, _WARNING = "#b2182b", "#7f8c9b", "#8c2d04"
+_LINES = ("#9ecae1", "#2171b5", "#08306b")
+
+# The share of the records that the picture of a release shows; far outliers would shrink the rest to a dot.
+_SHOWN = 0.9
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plotting needs matplotlib: pip install 'dpmedian[plot]'") from error
+    return plt.subplots(figsize=(6.4, 5.6), layout="constrained")[1]
+
+
+def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
+    """The released point over the cloud of records, with the circle of its predicted error. Returns the axes.
+
+    The cloud is the private data itself: the picture is for the holder of the data, and says so.
+    """
+    array, columns = as_array(points)
+    if release.point.size != 2 or array.shape[1] != 2:
+        raise ValueError(f"only two dimensions can be drawn, got d = {release.point.size} and points {array.shape}")
+    ax = _axes(ax)
+    center, distance = release.point, np.max(np.abs(array - release.point), axis=1)
+    half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
+    hidden = int(np.sum(distance > half))
+    label = "records (private)" + (f", {hidden} more outside" if hidden else "")
+    ax.scatter(array[:, 0], array[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)
+    if release.error_radius is not None:
+        turn = np.linspace(0.0, 2.0 * np.pi, 200)
+        circle = center[:, None] + release.error_radius * np.array([np.cos(turn), np.sin(turn)])
+        ax.plot(*circle, color=_INK, linewidth=1.6, label=f"predicted error, radius {release.error_radius:.2g}")
+    ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=_INK, linestyle="", label="private median")
+    ax.set_xlim(center[0] - half, center[0] + half)
+    ax.set_ylim(center[1] - half, center[1] + half)
+    ax.set_aspect("equal")
+    names = columns or release.columns or ("first coordinate", "second coordinate")
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    ax.set_title(f"{release.method}, n = {release.n}, {release.plan.problem.budget}", fontsize=10)
+    ax.legend(loc="upper left", fontsize=9, framealpha=0.95)
+    ax.text(
+        0.99,
+        0.01,
+        "contains private data: do not publish",
+        transform=ax.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=9,
+        color=_WARNING,
+        bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": _WARNING, "alpha": 0.9},
+    )
+    return ax
+
+
+def _measure(plan: Plan) -> tuple[str, str] | None:
+    """Which of the predictions this plan makes, and how it reads on an axis."""
+    for name, label in (
+        ("excess", "predicted excess F(point)/F(median) - 1"),
+        ("error_radius", "predicted distance to the median, in spreads"),
+        ("loss", "predicted bound on the average excess distance"),
+    ):
+        if getattr(plan.prediction, name) is not None:
+            return name, label
+    return None
+
+
+def plot_plan(plan: Plan, ax: Any = None) -> Any:
+    """The predicted error against the budget, for n/4, n and 4n records; the plan itself is marked. Returns the axes.
+
+    Nothing here depends on data.
+    """
+    from dpmedian.plan import plan as replan
+
+    found = _measure(plan)
+    if found is None:
+        raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
+    measure, label = found
+    ax = _axes(ax)
+    problem = plan.problem
+    budget = problem.budget
+    asked = budget.epsilon if budget.rho is None else budget.rho
+    assert asked is not None
+
+    def predicted(n: int, value: float) -> float:
+        """NaN, a gap in the line, where no plan is possible or its release would probably fail."""
+        try:
+            other = replan(
+                n,
+                problem.d,
+                **{budget.unit: value},
+                delta=budget.delta,
+                method=plan.method,
+                radius=problem.radius,
+                resolution=problem.resolution,
+                center=problem.center,
+                failure_probability=problem.failure_probability,
+                profile=problem.profile.name,
+            )
+        except ValueError:
+            return np.nan
+        error = getattr(other.prediction, measure)
+        return np.nan if error is None or other.prediction.failure > 0.5 else float(error)
+
+    values = asked * np.geomspace(1 / 8, 8, 13)
+    for n, color in zip((max(plan.n // 4, 2), plan.n, 4 * plan.n), _LINES, strict=True):
+        ax.plot(values, [predicted(n, value) for value in values], color=color, linewidth=2, label=f"n = {n:,}")
+    here = getattr(plan.prediction, measure)
+    ax.plot([asked], [here], "o", markersize=9, color=_INK, label=f"this plan: {here:.2g}", zorder=3)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ticks = asked * 2.0 ** np.arange(-3, 4)
+    ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel(f"{budget.unit}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
+    ax.set_ylabel(label)
+    ax.set_title(f"{plan.method}, d = {plan.d}", fontsize=10)
+    ax.grid(linewidth=0.4, alpha=0.6)
+    ax.legend(fontsize=9)
+    return ax
