@@ -140,15 +140,15 @@ def test_gaussian_with_a_pure_step_agrees_with_dp_accounting(mu: float, pure: fl
     assert oracle - 2 * mu * RESOLUTION <= epsilon <= oracle * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("pure", [(0.5, 0.5), (0.05,) * 30, (0.2, 1.0, 0.01)])
+@pytest.mark.parametrize("pure", [(0.5, 0.5), (0.1,) * 6, (0.2, 1.0, 0.01), (0.05,) * 25, (0.05,) * 60])
 @pytest.mark.parametrize("delta", [1e-9, 1e-4])
-def test_several_pure_steps_are_never_below_dp_accounting(pure: tuple[float, ...], delta: float) -> None:
+def test_several_pure_steps_agree_with_dp_accounting(pure: tuple[float, ...], delta: float) -> None:
     mu = 0.5
     epsilon = PrivacyCost(mu_squared=mu * mu, pure=pure).epsilon_at(delta)
     oracle = mixed_oracle(mu, pure).get_epsilon_for_delta(delta)
     assert epsilon >= oracle - (len(pure) + 1) * mu * RESOLUTION
-    # Two bounds compete, the sum of the epsilons and zero-concentration: neither may be far off.
-    assert epsilon <= 1.35 * oracle
+    # Few steps are exact; many are spread onto a grid or joined, and zero-concentration takes over.
+    assert epsilon <= oracle * (1.001 if len(pure) <= 6 else 1.2)
 
 
 @pytest.mark.parametrize("sigma", [1, 2, 5, 10, 100])
@@ -193,9 +193,79 @@ def test_bounded_range_step_covers_every_exponential_mechanism(eta: float, mu: f
     assert cost.rho == pytest.approx(mu * mu / 2 + eta * eta / 8)
 
 
+def range_profile(eta: float, epsilon: float) -> float:
+    """The largest delta of a single eta-bounded-range step: the worst two-point pair in closed form."""
+    if abs(epsilon) >= eta:
+        return max(0.0, -math.expm1(epsilon))
+    return (math.exp(eta / 2) - math.exp(epsilon / 2)) ** 2 / math.expm1(eta)
+
+
+@pytest.mark.parametrize("eta", [1e-6, 0.1, 1.0, 5.0])
+def test_closed_form_of_a_bounded_range_step_is_the_worst_pair(eta: float) -> None:
+    for epsilon in np.linspace(-1.1 * eta, 1.1 * eta, 23):
+        ts = np.linspace(0, eta, 4001)
+        likely = (math.exp(eta) - np.exp(ts)) / math.expm1(eta)
+        pairs = likely * np.maximum(0, -np.expm1(epsilon - ts)) + (1 - likely) * np.maximum(
+            0, -np.expm1(epsilon - ts + eta)
+        )
+        assert range_profile(eta, epsilon) == pytest.approx(float(pairs.max()), rel=1e-5, abs=1e-9 * eta)
+        # What is charged is no less, and at most the error of sixteen chords more.
+        charged = math.fsum(
+            weight * max(0.0, -math.expm1(epsilon - loss)) for loss, weight in accounting._range_losses(eta)
+        )
+        assert range_profile(eta, epsilon) * (1 - 1e-9) <= charged <= range_profile(eta, epsilon) + 3e-3 * eta
+
+
+@pytest.mark.parametrize("etas", [(0.5, 0.5), (2.0, 0.3)])
+@pytest.mark.parametrize("mu", [0.0, 0.4])
+def test_selections_chosen_adaptively_are_covered(etas: tuple[float, float], mu: float) -> None:
+    """The second of two exponential mechanisms may be the worst one for what the first has shown."""
+    first, second = etas
+    cost = PrivacyCost(mu_squared=mu * mu, ranges=etas)
+    grid = np.linspace(-second, second, 401)
+    density = np.exp(grid / 2) / (4 * math.sinh(second / 2)) * (grid[1] - grid[0])
+    density[[0, -1]] /= 2
+
+    def after(epsilon: float) -> float:
+        if mu == 0.0:
+            return range_profile(second, epsilon)
+        return float(
+            sum(w * accounting._gaussian_delta(mu, epsilon - loss) for loss, w in zip(grid, density, strict=True))
+        )
+
+    for epsilon in (0.1, 0.6, 1.5):
+        worst = 0.0
+        for t in np.linspace(0, first, 11):
+            likely = (math.exp(first) - math.exp(t)) / math.expm1(first)
+            worst = max(worst, likely * after(epsilon - t) + (1 - likely) * after(epsilon - t + first))
+        assert cost.delta_at(epsilon) >= worst * (1 - 1e-6)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(1e-6, 5.0), max_size=50).map(tuple),
+    st.lists(st.floats(1e-6, 5.0), max_size=6).map(tuple),
+)
+def test_losses_are_those_of_two_distributions(pure: tuple[float, ...], ranges: tuple[float, ...]) -> None:
+    losses = accounting._losses(pure, ranges)
+    largest = math.fsum((*pure, *ranges))
+    assert len(losses) <= 65
+    assert all(weight >= 0 and abs(loss) <= largest * (1 + 1e-12) for loss, weight in losses)
+    assert math.fsum(weight for _, weight in losses) == pytest.approx(1, rel=1e-12)
+    assert math.fsum(weight * math.exp(-loss) for loss, weight in losses) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (2.0, 1 / 3000)])
+def test_selection_costs_little_beside_gaussians(epsilon: float, delta: float) -> None:
+    """A tenth of rho in a selection loses less than two hundredths of rho, where concentration loses an eighth."""
+    budget = Budget.of(epsilon, delta)
+    gaussian = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
+    mixed = calibrate(lambda rho: PrivacyCost(mu_squared=1.8 * rho, ranges=(math.sqrt(0.8 * rho),)), budget)
+    assert mixed >= 0.98 * gaussian
+
+
 # Laws.
 
-positive = st.floats(1e-6, 50.0)
 costs = st.builds(
     PrivacyCost,
     mu_squared=st.one_of(st.just(0.0), st.floats(1e-12, 100.0)),

@@ -5,15 +5,15 @@ of a single number, so that the conversion to (epsilon, delta) is exact where a 
 may be spent. `calibrate` goes from one to the other.
 
 Neighbours are data sets of the same public size that differ in one replaced record. The bounds of
-`PrivacyCost.delta_at` are these.
+`PrivacyCost.delta_at` are these; their proofs lie beside this file, in accounting.md.
 
 * Gaussian releases with noise of standard deviation sigma on values of L2 sensitivity D compose to one Gaussian with
-  mu^2 = sum (D/sigma)^2: delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). The noise is a
+  mu^2 = sum (D/sigma)^2: delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). The noise is a
   discrete Gaussian, which lies within total variation 1/(40 sigma^2) of a rounded one, per coordinate; replacing the
   one by the other on both sides adds (1 + e^epsilon) * (sum of these distances).
-* An epsilon0-DP step is dominated by randomised response, so Gaussians with such a step have
-  delta(epsilon) = p delta_mu(epsilon - epsilon0) + (1 - p) delta_mu(epsilon + epsilon0), p = 1/(1 + e^-epsilon0).
-  Several pure steps are one of their sum; an eta-bounded-range step is an eta-DP step.
+* The other steps are dominated by a privacy loss that takes finitely many values l with probabilities w, so together
+  delta(epsilon) = sum of w delta_mu(epsilon - l). An epsilon0-DP step has the losses of randomised response,
+  +-epsilon0; an eta-bounded-range step has losses within +-eta with the density e^(l/2) / (4 sinh(eta/2)).
 * Everything is zero-concentrated with rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also for discrete
   noise, without slack, and delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a
   (Canonne, Kamath, Steinke 2020).
@@ -26,6 +26,7 @@ slightly too large.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -45,6 +46,14 @@ _DELTA_FLOOR = 1e-299
 _EPSILON_LIMITS = (1e-9, 1e3)
 _DELTA_LIMIT = 1e-100
 _RHO_LIMITS = (1e-20, 1e5)
+
+# A bounded-range step is given 2 * 8 + 1 losses: twice as many would gain less than a thousandth in noise.
+_RANGE_INTERVALS = 16
+
+# The losses of all steps are gathered on at most this many intervals, and no more than so many steps are told apart:
+# both bound the time of a conversion, and cost little where there are few steps.
+_LOSS_INTERVALS = 64
+_LOSS_STEPS = 32
 
 _ROOT_TWO = math.sqrt(2.0)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -128,6 +137,65 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
     if exponent >= 0.0:
         return 1.0
     return max(math.exp(exponent), _DELTA_FLOOR)
+
+
+_Losses = tuple[tuple[float, float], ...]
+"""Values of a privacy loss, each with its probability."""
+
+
+@functools.lru_cache(maxsize=64)
+def _losses(pure: tuple[float, ...], ranges: tuple[float, ...]) -> _Losses:
+    """The privacy loss that dominates these steps together."""
+    steps = sorted(
+        [*((epsilon, _pure_losses) for epsilon in pure), *((eta, _range_losses) for eta in ranges)],
+        reverse=True,
+        key=lambda step: step[0],
+    )
+    losses: _Losses = ((0.0, 1.0),)
+    for size, losses_of in steps[: _LOSS_STEPS - 1]:
+        if size > 0.0:
+            losses = _compose(losses, losses_of(size))
+    # The smallest of many steps count as one pure step of their sum.
+    rest = math.fsum(size for size, _ in steps[_LOSS_STEPS - 1 :])
+    return _compose(losses, _pure_losses(rest)) if rest > 0.0 else losses
+
+
+def _pure_losses(epsilon: float) -> _Losses:
+    """Randomised response, which dominates every epsilon-DP step."""
+    likely = 1.0 / (1.0 + math.exp(-epsilon))
+    return (epsilon, likely), (-epsilon, math.exp(-epsilon) * likely)
+
+
+def _range_losses(eta: float) -> _Losses:
+    """The loss with density e^(l/2) / (4 sinh(eta/2)) on [-eta, eta], spread onto evenly spaced points.
+
+    Spreading the mass between two neighbouring points onto them, so that both distributions keep their total, gives
+    the trapezoidal rule with its sum made exactly 1.
+    """
+    step = 2.0 * eta / _RANGE_INTERVALS
+    scale = 2.0 * math.tanh(step / 4.0) / -math.expm1(-eta)
+    inner = ((j * step - eta, scale * math.exp(j * step / 2.0 - eta)) for j in range(1, _RANGE_INTERVALS))
+    return (-eta, scale * math.exp(-eta) / 2.0), *inner, (eta, scale / 2.0)
+
+
+def _compose(one: _Losses, other: _Losses) -> _Losses:
+    """The losses of independent steps add; when they become too many they are spread onto evenly spaced points.
+
+    A value between two points becomes the one or the other, with both distributions' totals kept: whoever sees the
+    points can forget which one it was, so the spread pair dominates the original.
+    """
+    losses = tuple((loss + more, weight * times) for loss, weight in one for more, times in other)
+    if len(losses) <= _LOSS_INTERVALS + 1:
+        return losses
+    low, high = min(loss for loss, _ in losses), max(loss for loss, _ in losses)
+    step = (high - low) / _LOSS_INTERVALS
+    weights = [0.0] * (_LOSS_INTERVALS + 1)
+    for loss, weight in losses:
+        j = min(int((loss - low) / step), _LOSS_INTERVALS - 1)
+        share = min(max(math.expm1(low + j * step - loss) / math.expm1(-step), 0.0), 1.0)
+        weights[j] += weight * (1.0 - share)
+        weights[j + 1] += weight * share
+    return tuple((low + j * step, weight) for j, weight in enumerate(weights))
 
 
 def _up(x: float) -> float:
@@ -297,15 +365,13 @@ class PrivacyCost:
         return high
 
     def _composed_delta(self, epsilon: float) -> float:
-        """Gaussians and one pure step of the summed epsilons, exactly, with the slack of discrete noise."""
-        mu, step = math.sqrt(self.mu_squared), self._pure_sum
-        likely = 1.0 / (1.0 + math.exp(-step))
-        unlikely = math.exp(-step) * likely
+        """Gaussians and the losses of the other steps, by the exact formula, with the slack of discrete noise."""
+        mu, losses = math.sqrt(self.mu_squared), _losses(self.pure, self.ranges)
+        if mu == 0.0 and epsilon >= self._pure_sum:
+            return 0.0
 
         def composed(at: float) -> float:
-            if step == 0.0:
-                return _gaussian_delta(mu, at)
-            return likely * _gaussian_delta(mu, at - step) + unlikely * _gaussian_delta(mu, at + step)
+            return math.fsum(weight * _gaussian_delta(mu, at - loss) for loss, weight in losses)
 
         # Without Gaussian sensitivity the noise is the same on both sides, discrete or not.
         if mu == 0.0 or self.slack == 0.0:
@@ -313,8 +379,8 @@ class PrivacyCost:
 
         def slope(at: float) -> float:
             """Minus the derivative of `composed` in e^epsilon."""
-            near, far = (at - step) / mu + mu / 2.0, (at + step) / mu + mu / 2.0
-            return unlikely * _upper_tail(near) + likely * _upper_tail(far)
+            tails = ((loss, weight, _upper_tail((at - loss) / mu + mu / 2.0)) for loss, weight in losses)
+            return math.fsum(weight * math.exp(min(-loss, 700.0)) * tail for loss, weight, tail in tails)
 
         # The true delta falls with epsilon, but the bound is convex in e^epsilon and rises where the slack exceeds the
         # slope: there the bound at the smaller epsilon where the two agree is better, and holds for this epsilon too.
