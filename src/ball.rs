@@ -21,7 +21,8 @@
 //! **Speed.** A pair is looked at once, for both of its records. Pairs are computed in tiles of 4 rows by 8 columns, with
 //! lanes over columns, so that every instruction set adds the coordinates in the same order. The smallest and largest
 //! sum of a tile bound its radii in question: below them no pair of the tile is inside, above them all are, and between
-//! them (one or two radii, mostly) the tile is compared and counted without a branch.
+//! them (one or two radii, mostly) the tile is compared and counted without a branch. Many records in few dimensions are
+//! counted by [`crate::tree`], with the same counts.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -32,6 +33,7 @@ use rayon::prelude::*;
 use crate::dispatch::{self, Kernel};
 use crate::pool;
 use crate::pulse::{Interrupted, Pulse};
+use crate::tree;
 
 /// Rows of a tile.
 pub(crate) const ROWS: usize = 4;
@@ -78,6 +80,16 @@ impl Band {
                 (0..=2048).map(|e| band.thresholds.partition_point(|t| t.to_bits() >> 52 < e) as u32).collect();
         }
         bands
+    }
+
+    /// Turns a record's histogram over these radii into its counts.
+    pub(crate) fn store(&self, histogram: &[u32], counts: &mut DMatrix<u32>, record: usize) {
+        let mut sum = 0u32;
+        let mut column = counts.column_mut(record);
+        for (count, bucket) in column.as_mut_slice()[self.first..].iter_mut().zip(histogram) {
+            sum = sum.wrapping_add(*bucket);
+            *count = sum;
+        }
     }
 
     /// The number of thresholds below a sum of squares: the first radius that has the pair inside.
@@ -421,7 +433,7 @@ fn plain(
     for (index, total) in totals.into_iter().enumerate() {
         let total = total.into_inner().unwrap_or_else(|e| e.into_inner());
         for (record, histogram) in range(index).zip(total.chunks_exact(radii)) {
-            accumulate_counts(histogram, &mut counts.column_mut(record).as_mut_slice()[band.first..][..radii]);
+            band.store(histogram, counts, record);
         }
     }
     Ok(())
@@ -437,15 +449,6 @@ pub(crate) fn triangle(place: usize) -> (usize, usize) {
         column -= 1;
     }
     (place - column * (column + 1) / 2, column)
-}
-
-/// Turns a histogram over radii into counts of balls.
-pub(crate) fn accumulate_counts(histogram: &[u32], counts: &mut [u32]) {
-    let mut sum = 0u32;
-    for (count, bucket) in counts.iter_mut().zip(histogram) {
-        sum = sum.wrapping_add(*bucket);
-        *count = sum;
-    }
 }
 
 /// The number of records within each radius of each record, itself included: a column per record, a row per radius.
@@ -465,7 +468,8 @@ fn counts_on(
     assert!(points.ncols() < 1 << 32, "fewer than 2^32 records");
     let mut counts = DMatrix::zeros(radii.len(), points.ncols());
     for band in Band::split(radii) {
-        plain(points, &band, &mut counts, pulse, portable)?;
+        let kernel = if tree::serves(points) { tree::counts } else { plain };
+        kernel(points, &band, &mut counts, pulse, portable)?;
     }
     Ok(counts)
 }
@@ -564,6 +568,38 @@ mod tests {
             }).collect();
             prop_assert_eq!(top_sums(&counts, m), sorted);
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn a_tree_counts_the_same((points, radii, portable) in (records(300, 1..4), radii(), any::<bool>())) {
+            let mut counts = DMatrix::zeros(radii.len(), points.ncols());
+            for band in Band::split(&radii) {
+                tree::counts(points.as_view(), &band, &mut counts, &mut Silent, portable).unwrap();
+            }
+            prop_assert_eq!(counts, oracle(&points, &radii));
+        }
+    }
+
+    #[test]
+    fn a_large_tree_counts_the_same_for_any_threads() {
+        // Clusters of all sizes, with duplicates.
+        let mut state = 1u64;
+        let points = DMatrix::from_fn(2, 5000, |_, i| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 44) as f64 / 1048576.0 - 0.5) * 2f64.powi(i as i32 % 12) + f64::from(i as i32 % 3)
+        });
+        let radii: Vec<f64> = (-12..12).map(|e| 2f64.powi(e)).collect();
+        assert!(tree::serves(points.as_view()));
+        let mut expected = DMatrix::zeros(radii.len(), points.ncols());
+        plain(points.as_view(), &Band::split(&radii)[0], &mut expected, &mut Silent, false).unwrap();
+        for threads in [1, 2, 4] {
+            pool::set_threads(Some(threads));
+            assert_eq!(counts(points.as_view(), &radii, &mut Silent).unwrap(), expected);
+        }
+        pool::set_threads(None);
     }
 
     #[test]

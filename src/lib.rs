@@ -12,6 +12,7 @@
 //! | [`centre`] | the volumetric centre of a ball cut by half-spaces |
 //! | [`descent`] | the inner loop of noisy projected gradient descent |
 //! | [`ball`] | ball counts of all records for all radii, and the sums of the largest |
+//! | [`tree`] | the same counts in few dimensions, many at once |
 //! | [`objective`] | the sum of distances |
 //! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
@@ -37,6 +38,7 @@ pub mod projection;
 pub mod pulse;
 pub mod sampler;
 pub mod tape;
+pub mod tree;
 
 #[cfg(feature = "python")]
 mod python;
