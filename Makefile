@@ -42,6 +42,9 @@ bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against 
 audit: $(VENV)/dev $(VENV)/wheel  ## Claimed against measured privacy, of every mechanism and method.
 	$(BIN)/python tests/audit.py
 
+mutants: $(VENV)/dev $(VENV)/wheel  ## Ways to lose privacy by a small change, each caught by a named test.
+	$(BIN)/python tests/mutants/run.py
+
 venv: $(VENV)/dev  ## The environment of the tests.
 
 pins: $(VENV)/dev  ## Write the exact versions of the test dependencies anew.
@@ -70,4 +73,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo test lint wheel bench audit venv pins clean
+.PHONY: help demo test lint wheel bench audit mutants venv pins clean

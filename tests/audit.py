@@ -28,6 +28,8 @@ from scipy.stats import beta
 
 import dpmedian
 from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.above_threshold import AboveThreshold
+from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.source import ArraySource, Tape
 
@@ -42,9 +44,10 @@ Views = dict[str, Seen]
 class Game:
     """Two neighbouring inputs and what is seen of a run: doubles (a vector) or an integer (an outcome of no order)."""
 
-    name: str
     claim: PrivacyCost
     play: Callable[[bool, Tape], Views]
+    times: int = 1
+    """How many times as many runs are played: more where a run is cheap and the outcome says little."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def observe(game: Game, runs: int) -> dict[str, tuple[Seen, Seen]]:
     """The views of `runs` runs a side, from keys that no two runs share."""
     sides = []
     for side in (False, True):
-        seen = [game.play(side, Tape.record((2 * run + side).to_bytes(32, "little"))) for run in range(runs)]
+        keys = [(2 * run + side).to_bytes(32, "little") for run in range(runs * game.times)]
+        seen = [game.play(side, Tape.record(key)) for key in keys]
         sides.append({name: np.stack([views[name] for views in seen]) for name in seen[0]})
     return {name: (sides[0][name], sides[1][name]) for name in sides[0]}
 
@@ -149,7 +153,37 @@ def gaussian(noise: float) -> Game:
         Gaussian.of_counts("counts", math.sqrt(2.0), rho, n=100, coordinates=3) for rho in (0.5, 0.5 / noise**2)
     )
     counts = (np.array([10, 20, 30]), np.array([11, 19, 30]))
-    return Game("gaussian", honest.cost, lambda side, tape: {"counts": actual.release(tape, counts[side])})
+    return Game(honest.cost, lambda side, tape: {"counts": actual.release(tape, counts[side])})
+
+
+def above_threshold(kind: str, noise: float) -> Game:
+    """Queries that move up, then queries that move down: a late crossing tells the two inputs apart.
+
+    How many of each, and how far from the threshold, was searched for on the exact probabilities.
+    """
+    step = 8
+    ups, downs, gap, epsilon = (8, 4, (-step, 0), 2.0) if kind == "laplace" else (1, 8, (0, step), 1.0)
+    honest, actual = (AboveThreshold.of("test", step, e, kind) for e in (epsilon, epsilon / noise))
+    here = [gap[0]] * ups + [gap[1]] * downs
+    there = [gap[0] + step] * ups + [gap[1] - step] * downs
+
+    def play(side: bool, tape: Tape) -> Views:
+        index = actual.release(tape, there if side else here, -actual.recentring)
+        return {"index": np.array(-1 if index is None else index)}
+
+    return Game(honest.cost, play, times=4)
+
+
+def bisection(noise: float) -> Game:
+    """Counts at the target everywhere, so that every answer is a coin, and every count moves by the sensitivity."""
+    honest, actual = (
+        NoisyBisection.of("test", 0, 7, sensitivity=1, rho=rho, largest=100) for rho in (0.5, 0.5 / noise**2)
+    )
+
+    def play(side: bool, tape: Tape) -> Views:
+        return {"index": np.array(actual.release(tape, lambda _: 50 + side, 50.5))}
+
+    return Game(honest.cost, play)
 
 
 def method(name: str, noise: float, *, n: int, d: int, rho: float, transcript: bool = True, **options: float) -> Game:
@@ -170,25 +204,28 @@ def method(name: str, noise: float, *, n: int, d: int, rho: float, transcript: b
             views["transcript"] = np.concatenate([noisy / scale for _, _, scale, _, noisy in tape.entries()])
         return views
 
-    return Game(name, honest.cost, play)
+    return Game(honest.cost, play)
 
 
 GAMES: dict[str, Callable[[float], Game]] = {
     "gaussian": gaussian,
+    "above_threshold-laplace": lambda noise: above_threshold("laplace", noise),
+    "above_threshold-exponential": lambda noise: above_threshold("exponential", noise),
+    "noisy_bisection": bisection,
     "dpgd": lambda noise: method("dpgd", noise, n=24, d=1, rho=0.5, radius=100.0),
 }
 
 
 def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
-    yield True, f"{runs} runs a side, half of them to learn; alpha = {ALPHA:g} per row"
-    yield True, f"{'':<20}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'at half the noise':>19}"
+    yield True, f"{runs} runs a side (more where they are cheap), half of them to learn; alpha = {ALPHA:g} per row"
+    yield True, f"{'':<29}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'at half the noise':>19}"
     for name in names:
         honest, halved = GAMES[name](1.0), GAMES[name](0.5)
         seen, weak = observe(honest, runs), observe(halved, runs)
         for view in seen:
             verdict, power = judge(honest.claim, seen[view]), judge(halved.claim, weak[view])
             good = power.refuted and not verdict.refuted
-            row = f"{name:<20}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"
+            row = f"{name:<29}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"
             row += f"{verdict.measured / verdict.claimed:7.0%}{power.measured:13.3f}"
             yield good, row + ("  " + ("LEAKS" if verdict.refuted else "caught" if power.refuted else "MISSED"))
 

@@ -1,0 +1,304 @@
+"""The mutants: each is one way to lose privacy by a small change, with the test that must notice it.
+
+A mutant replaces a text that occurs once in its file. `caught_by` is one test, `cargo` with its full name or `pytest`
+with its node: a named test, so that a mutant which breaks something else does not count as understood.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["MUTANTS", "Mutant"]
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+    caught_by: str
+
+
+PACKAGE = "python/dpmedian"
+
+NOISE = [
+    Mutant(
+        "half the noise in the tape",
+        "src/tape.rs",
+        "DiscreteGaussian::new(sigma)",
+        "DiscreteGaussian::new(sigma / 2)",
+        "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[gaussian]",
+    ),
+    Mutant(
+        "half the noise in the fused loop",
+        "src/descent.rs",
+        "Noise::Gaussian { sigma: self.sigma }",
+        "Noise::Gaussian { sigma: self.sigma / 2 }",
+        "pytest tests/test_replay.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+    ),
+    Mutant(
+        "half the noise in a Gaussian release",
+        f"{PACKAGE}/mechanisms/gaussian.py",
+        "self.sigma, self.lattice_sensitivity)\n        return np.ldexp",
+        "self.sigma // 2, self.lattice_sensitivity)\n        return np.ldexp",
+        "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[gaussian]",
+    ),
+    Mutant(
+        "half the noise of a descent",
+        f"{PACKAGE}/mechanisms/gaussian.py",
+        "bits=self.bits, sigma=self.sigma\n",
+        "bits=self.bits, sigma=self.sigma // 2\n",
+        "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[dpgd]",
+    ),
+    Mutant(
+        "noise reused by the next release",
+        "src/tape.rs",
+        "self.next += 1;\n        self.next - 1",
+        "self.next",
+        "cargo tape::tests::noise_depends_on_the_key_and_the_place_only",
+    ),
+    Mutant(
+        "noise reused by the next block",
+        "src/tape.rs",
+        "self.stream(release, block as u64)",
+        "self.stream(release, 0 * block as u64)",
+        "cargo tape::tests::noise_depends_on_the_key_and_the_place_only",
+    ),
+    Mutant(
+        "the same key for every run",
+        "src/tape.rs",
+        "getrandom::fill(&mut key)?;",
+        "",
+        "pytest tests/test_noise.py::test_without_a_key_the_operating_system_decides",
+    ),
+    Mutant(
+        "a Gaussian of half the variance",
+        "src/sampler/gaussian.rs",
+        "BernoulliExp::new(distance * distance, 2 * sigma * sigma)",
+        "BernoulliExp::new(distance * distance, sigma * sigma)",
+        "cargo sampler::tests::the_discrete_gaussian_has_its_masses_symmetry_and_zero",
+    ),
+    Mutant(
+        "Laplace noise that is zero too often",
+        "src/sampler/laplace.rs",
+        "if !(negative && magnitude == 0) {",
+        "if true {",
+        "cargo sampler::tests::geometric_and_laplace_have_their_masses",
+    ),
+    Mutant(
+        "geometric noise of twice the rate",
+        "src/sampler/geometric.rs",
+        "while exp_minus_one(rng) {",
+        "while exp_minus_one(rng) && exp_minus_one(rng) {",
+        "cargo sampler::tests::geometric_and_laplace_have_their_masses",
+    ),
+]
+
+SENSITIVITY = [
+    Mutant(
+        "gradient sensitivity 1 instead of 2",
+        "src/gradient.rs",
+        "(2.0 * unit + d.sqrt()",
+        "(unit + d.sqrt()",
+        "cargo gradient::tests::a_replaced_record_moves_the_gradient_by_at_most_the_sensitivity",
+    ),
+    Mutant(
+        "gradient sensitivity without the rounding",
+        "src/gradient.rs",
+        "(2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON)",
+        "2.0 * unit + 0.0 * d",
+        "cargo gradient::tests::a_replaced_record_moves_the_gradient_by_at_most_the_sensitivity",
+    ),
+    Mutant(
+        "a float sum instead of the lattice",
+        "src/gradient.rs",
+        "sum[j] += (difference[j] * inverse + rounder) - rounder;",
+        "sum[j] += difference[j] * inverse + 0.0 * rounder;",
+        "cargo gradient::tests::the_sum_is_the_same_for_any_threads_and_any_chunking",
+    ),
+    Mutant(
+        "unsafe normalisation",
+        "src/gradient.rs",
+        "} else if rescale(&mut difference) {",
+        "} else if squares > 0.0 || rescale(&mut difference) {",
+        "cargo gradient::tests::a_replaced_record_moves_the_gradient_by_at_most_the_sensitivity",
+    ),
+    Mutant(
+        "a replay that does not compare values",
+        "src/tape.rs",
+        "if squares.sqrt() > request.sensitivity {",
+        "if false && squares.sqrt() > request.sensitivity {",
+        "cargo tape::tests::a_replay_refuses_what_does_not_match",
+    ),
+    Mutant(
+        "a replay that does not compare requests",
+        "src/tape.rs",
+        "if entry.request != *request || entry.exact.len() != exact.len() {",
+        "if entry.exact.len() != exact.len() {",
+        "cargo tape::tests::a_replay_refuses_what_does_not_match",
+    ),
+    Mutant(
+        "records are not projected",
+        "src/points.rs",
+        "ball.project(target.as_mut_slice());",
+        "",
+        "cargo points::tests::records_are_clamped_and_projected",
+    ),
+    Mutant(
+        "iterates are not projected",
+        "src/descent.rs",
+        "self.feasible.project(&mut theta);",
+        "",
+        "pytest tests/test_wall.py::test_iterates_stay_in_the_public_ball",
+    ),
+]
+
+COST = [
+    Mutant(
+        "cost counted once instead of T times",
+        f"{PACKAGE}/mechanisms/gaussian.py",
+        "self.sigma, self.coordinates, self.releases)",
+        "self.sigma, self.coordinates, 1)",
+        "pytest tests/test_replay.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+    ),
+    Mutant(
+        "releases do not add up",
+        f"{PACKAGE}/accounting.py",
+        "mu_squared=_up(_up(ratio * ratio) * releases)",
+        "mu_squared=_up(_up(ratio * ratio))",
+        "pytest tests/test_accounting.py::test_gaussian_cost_rounds_to_the_private_side",
+    ),
+    Mutant(
+        "costs add up to the larger one",
+        f"{PACKAGE}/accounting.py",
+        "mu_squared=math.fsum(cost.mu_squared for cost in costs)",
+        "mu_squared=max((cost.mu_squared for cost in costs), default=0.0)",
+        "pytest tests/test_ledger.py::test_budget_can_be_used_up_exactly",
+    ),
+    Mutant(
+        "pure steps do not count",
+        f"{PACKAGE}/accounting.py",
+        "*(epsilon * math.tanh(epsilon / 2.0) for epsilon in self.pure),",
+        "",
+        "pytest tests/test_accounting.py::test_rho_of_the_parts",
+    ),
+    Mutant(
+        "discrete noise taken for continuous",
+        f"{PACKAGE}/accounting.py",
+        "return composed(epsilon) + (1.0 + math.exp(epsilon)) * self.slack",
+        "return composed(epsilon)",
+        "pytest tests/test_accounting.py::test_discrete_noise_is_never_below_dp_accounting",
+    ),
+    Mutant(
+        "a bounded-range step taken for half a pure one",
+        f"{PACKAGE}/accounting.py",
+        "return math.fsum((*self.pure, *self.ranges))",
+        "return math.fsum((*self.pure, *(eta / 2.0 for eta in self.ranges)))",
+        "pytest tests/test_accounting.py::test_bounded_range_step_covers_every_exponential_mechanism",
+    ),
+    Mutant(
+        "the approximate part is forgotten",
+        f"{PACKAGE}/accounting.py",
+        "_up(self.delta0 + (1.0 - self.delta0) * rest * _DELTA_MARGIN)",
+        "_up(rest * _DELTA_MARGIN)",
+        "pytest tests/test_accounting.py::test_approximate_part_is_added_once",
+    ),
+    Mutant(
+        "calibration stops on the wrong side",
+        f"{PACKAGE}/accounting.py",
+        "            outside = middle\n    return inside",
+        "            outside = middle\n    return outside",
+        "pytest tests/test_accounting.py::test_calibrated_cost_fits_and_slightly_more_does_not",
+    ),
+]
+
+ORDER = [
+    Mutant(
+        "charged after the run",
+        f"{PACKAGE}/plan.py",
+        '        charge = account.charge("geometric median", self.method, self.cost)\n        try:\n'
+        "            outcome = self.recipe.run(source, tape)",
+        "        try:\n            outcome = self.recipe.run(source, tape)\n"
+        '            charge = account.charge("geometric median", self.method, self.cost)',
+        "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
+    ),
+    Mutant(
+        "never charged",
+        f"{PACKAGE}/plan.py",
+        'charge = account.charge("geometric median", self.method, self.cost)',
+        'charge = as_ledger(None).charge("geometric median", self.method, self.cost)',
+        "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
+    ),
+    Mutant(
+        "a failure costs what it says, not what was planned",
+        f"{PACKAGE}/plan.py",
+        "raise ReleaseFailed(failed.message, self.cost) from None",
+        "raise",
+        "pytest tests/test_wall.py::test_a_failure_carries_the_full_planned_cost_and_stays_charged",
+    ),
+    Mutant(
+        "a failure that is not an output",
+        f"{PACKAGE}/ledger.py",
+        "return PrivacyCost.total(entry.cost for entry in entries)",
+        'return PrivacyCost.total(entry.cost for entry in entries if entry.state != "failed")',
+        "pytest tests/test_ledger.py::test_every_state_counts_as_spent",
+    ),
+    Mutant(
+        "check and charge are two steps",
+        f"{PACKAGE}/ledger.py",
+        "            spent = self._require(entries, cost)\n",
+        "            spent = _total(entries)\n",
+        "pytest tests/test_ledger.py::test_racing_threads_cannot_overspend",
+    ),
+]
+
+ABOVE_THRESHOLD = f"{PACKAGE}/mechanisms/above_threshold.py"
+BISECTION = f"{PACKAGE}/mechanisms/bisection.py"
+
+MECHANISMS = [
+    Mutant(
+        "no noise on the threshold",
+        ABOVE_THRESHOLD,
+        'bar = draw(f"{self.name}: threshold", centre, self.threshold_rate, 0.0)[0]',
+        "bar = centre[0]",
+        "pytest tests/test_above_threshold.py::test_the_program_draws_the_enumerated_distribution",
+    ),
+    Mutant(
+        "a fresh threshold for every query",
+        ABOVE_THRESHOLD,
+        "            exact = np.array([query], dtype=np.int64)\n",
+        "            exact = np.array([query], dtype=np.int64)\n"
+        '            bar = draw(f"{self.name}: threshold", centre, self.threshold_rate, 0.0)[0]\n',
+        "pytest tests/test_above_threshold.py::test_the_program_draws_the_enumerated_distribution",
+    ),
+    Mutant(
+        "queries noised like the threshold",
+        ABOVE_THRESHOLD,
+        "exact = self.sensitivity * (Fraction(*self.threshold_rate) + 2 * Fraction(*self.query_rate))",
+        "exact = self.sensitivity * (Fraction(*self.threshold_rate) + Fraction(*self.query_rate))",
+        "pytest tests/test_above_threshold.py::test_the_worst_log_ratio_of_the_exponential_form_equals_the_claim",
+    ),
+    Mutant(
+        "above threshold at twice its epsilon",
+        ABOVE_THRESHOLD,
+        "math.ldexp(e, _RATE_BITS)",
+        "math.ldexp(e, _RATE_BITS + 1)",
+        "pytest tests/test_above_threshold.py::test_the_worst_log_ratio_of_the_exponential_form_equals_the_claim",
+    ),
+    Mutant(
+        "no noise on the queries",
+        ABOVE_THRESHOLD,
+        'if draw(f"{self.name}: query", exact, self.query_rate, float(self.sensitivity))[0] >= bar:',
+        "if exact[0] >= bar:",
+        "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[above_threshold-laplace]",
+    ),
+    Mutant(
+        "a bisection that asks once more than it pays for",
+        BISECTION,
+        "for _ in range(self.count.releases):",
+        "for _ in range(self.count.releases + 1):",
+        "pytest tests/test_above_threshold.py::test_bisection_reaches_every_index_with_the_same_number_of_questions",
+    ),
+]
+
+MUTANTS = NOISE + SENSITIVITY + COST + ORDER + MECHANISMS

@@ -1,0 +1,70 @@
+"""What a run does around its releases: the charge comes first, failures are outputs, the released point is public."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian.accounting import PrivacyCost
+from dpmedian.methods import Recipe
+from dpmedian.source import ArraySource, Tape
+
+POINTS = np.random.default_rng(0).normal(size=(100, 2))
+PLAN = dpmedian.plan(100, 2, rho=0.5, method="dpgd", radius=10.0)
+
+
+@dataclass(frozen=True)
+class Spy:
+    """A recipe that looks around, or fails, before it does what another one does."""
+
+    recipe: Recipe
+    look: object
+
+    def __getattr__(self, name):
+        return getattr(self.recipe, name)
+
+    def run(self, source, tape):
+        self.look()
+        return self.recipe.run(source, tape)
+
+
+def test_the_full_cost_is_pending_before_the_first_release():
+    ledger = dpmedian.Ledger(rho=1.0)
+    seen = []
+    spied = replace(PLAN, recipe=Spy(PLAN.recipe, lambda: seen.extend(ledger.entries)))
+    spied.run(POINTS, ledger=ledger)
+    assert [(entry.state, entry.cost) for entry in seen] == [("pending", PLAN.cost)]
+    assert [entry.state for entry in ledger.entries] == ["released"]
+
+
+def test_a_failure_carries_the_full_planned_cost_and_stays_charged():
+    def fail():
+        raise dpmedian.ReleaseFailed("nothing crossed the threshold", PrivacyCost())
+
+    ledger = dpmedian.Ledger(rho=1.0)
+    with pytest.raises(dpmedian.ReleaseFailed, match="nothing crossed") as caught:
+        replace(PLAN, recipe=Spy(PLAN.recipe, fail)).run(POINTS, ledger=ledger)
+    assert caught.value.cost == PLAN.cost
+    assert [(entry.state, entry.cost) for entry in ledger.entries] == [("failed", PLAN.cost)]
+
+
+def test_an_error_during_the_run_stays_charged():
+    def stumble():
+        raise MemoryError
+
+    ledger = dpmedian.Ledger(rho=1.0)
+    with pytest.raises(MemoryError):
+        replace(PLAN, recipe=Spy(PLAN.recipe, stumble)).run(POINTS, ledger=ledger)
+    assert [(entry.state, entry.cost) for entry in ledger.entries] == [("interrupted", PLAN.cost)]
+
+
+def test_iterates_stay_in_the_public_ball():
+    """With noise far beyond the data, only the projection keeps them there."""
+    center, points = np.array([5.0, -5.0]), POINTS[:2]
+    plan = dpmedian.plan(2, 2, rho=1e-3, method="dpgd", radius=1.0, center=center)
+    source = ArraySource(points, plan.problem)
+    for seed in range(20):
+        tape = Tape.draw(bytes([seed] * 32))
+        _, last = plan.recipe.gradient.descend(source, tape, start=center, balls=[(center, 1.0)], step=10.0)
+        assert np.linalg.norm(last - center) <= 1.0 + 1e-12
