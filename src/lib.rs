@@ -10,6 +10,7 @@
 //! | [`sampler`] | exact discrete distributions, integer arithmetic only |
 //! | [`tape`] | every noisy release: drawn, recorded or replayed |
 //! | [`centre`] | the volumetric centre of a ball cut by half-spaces |
+//! | [`difference`] | differences of the objective between candidates, on an integer lattice |
 //! | [`descent`] | the inner loop of noisy projected gradient descent |
 //! | [`ball`] | ball counts of all records for all radii, and the sums of the largest |
 //! | [`tree`] | the same counts in few dimensions, many at once |
@@ -26,6 +27,7 @@
 pub mod ball;
 pub mod centre;
 pub mod descent;
+pub mod difference;
 pub mod dispatch;
 pub mod gradient;
 pub mod inverse;

@@ -2,17 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use nalgebra::{DMatrix, DMatrixView};
+use nalgebra::{DMatrix, DMatrixView, DVectorView};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::descent::{Descent, Stopped};
+use crate::difference::Candidates;
 use crate::projection::{Ball, Feasible};
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{ball, gradient, median, objective, pair, points, pool};
+use crate::{ball, centre, gradient, median, objective, pair, points, pool};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -143,6 +144,19 @@ impl Points {
         let theta = theta.as_slice()?;
         let sum = detached(py, pulse, |pulse| gradient::gradient(self.matrix.as_view(), theta, bits, pulse))?;
         Ok(PyArray1::from_vec(py, sum))
+    }
+
+    /// The objective at every candidate against the first one, in units of 2^exponent of `difference_range`.
+    #[pyo3(signature = (candidates, pulse=None))]
+    fn differences<'py>(
+        &self,
+        py: Python<'py>,
+        candidates: PyReadonlyArray2<'_, f64>,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let candidates = Candidates::new(view(&candidates)?);
+        let sums = detached(py, pulse, |pulse| candidates.differences(self.matrix.as_view(), pulse))?;
+        Ok(PyArray1::from_vec(py, sums))
     }
 
     /// The pairings are public randomness of the tape.
@@ -321,6 +335,22 @@ impl Tape {
         self.noisy(py, name, exact, Noise::Geometric { p: rate.0, q: rate.1 }, sensitivity)
     }
 
+    /// The exponential mechanism: an index, with weights exp(-score p/q).
+    fn choose(
+        &mut self,
+        name: &str,
+        scores: PyReadonlyArray1<'_, i64>,
+        rate: (u64, u64),
+        range: f64,
+    ) -> PyResult<usize> {
+        if scores.is_empty() {
+            return Err(PyValueError::new_err("there is nothing to choose from"));
+        }
+        let request = Request::new(name, Noise::Choice { p: rate.0, q: rate.1 }, range).map_err(raised)?;
+        let chosen = self.inner.release(&request, scores.as_slice()?).map_err(raised)?;
+        Ok(chosen[0] as usize)
+    }
+
     /// Public randomness: `count` uniform integers below `bound`.
     fn uniform<'py>(&mut self, py: Python<'py>, bound: u64, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
         if bound == 0 {
@@ -346,6 +376,60 @@ impl Tape {
     }
 }
 
+/// A ball cut by half-spaces, and its centre.
+#[pyclass(module = "dpmedian._core")]
+struct Region {
+    inner: centre::Region,
+}
+
+#[pymethods]
+impl Region {
+    #[classattr]
+    const TAU: f64 = centre::TAU;
+
+    #[new]
+    fn new(origin: PyReadonlyArray1<'_, f64>, radius: f64) -> PyResult<Self> {
+        let origin = origin.as_slice()?;
+        if origin.is_empty() || origin.iter().any(|x| !x.is_finite()) || !(radius > 0.0 && radius.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "a region needs a finite origin and a positive radius, got {radius}"
+            )));
+        }
+        Ok(Self { inner: centre::Region::new(DVectorView::from_slice(origin, origin.len()), radius) })
+    }
+
+    #[getter]
+    fn centre<'py>(&self, py: Python<'py>) -> Vector<'py> {
+        PyArray1::from_slice(py, self.inner.centre().as_slice())
+    }
+
+    #[getter]
+    fn cuts(&self) -> usize {
+        self.inner.cuts()
+    }
+
+    #[getter]
+    fn log_volume(&self) -> f64 {
+        self.inner.log_volume()
+    }
+
+    /// False when the region has collapsed and stays as it was.
+    fn cut(&mut self, py: Python<'_>, direction: PyReadonlyArray1<'_, f64>) -> PyResult<bool> {
+        let direction = direction.as_slice()?;
+        if direction.len() != self.inner.centre().len() {
+            return Err(PyValueError::new_err("a direction must have the dimension of the region"));
+        }
+        Ok(py.detach(|| self.inner.cut(DVectorView::from_slice(direction, direction.len()))).is_ok())
+    }
+}
+
+/// The exponent of the unit of `Points.differences`, and by how much a difference of two scores may move.
+#[pyfunction]
+fn difference_range(candidates: PyReadonlyArray2<'_, f64>) -> PyResult<(i32, u64)> {
+    let candidates = Candidates::new(view(&candidates)?);
+    Ok((candidates.exponent(), candidates.range()))
+}
+
 #[pyfunction]
 #[pyo3(signature = (threads=None))]
 fn set_threads(threads: Option<usize>) {
@@ -367,8 +451,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Points>()?;
     module.add_class::<Tape>()?;
+    module.add_class::<Region>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(threads, module)?)?;
     module.add_function(wrap_pyfunction!(gradient_sensitivity, module)?)?;
+    module.add_function(wrap_pyfunction!(difference_range, module)?)?;
     Ok(())
 }

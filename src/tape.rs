@@ -12,7 +12,7 @@ use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
 
 use crate::pool;
-use crate::sampler::{DiscreteGaussian, DiscreteLaplace, Geometric};
+use crate::sampler::{Choice, DiscreteGaussian, DiscreteLaplace, Geometric};
 
 /// Coordinates that share a stream; longer vectors draw their blocks in parallel.
 const BLOCK: usize = 1024;
@@ -42,6 +42,13 @@ pub enum Noise {
         /// Denominator of the rate.
         q: u64,
     },
+    /// Nothing is added: the answer is one index, P(i) proportional to exp(-value_i p/q), the exponential mechanism.
+    Choice {
+        /// Numerator of the rate.
+        p: u64,
+        /// Denominator of the rate.
+        q: u64,
+    },
 }
 
 impl Noise {
@@ -49,7 +56,7 @@ impl Noise {
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { sigma } => sigma as f64,
-            Self::Laplace { p, q } | Self::Geometric { p, q } => q as f64 / p as f64,
+            Self::Laplace { p, q } | Self::Geometric { p, q } | Self::Choice { p, q } => q as f64 / p as f64,
         }
     }
 }
@@ -64,6 +71,7 @@ enum Sampler {
     Gaussian(DiscreteGaussian),
     Laplace(DiscreteLaplace),
     Geometric(Geometric),
+    Choice(Choice),
 }
 
 impl Sampler {
@@ -73,18 +81,20 @@ impl Sampler {
             Self::Gaussian(gaussian) => gaussian.sample(rng),
             Self::Laplace(laplace) => laplace.sample(rng).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
             Self::Geometric(geometric) => geometric.sample(rng).min(i64::MAX as u128) as i64,
+            Self::Choice(_) => 0,
         }
     }
 }
 
-/// A release as a mechanism asks for it: a name for the reader, the noise, and the L2 sensitivity in lattice units.
+/// A release as a mechanism asks for it: a name for the reader, the noise, and the sensitivity in lattice units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The stage and the quantity, for instance `fine gradient`.
     pub name: String,
     /// The noise on every coordinate.
     pub noise: Noise,
-    /// The largest L2 distance between the exact values of two neighbours.
+    /// The largest distance between the exact values of two neighbours: L2, or for a choice the range, by how much the
+    /// difference of two values may move.
     pub sensitivity: f64,
     sampler: Sampler,
 }
@@ -103,9 +113,19 @@ impl Request {
             Noise::Gaussian { sigma } => DiscreteGaussian::new(sigma).map(Sampler::Gaussian),
             Noise::Laplace { p, q } => DiscreteLaplace::new(p, q).map(Sampler::Laplace),
             Noise::Geometric { p, q } => Geometric::new(p, q).map(Sampler::Geometric),
+            Noise::Choice { p, q } => Choice::new(p, q).map(Sampler::Choice),
         };
         let sampler = sampler.ok_or(BadNoise(noise))?;
         Ok(Self { name: name.into(), noise, sensitivity, sampler })
+    }
+
+    /// What `sensitivity` bounds for neighbours.
+    fn distance(&self, a: &[i64], b: &[i64]) -> f64 {
+        if let Sampler::Choice(_) = self.sampler {
+            let moved = || a.iter().zip(b).map(|(a, b)| i128::from(*a) - i128::from(*b));
+            return (moved().max().unwrap_or(0) - moved().min().unwrap_or(0)) as f64;
+        }
+        a.iter().zip(b).map(|(a, b)| a.abs_diff(*b) as f64).map(|x| x * x).sum::<f64>().sqrt()
     }
 }
 
@@ -171,6 +191,9 @@ impl Streams {
 
     fn add_noise(&mut self, request: &Request, exact: &[i64]) -> Vec<i64> {
         let release = self.advance();
+        if let Sampler::Choice(choice) = request.sampler {
+            return vec![choice.sample(exact, &mut self.stream(release, 0)) as i64];
+        }
         let mut noisy = exact.to_vec();
         let add = |(block, values): (usize, &mut [i64])| {
             let mut rng = self.stream(release, block as u64);
@@ -273,14 +296,11 @@ impl Tape for Replay {
                 entry.exact.len()
             )));
         }
-        let squares = entry.exact.iter().zip(exact).map(|(a, b)| a.abs_diff(*b) as f64).map(|x| x * x).sum::<f64>();
-        if squares.sqrt() > request.sensitivity {
+        let distance = request.distance(&entry.exact, exact);
+        if distance > request.sensitivity {
             return Err(Mismatch(format!(
-                "release {} ({}): neighbours differ by {}, the declared sensitivity is {}",
-                self.position,
-                request.name,
-                squares.sqrt(),
-                request.sensitivity
+                "release {} ({}): neighbours differ by {distance}, the declared sensitivity is {}",
+                self.position, request.name, request.sensitivity
             )));
         }
         self.position += 1;
@@ -347,5 +367,24 @@ mod tests {
         assert!(replay(laplace, &[3, 4]).is_err(), "other noise");
         let mut replay = Replay::new(Streams::from_key([7; 32]), vec![]);
         assert!(replay.release(&gaussian(2.0), &[1]).is_err(), "a release too many");
+    }
+
+    #[test]
+    fn a_choice_is_an_index_and_its_replay_bounds_the_range() {
+        let request = |range| Request::new("choice", Noise::Choice { p: 1, q: 100 }, range).unwrap();
+        let mut tape = Record::new(Streams::from_key([7; 32]));
+        let chosen = tape.release(&request(4.0), &[5, 1000, 100_000]).unwrap();
+        assert!(chosen == [0] || chosen == [1]);
+        let replay = |scores: &[i64]| {
+            Replay::new(Streams::from_key([7; 32]), tape.entries().to_vec()).release(&request(4.0), scores)
+        };
+        // All scores may move together: only their differences matter.
+        assert_eq!(replay(&[1005, 2000, 101_000]).unwrap(), chosen);
+        assert_eq!(replay(&[3, 1002, 100_000]).unwrap(), chosen);
+        assert!(replay(&[3, 1003, 100_000]).is_err());
+        assert_eq!(
+            Request::new("choice", Noise::Choice { p: 1, q: 0 }, 1.0),
+            Err(BadNoise(Noise::Choice { p: 1, q: 0 }))
+        );
     }
 }

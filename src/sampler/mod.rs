@@ -3,6 +3,7 @@
 //! One distribution, one file: a constructor that checks, a `sample` that cannot fail, generic over the generator.
 
 mod bernoulli;
+mod choice;
 mod gaussian;
 mod geometric;
 mod laplace;
@@ -10,6 +11,7 @@ mod power;
 pub mod uniform;
 
 pub use bernoulli::{Bernoulli, BernoulliExp};
+pub use choice::Choice;
 pub use gaussian::{DiscreteGaussian, SIGMA_MAX};
 pub use geometric::Geometric;
 pub use laplace::DiscreteLaplace;
