@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -191,6 +192,7 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
             while not ledger.entries and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert [entry.state for entry in ledger.entries] == ["pending"]
+            time.sleep(0.5)  # From the ledger's file back into the run: an interrupt on the way leaves it pending.
             process.send_signal(sent)
             out, err = process.communicate(timeout=60)
         finally:
@@ -205,3 +207,25 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
     with start("release", POSITIONS, "--rho", 60, *METHOD, "--ledger", path) as process:
         process.communicate(timeout=60)
     assert process.returncode == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_long_run_shows_a_bar_on_a_terminal_only(tmp_path, quiet):
+    data = tmp_path / "data.npy"
+    np.save(data, np.random.default_rng(0).normal(size=(200_000, 20)))
+    command = [sys.executable, "-m", "dpmedian", "release", data, "--rho", "50", *METHOD, *["--quiet"] * quiet]
+    terminal, theirs = os.openpty()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
+        try:
+            # The bar comes after two seconds of running; the rest is for starting on a busy machine.
+            deadline, shown = time.monotonic() + (6.0 if quiet else 60.0), b""
+            while b"dpmedian [" not in shown and time.monotonic() < deadline:
+                if select.select([terminal], [], [], 0.1)[0]:
+                    shown += os.read(terminal, 1000)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+            os.close(theirs)
+    os.close(terminal)
+    assert (b"dpmedian [" in shown) is not quiet
