@@ -346,6 +346,8 @@ class PrivacyCost:
         if delta < self.delta0:
             return math.inf
         low, high = 0.0, self._pure_sum
+        if self.mu_squared == 0.0 and delta == self.delta0:
+            return high
         if self.mu_squared > 0.0:
             left = (delta - self.delta0) / (1.0 - self.delta0)
             if left < _DELTA_LIMIT:
@@ -356,12 +358,26 @@ class PrivacyCost:
                 low, high = high, 2.0 * high
         if self.delta_at(low) <= delta:
             return low
-        while high - low > 1e-12 * high:
-            middle = 0.5 * (low + high)
-            if self.delta_at(middle) <= delta:
-                high = middle
+
+        def excess(epsilon: float) -> float:
+            """Positive exactly where delta is exceeded."""
+            return math.log(max(self.delta_at(epsilon), _DELTA_FLOOR) / delta)
+
+        # The rule of false position, in its Illinois form, on the logarithm of delta, which is smooth. Candidates keep
+        # a distance from both ends, so that the last ones fall on either side of the root and the interval closes.
+        above, below = excess(low), excess(high)
+        moved = 0
+        while high - low > 1e-11 * high:
+            distance = 4e-12 * high
+            candidate = low + (high - low) * above / (above - below)
+            candidate = min(max(candidate, low + distance), high - distance)
+            value = excess(candidate)
+            if value <= 0.0:
+                high, below, above = candidate, value, above * (0.5 if moved < 0 else 1.0)
+                moved = -1
             else:
-                low = middle
+                low, above, below = candidate, value, below * (0.5 if moved > 0 else 1.0)
+                moved = 1
         return high
 
     def _composed_delta(self, epsilon: float) -> float:
