@@ -9,7 +9,7 @@
 
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
-from dpmedian.building_blocks import Block, above_threshold, noisy_bisection
+from dpmedian.building_blocks import Block, above_threshold, exponential_mechanism, noisy_bisection
 from dpmedian.ledger import Ledger
 from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan
 from dpmedian.release import Release, ReleaseFailed
@@ -24,6 +24,7 @@ __all__ = [
     "ReleaseFailed",
     "__version__",
     "above_threshold",
+    "exponential_mechanism",
     "geometric_median",
     "noisy_bisection",
     "plan",

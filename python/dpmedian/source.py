@@ -16,11 +16,12 @@ from dpmedian import _core
 from dpmedian.problem import Problem
 from dpmedian.progress import Progress
 
-__all__ = ["ArraySource", "Tape", "as_array", "gradient_sensitivity"]
+__all__ = ["ArraySource", "Tape", "as_array", "difference_range", "gradient_sensitivity"]
 
 Tape = _core.Tape
 
 gradient_sensitivity = _core.gradient_sensitivity
+difference_range = _core.difference_range
 
 
 def as_array(points: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
@@ -66,6 +67,13 @@ class ArraySource:
     def gradient(self, theta: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
         """The gradient of the sum of distances in units of 2^-bits; sensitivity `gradient_sensitivity(d, bits)`."""
         return self._points.gradient(np.ascontiguousarray(theta), bits, self._progress.span())
+
+    def differences(self, candidates: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The sum of distances at every candidate (row) against the first one, in units of 2^exponent.
+
+        `difference_range(candidates)` gives the exponent and the range: no replaced record moves two scores farther apart.
+        """
+        return self._points.differences(np.ascontiguousarray(candidates), self._progress.span())
 
     def pair_counts(self, tape: Tape, radii: Sequence[float], pairings: int) -> NDArray[np.int64]:
         """Pairs within each radius (ascending), summed over random pairings of the records; linear in n.
