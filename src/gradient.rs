@@ -12,10 +12,10 @@
 //! [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. A replaced record removes one
 //! such vector and adds another: 2 (2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2). ∎
 
-use multiversion::multiversion;
 use nalgebra::DMatrixView;
 use rayon::prelude::*;
 
+use crate::dispatch::{self, Kernel};
 use crate::pool;
 use crate::projection::{exponent, scale};
 use crate::pulse::{Interrupted, Pulse};
@@ -25,6 +25,16 @@ pub const BITS_MAX: u32 = 40;
 
 /// Records whose rounded vectors are summed in doubles before they become integers: 2^12 vectors of 2^40 units fit 2^53.
 const BLOCK: usize = 1 << 12;
+
+/// Records side by side in few dimensions.
+const LANES: usize = 8;
+
+/// Up to this dimension the lanes are over records.
+const NARROW: usize = 32;
+
+/// Sums of squares between these have lost nothing to over- or underflow.
+const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
+const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 
 /// Coordinates between two beats of the pulse: some tens of milliseconds.
 const BEAT: usize = 1 << 24;
@@ -60,7 +70,10 @@ pub fn gradient(
             (start..end)
                 .into_par_iter()
                 .step_by(per_block)
-                .map(|first| block_gradient(points.columns(first, per_block.min(end - first)), theta, bits))
+                .map(|first| {
+                    let block = points.columns(first, per_block.min(end - first));
+                    dispatch::vectorised(BlockGradient { block, theta, bits })
+                })
                 .reduce(
                     || vec![0; d],
                     |mut a, b| {
@@ -81,37 +94,123 @@ fn records_per_block(n: usize, d: usize) -> usize {
 }
 
 /// The sum over one block. Adding and subtracting 1.5 * 2^(52 - bits) rounds a double to the lattice, and sums of
-/// multiples of 2^-bits below 2^(53 - bits) are exact in doubles.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx+avx2"))]
-fn block_gradient(block: DMatrixView<'_, f64>, theta: &[f64], bits: u32) -> Vec<i64> {
-    portable_block_gradient(block, theta, bits)
+/// multiples of 2^-bits below 2^(53 - bits) are exact in doubles, so records may be added in any order: eight side by side
+/// in few dimensions, four after each other in many.
+struct BlockGradient<'a> {
+    block: DMatrixView<'a, f64>,
+    theta: &'a [f64],
+    bits: u32,
 }
 
+impl Kernel for BlockGradient<'_> {
+    type Output = Vec<i64>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<i64> {
+        let Self { block, theta, bits } = self;
+        let rounder = 1.5 * f64::from(52 - bits).exp2();
+        let unit = f64::from(bits).exp2();
+        let sum = if theta.len() <= NARROW { narrow(block, theta, rounder) } else { wide(block, theta, rounder) };
+        sum.iter().map(|&x| (x * unit) as i64).collect()
+    }
+}
+
+/// Eight records at a time, lanes over the records.
 #[inline(always)]
-fn portable_block_gradient(block: DMatrixView<'_, f64>, theta: &[f64], bits: u32) -> Vec<i64> {
+fn narrow(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64) -> Vec<f64> {
     let d = theta.len();
-    let rounder = 1.5 * f64::from(52 - bits).exp2();
-    let mut sum = vec![0.0; d];
-    let mut difference = vec![0.0; d];
-    for record in block.column_iter() {
-        let record = record.as_slice();
-        for j in 0..d {
-            difference[j] = theta[j] - record[j];
+    let mut sums = vec![[0.0; LANES]; d];
+    let mut differences = vec![[0.0; LANES]; d];
+    let whole = block.ncols() / LANES * LANES;
+    for first in (0..whole).step_by(LANES) {
+        let records: [_; LANES] = std::array::from_fn(|l| block.column(first + l));
+        let records: [&[f64]; LANES] = std::array::from_fn(|l| &records[l].as_slice()[..d]);
+        let mut lanes = [[0.0; LANES]; 8];
+        for (j, difference) in differences.iter_mut().enumerate() {
+            for l in 0..LANES {
+                difference[l] = theta[j] - records[l][j];
+            }
+            let lane = &mut lanes[j % 8];
+            for l in 0..LANES {
+                lane[l] += difference[l] * difference[l];
+            }
         }
-        let squares = sum_of_squares(&difference);
-        let inverse = if (f64::from_bits((1023 - 960) << 52)..=f64::from_bits((1023 + 960) << 52)).contains(&squares) {
-            1.0 / squares.sqrt()
-        } else if rescale(&mut difference) {
-            1.0 / sum_of_squares(&difference).sqrt()
-        } else {
+        let mut inverses = [0.0; LANES];
+        let mut ordinary = true;
+        for l in 0..LANES {
+            let squares = tree(std::array::from_fn(|k| lanes[k][l]));
+            ordinary &= (SMALL <= squares) & (squares <= LARGE);
+            inverses[l] = 1.0 / squares.sqrt();
+        }
+        if !ordinary {
+            for l in 0..LANES {
+                let column: Vec<f64> = differences.iter().map(|difference| difference[l]).collect();
+                alone(column, rounder, sums.iter_mut().map(|sum| &mut sum[l]));
+            }
             continue;
-        };
-        for j in 0..d {
-            sum[j] += (difference[j] * inverse + rounder) - rounder;
+        }
+        for (sum, difference) in sums.iter_mut().zip(&differences) {
+            for l in 0..LANES {
+                sum[l] += (difference[l] * inverses[l] + rounder) - rounder;
+            }
         }
     }
-    let unit = f64::from(bits).exp2();
-    sum.iter().map(|&x| (x * unit) as i64).collect()
+    for record in block.columns(whole, block.ncols() - whole).column_iter() {
+        let difference = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
+        alone(difference, rounder, sums.iter_mut().map(|sum| &mut sum[0]));
+    }
+    sums.iter().map(|lanes| lanes.iter().sum()).collect()
+}
+
+/// Four records at a time, lanes over the coordinates.
+#[inline(always)]
+fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64) -> Vec<f64> {
+    const GROUP: usize = 4;
+    let d = theta.len();
+    let mut sums = vec![0.0; d];
+    let whole = block.ncols() / GROUP * GROUP;
+    for first in (0..whole).step_by(GROUP) {
+        let records: [_; GROUP] = std::array::from_fn(|r| block.column(first + r));
+        let records: [&[f64]; GROUP] = std::array::from_fn(|r| &records[r].as_slice()[..d]);
+        let squares: [f64; GROUP] = std::array::from_fn(|r| squared_distance(theta, records[r]));
+        let mut inverses: [f64; GROUP] = std::array::from_fn(|r| 1.0 / squares[r].sqrt());
+        for r in 0..GROUP {
+            if !(SMALL..=LARGE).contains(&squares[r]) {
+                // This record is treated on its own; here it adds zero.
+                inverses[r] = 0.0;
+                let difference = theta.iter().zip(records[r]).map(|(t, x)| t - x).collect();
+                alone(difference, rounder, sums.iter_mut());
+            }
+        }
+        for j in 0..d {
+            let mut sum = sums[j];
+            for r in 0..GROUP {
+                sum += ((theta[j] - records[r][j]) * inverses[r] + rounder) - rounder;
+            }
+            sums[j] = sum;
+        }
+    }
+    for record in block.columns(whole, block.ncols() - whole).column_iter() {
+        let difference = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
+        alone(difference, rounder, sums.iter_mut());
+    }
+    sums
+}
+
+/// Adds one record's rounded unit vector, whatever the magnitude of its difference from theta.
+#[inline(never)]
+fn alone<'a>(mut difference: Vec<f64>, rounder: f64, sums: impl Iterator<Item = &'a mut f64>) {
+    let squares = sum_of_squares(&difference);
+    let inverse = if (SMALL..=LARGE).contains(&squares) {
+        1.0 / squares.sqrt()
+    } else if rescale(&mut difference) {
+        1.0 / sum_of_squares(&difference).sqrt()
+    } else {
+        return;
+    };
+    for (sum, x) in sums.zip(difference) {
+        *sum += (x * inverse + rounder) - rounder;
+    }
 }
 
 /// Eight lanes over the coordinates and a fixed tree: the same bits for any vector width.
@@ -128,7 +227,31 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane += x * x;
     }
-    let [a, b, c, d, e, f, g, h] = lanes;
+    tree(lanes)
+}
+
+/// The sum of squares of a difference that is not kept, in the same order.
+#[inline(always)]
+fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (thetas, records) = (theta.chunks_exact(8), record.chunks_exact(8));
+    let rest = thetas.remainder().iter().zip(records.remainder());
+    for (theta, record) in thetas.zip(records) {
+        for l in 0..8 {
+            let difference = theta[l] - record[l];
+            lanes[l] += difference * difference;
+        }
+    }
+    for (lane, (t, x)) in lanes.iter_mut().zip(rest) {
+        let difference = t - x;
+        *lane += difference * difference;
+    }
+    tree(lanes)
+}
+
+/// The order in which eight lanes are added.
+#[inline(always)]
+fn tree([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
@@ -207,6 +330,33 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn records_side_by_side_are_summed_as_if_alone(
+            d in prop_oneof![1usize..40, Just(100)],
+            n in 1usize..40,
+            values in prop::collection::vec(coordinate(), 4100),
+            spread in -3i32..3,
+        ) {
+            let theta: Vec<f64> = values[..d].to_vec();
+            let points = DMatrix::from_fn(d, n, |i, j| {
+                // Most records are ordinary, so that most groups are, too.
+                if j % 7 == 3 { values[100 + j * 100 + i] } else { theta[i] + (values[100 + i + j] + i as f64) * 10f64.powi(spread) }
+            });
+            let points = points.map(|x| x.clamp(-1e300, 1e300));
+            let expected = points.column_iter().fold(vec![0i64; d], |mut sum, record| {
+                let one = of(&record.into_owned().reshape_generic(nalgebra::Dyn(d), nalgebra::Dyn(1)), &theta, 32);
+                sum.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
+                sum
+            });
+            prop_assert_eq!(of(&points, &theta, 32), expected.clone());
+            let block = points.as_view();
+            prop_assert_eq!(dispatch::portable(BlockGradient { block, theta: &theta, bits: 32 }), expected);
+        }
+    }
+
     #[test]
     fn the_sum_is_the_same_for_any_threads_and_any_chunking() {
         let points = DMatrix::from_fn(7, 10_000, |i, j| ((i * 7919 + j * 104_729) % 1000) as f64 / 37.0);
@@ -221,9 +371,10 @@ mod tests {
         let sum: Vec<i64> =
             of(&halves[0], &theta, 32).iter().zip(of(&halves[1], &theta, 32)).map(|(a, b)| a + b).collect();
         assert_eq!(sum, whole);
+        let block = points.columns(0, 4096);
         assert_eq!(
-            portable_block_gradient(points.columns(0, 4096), &theta, 32),
-            of(&points.columns(0, 4096).into_owned(), &theta, 32)
+            dispatch::portable(BlockGradient { block, theta: &theta, bits: 32 }),
+            of(&block.into_owned(), &theta, 32)
         );
     }
 }
