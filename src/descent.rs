@@ -138,6 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn every_step_is_one_release_with_the_noise_asked_for() {
+        let mut record = Record::new(Streams::from_key([3; 32]));
+        descent(7).run(cross().as_view(), &mut record, &mut Silent).unwrap();
+        let expected = Request::new("descent", Noise::Gaussian { sigma: 1 << 32 }, sensitivity(2, 32)).unwrap();
+        assert_eq!(record.entries().len(), 7);
+        assert!(record.entries().iter().all(|entry| entry.request == expected));
+    }
+
+    #[test]
+    fn iterates_stay_in_the_feasible_set() {
+        let descent = Descent { step: 1e3, ..descent(5) };
+        let iterates = descent.run(cross().as_view(), &mut Draw(Streams::from_key([3; 32])), &mut Silent).unwrap();
+        for point in [iterates.average, iterates.last] {
+            assert!(point[0].hypot(point[1]) <= 10.0 * (1.0 + 1e-12), "{point:?}");
+        }
+    }
+
+    #[test]
     fn it_replays_on_a_neighbour_and_not_on_a_stranger() {
         let mut record = Record::new(Streams::from_key([3; 32]));
         let iterates = descent(20).run(cross().as_view(), &mut record, &mut Silent).unwrap();

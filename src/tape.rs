@@ -347,6 +347,31 @@ mod tests {
         assert_ne!(one.0[..BLOCK], one.0[BLOCK..2 * BLOCK], "two blocks must not share their noise");
     }
 
+    /// The mean square of N draws, against that of the continuous noise, which differs by less than 1e-8 at this width. Its
+    /// relative deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for both others: six of them fail with probability
+    /// below 1e-6, and the key is fixed.
+    #[test]
+    fn noise_has_the_scale_that_was_asked_for() {
+        const N: usize = 40_000;
+        let (p, q) = (3, 1 << 30);
+        for (noise, square, relative) in [
+            (Noise::Gaussian { sigma: 1 << 30 }, 1.0, 2.0f64),
+            (Noise::Laplace { p, q }, 2.0, 5.0),
+            (Noise::Geometric { p, q }, 2.0, 5.0),
+        ] {
+            let mut tape = Draw(Streams::from_key([2; 32]));
+            let drawn = tape.release(&Request::new("test", noise, 1.0).unwrap(), &vec![0; N]).unwrap();
+            let mean = drawn.iter().map(|&x| (x as f64 / noise.scale()).powi(2)).sum::<f64>() / N as f64;
+            assert!((mean / square - 1.0).abs() < 6.0 * (relative / N as f64).sqrt(), "{noise:?}: {mean}");
+        }
+    }
+
+    #[test]
+    fn no_two_keys_of_the_system_are_alike() {
+        let key = || Streams::from_system().unwrap().key;
+        assert_ne!(key(), key());
+    }
+
     #[test]
     fn a_replay_returns_the_recording_within_the_sensitivity() {
         let entries = recorded(&[3, 4]);

@@ -27,14 +27,14 @@ NOISE = [
         "src/tape.rs",
         "DiscreteGaussian::new(sigma)",
         "DiscreteGaussian::new(sigma / 2)",
-        "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[gaussian]",
+        "cargo tape::tests::noise_has_the_scale_that_was_asked_for",
     ),
     Mutant(
         "half the noise in the fused loop",
         "src/descent.rs",
         "Noise::Gaussian { sigma: self.sigma }",
         "Noise::Gaussian { sigma: self.sigma / 2 }",
-        "pytest tests/test_replay.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+        "cargo descent::tests::every_step_is_one_release_with_the_noise_asked_for",
     ),
     Mutant(
         "half the noise in a Gaussian release",
@@ -69,7 +69,7 @@ NOISE = [
         "src/tape.rs",
         "getrandom::fill(&mut key)?;",
         "",
-        "pytest tests/test_noise.py::test_without_a_key_the_operating_system_decides",
+        "cargo tape::tests::no_two_keys_of_the_system_are_alike",
     ),
     Mutant(
         "a Gaussian of half the variance",
@@ -149,7 +149,7 @@ SENSITIVITY = [
         "src/descent.rs",
         "self.feasible.project(&mut theta);",
         "",
-        "pytest tests/test_wall.py::test_iterates_stay_in_the_public_ball",
+        "cargo descent::tests::iterates_stay_in_the_feasible_set",
     ),
 ]
 
