@@ -9,7 +9,15 @@
 
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
-from dpmedian.building_blocks import Block, above_threshold, exponential_mechanism, noisy_bisection
+from dpmedian.building_blocks import (
+    Block,
+    above_threshold,
+    dpgd,
+    exponential_mechanism,
+    localize,
+    noisy_bisection,
+    radius_finder,
+)
 from dpmedian.ledger import Ledger
 from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan
 from dpmedian.release import Release, ReleaseFailed
@@ -24,9 +32,12 @@ __all__ = [
     "ReleaseFailed",
     "__version__",
     "above_threshold",
+    "dpgd",
     "exponential_mechanism",
     "geometric_median",
+    "localize",
     "noisy_bisection",
     "plan",
+    "radius_finder",
     "set_threads",
 ]

@@ -11,22 +11,38 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import as_ledger
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
+from dpmedian.methods import dpgd as dpgd_method
+from dpmedian.methods import localize as localize_method
+from dpmedian.methods import radius_finder as radius_finder_method
+from dpmedian.methods.localize import Localized
 from dpmedian.plan import tape_of
-from dpmedian.problem import positive, whole
-from dpmedian.release import ReleaseFailed
+from dpmedian.problem import Problem, positive, whole
+from dpmedian.progress import Progress
+from dpmedian.release import Outcome, ReleaseFailed
+from dpmedian.source import ArraySource, Tape, as_array
 
-__all__ = ["Block", "above_threshold", "exponential_mechanism", "noisy_bisection"]
+__all__ = [
+    "Block",
+    "above_threshold",
+    "dpgd",
+    "exponential_mechanism",
+    "localize",
+    "noisy_bisection",
+    "radius_finder",
+]
 
 Value = TypeVar("Value")
+Made_co = TypeVar("Made_co", covariant=True)
 
 # Counts are taken relative to the target and clamped to this magnitude, which moves no two of them farther apart, so
 # that their lattice fits 64 bits.
@@ -174,6 +190,147 @@ def exponential_mechanism(
         above = np.array([min(score - smallest, 2**62) for score in integers], dtype=np.int64)
         index = mechanism.release(tape, above, width)
     return Block(index, cost)
+
+
+class _Part(Protocol[Made_co]):
+    """A calibrated part of a method."""
+
+    @property
+    def cost(self) -> PrivacyCost: ...
+
+    @property
+    def passes(self) -> float: ...
+
+    def run(self, source: ArraySource, tape: Tape) -> Made_co: ...
+
+
+def _release(
+    name: str,
+    prepare: Callable[[Problem, float], _Part[Value]],
+    points: Any,
+    budget: Budget,
+    *,
+    ledger: Any,
+    seed: int | None,
+    progress: bool | Callable[[float], object] | None,
+    **parameters: Any,
+) -> Block[Value]:
+    """Plans for the shape of the points, charges, and runs."""
+    array, _ = as_array(points)
+    n, d = array.shape
+    problem = Problem.of(n, d, budget, **parameters)
+    part = prepare(problem, calibrate(lambda rho: prepare(problem, rho).cost, budget))
+    cost = part.cost.asked(budget.epsilon, budget.delta)
+    tape, account = tape_of(seed), as_ledger(ledger)
+    account.check(cost)
+    meter = Progress(part.passes, progress)
+    source = ArraySource(array, problem, meter)
+    try:
+        with spending(account, name, cost):
+            return Block(part.run(source, tape), cost)
+    finally:
+        meter.close()
+
+
+def radius_finder(
+    points: Any,
+    *,
+    radius: float,
+    resolution: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+) -> Block[float]:
+    """A radius, resolution times a power of two, in which some point has most of the others; or `ReleaseFailed`.
+
+    Sensitivity and cost: `methods/radius_finder.md`; zero-concentrated. The resolution itself means "at or below it".
+    """
+    return _release(
+        "radius_finder",
+        radius_finder_method.prepare,
+        points,
+        Budget.of(epsilon=epsilon, delta=delta, rho=rho),
+        radius=radius,
+        resolution=resolution,
+        center=center,
+        failure_probability=failure_probability,
+        profile=profile,
+        ledger=ledger,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def localize(
+    points: Any,
+    *,
+    radius: float,
+    resolution: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+) -> Block[Localized]:
+    """A ball that contains the median with high probability: `value.center`, `value.radius`, and the data's scale.
+
+    Sensitivity and cost: `methods/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, when no radius is found.
+    """
+    return _release(
+        "localize",
+        localize_method.prepare,
+        points,
+        Budget.of(epsilon=epsilon, delta=delta, rho=rho),
+        radius=radius,
+        resolution=resolution,
+        center=center,
+        failure_probability=failure_probability,
+        profile=profile,
+        ledger=ledger,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def dpgd(
+    points: Any,
+    *,
+    radius: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    center: ArrayLike | None = None,
+    profile: str = "default",
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+) -> Block[Outcome]:
+    """Noisy projected gradient descent over the public ball; `value.point` is the mean iterate.
+
+    Sensitivity and cost: `methods/dpgd.md`; zero-concentrated. Failure: none.
+    """
+    return _release(
+        "dpgd",
+        dpgd_method.prepare,
+        points,
+        Budget.of(epsilon=epsilon, delta=delta, rho=rho),
+        radius=radius,
+        center=center,
+        profile=profile,
+        ledger=ledger,
+        seed=seed,
+        progress=progress,
+    )
 
 
 def _integer(value: object) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import as_ledger
-from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd
+from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd, loc_dpgd
 from dpmedian.problem import Problem, whole
 from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
@@ -20,7 +20,7 @@ from dpmedian.source import ArraySource, Tape, as_array
 
 __all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "tape_of"]
 
-METHODS: dict[str, Method] = {method.name: method for method in (dpgd,)}
+METHODS: dict[str, Method] = {method.name: method for method in (dpgd, loc_dpgd)}
 
 
 class InsecureSeedWarning(UserWarning):

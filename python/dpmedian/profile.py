@@ -9,9 +9,40 @@ __all__ = ["Profile"]
 
 @dataclass(frozen=True)
 class Profile:
-    """The constants of the paper's algorithms that are ours to choose."""
+    """The constants of the paper's algorithms that are ours to choose. Both profiles keep the same privacy promise."""
 
     name: str
+
+    # RadiusFinder.
+    radius_search: str
+    """What is counted: "ball counts", quadratic in n, by AboveThreshold, or "pair counts", linear, by bisection."""
+    pair_fraction: float
+    """The fraction of random pairs that the radius must cover, by the proof at least."""
+    pair_margin: float
+    """What the target lies above that fraction: room for noise and for the sampling of pairs."""
+    pairings: int
+    """Most pairings that are averaged."""
+    pairs: int
+    """Pairs that are enough: large data sets need fewer pairings."""
+    ball_sensitivity: float
+    """Charged sensitivity of the mean of the largest ball counts."""
+    ball_offset: float
+    """The threshold lies this many units of log(...)/sqrt(2 rho) above gamma n."""
+
+    # Localization.
+    localization_step: str
+    """A rule of `methods/dpgd.py`, like all steps here."""
+    localization_steps: int
+    """Noisy gradients of a round."""
+
+    # Fine-tuning, and DPGD alone.
+    fine_step: str
+    fine_steps_least: int
+    fine_steps_most: int
+    fine_burn_in: float
+    """Fraction of the steps that are left out of the average."""
+    descent_step: str
+    descent_steps_most: int
 
     @staticmethod
     def named(name: str) -> Profile:
@@ -20,4 +51,45 @@ class Profile:
         return _PROFILES[name]
 
 
-_PROFILES = {profile.name: profile for profile in (Profile("default"), Profile("paper"))}
+_DEFAULT = Profile(
+    name="default",
+    radius_search="pair counts",
+    # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D: the target lies in between.
+    pair_fraction=0.6,
+    pair_margin=0.02,
+    pairings=8,
+    pairs=2**18,
+    ball_sensitivity=7.0 / 3.0,
+    ball_offset=18.0,
+    localization_step="proof",
+    localization_steps=128,
+    fine_step="short",
+    # Few steps suffice, for the noise of the average does not depend on their number; more would make large n slow.
+    fine_steps_least=128,
+    fine_steps_most=512,
+    fine_burn_in=0.25,
+    descent_step="proof",
+    descent_steps_most=4096,
+)
+
+_PAPER = Profile(
+    name="paper",
+    radius_search="ball counts",
+    pair_fraction=0.6,
+    pair_margin=0.02,
+    pairings=1,
+    pairs=1,
+    ball_sensitivity=3.0,
+    ball_offset=18.0,
+    localization_step="printed",
+    localization_steps=500,
+    fine_step="printed",
+    fine_steps_least=1,
+    # The printed count grows with n^2: beyond this the run would be cubic in n and never end.
+    fine_steps_most=2**17,
+    fine_burn_in=0.0,
+    descent_step="printed",
+    descent_steps_most=2**17,
+)
+
+_PROFILES = {profile.name: profile for profile in (_DEFAULT, _PAPER)}

@@ -122,11 +122,19 @@ class NoisyGradient(Gaussian):
         start: NDArray[np.float64],
         balls: list[tuple[NDArray[np.float64], float]],
         step: float,
+        steps: int | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """All releases in one fused loop of projected descent within the intersection of one ball or two.
+        """Projected descent within the intersection of one ball or two, in one fused loop: all releases, or `steps`.
 
         Returns the mean of theta_1 ... theta_T (the start is in it, the last iterate is not) and the last iterate.
         """
         return source.descend(
-            tape, self.name, start=start, balls=balls, step=step, steps=self.releases, bits=self.bits, sigma=self.sigma
+            tape,
+            self.name,
+            start=start,
+            balls=balls,
+            step=step,
+            steps=self.releases if steps is None else steps,
+            bits=self.bits,
+            sigma=self.sigma,
         )

@@ -20,21 +20,35 @@ from dpmedian.problem import Problem
 from dpmedian.release import Outcome
 from dpmedian.source import ArraySource, Tape
 
-__all__ = ["Dpgd", "check", "name", "prepare", "proof_step"]
+__all__ = ["STEP_RULES", "Dpgd", "check", "name", "prepare"]
 
 name = "dpgd"
 
-# More steps than this buy nothing: the optimisation error diam * sqrt(2/T) is then below 2.3 % of the diameter, and
-# one pass over the data per step would make the run cubic in n. The plan says when the cap binds.
-STEPS_MAX = 4000
 
+def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
+    """The step that minimises the bound of the convergence proof, for a start in the middle of the feasible set.
 
-def proof_step(diameter: float, steps: int, d: int, noise: float, n: int) -> float:
-    """The step size of the convergence proof, on the gradient of the sum: (diam/sqrt(T)) / sqrt(2 + 10 d s^2) / n.
-
-    s is the noise on the average gradient.
+    (diameter/2)/sqrt(T (1 + d s^2)) on the average gradient, s the noise on it; divided by n for the sum.
     """
-    return diameter / math.sqrt(steps) / math.sqrt(2.0 + 10.0 * d * (noise / n) ** 2) / n
+    return diameter / 2.0 / math.sqrt(steps * (1.0 + d * (noise / n) ** 2)) / n
+
+
+def printed_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
+    """The step of the paper's boxes: diameter sqrt(d/(12 rho n^2)) on the average gradient, rho = 2 T/noise^2."""
+    return diameter * noise * math.sqrt(d / (24.0 * steps)) / n / n
+
+
+def short_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
+    """A 250th of the diameter on the average gradient, whatever the noise: a fifth of the scale after localization.
+
+    That is below the spread of the data, and there the sum of distances is curved, its Hessian about n/spread: descent
+    contracts towards the median by a constant factor, and averaging the rest removes the noise.
+    """
+    return diameter / 250.0 / n
+
+
+# From the diameter of the feasible set, the number of steps, the noise on the sum, n and d to a step on the sum.
+STEP_RULES = {"proof": proof_step, "printed": printed_step, "short": short_step}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +76,25 @@ class Dpgd:
 
     @property
     def step(self) -> float:
-        n, d = self.problem.n, self.problem.d
-        return proof_step(2.0 * self.radius, self.gradient.releases, d, self.gradient.noise, n)
+        rule = STEP_RULES[self.problem.profile.descent_step]
+        gradient = self.gradient
+        return rule(2.0 * self.radius, gradient.releases, gradient.noise, self.problem.n, self.problem.d)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if self.uncapped <= STEPS_MAX:
+        steps = self.gradient.releases
+        if self.uncapped <= steps:
             return ()
         return (
-            f"steps capped at {STEPS_MAX} (the theory asks for {self.uncapped}): this adds at most "
-            f"{math.sqrt(2.0 / STEPS_MAX):.2%} of the diameter to the average distance",
+            f"steps capped at {steps} (the theory asks for {self.uncapped}): this adds at most "
+            f"{math.sqrt(1.0 / steps):.2%} of the radius to the average distance",
         )
 
     def predict(self) -> Prediction:
-        """The lemma's bound with its constants: diam * (sqrt(2/T) + 2 s sqrt(28 d ... )) per record."""
+        """The expected excess distance per record: radius sqrt((1 + d s^2)/T), s the noise on the average gradient."""
         n, d, steps = self.problem.n, self.problem.d, self.gradient.releases
-        average_noise = self.gradient.noise / n
-        diameter = 2.0 * self.radius
-        loss = diameter * math.sqrt((2.0 + 10.0 * d * average_noise**2) / steps)
-        return Prediction(loss=min(loss, diameter))
+        loss = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
+        return Prediction(loss=min(loss, 2.0 * self.radius))
 
     def run(self, source: ArraySource, tape: Tape) -> Outcome:
         center = self.problem.center
@@ -93,9 +107,9 @@ def check(problem: Problem) -> None:
 
 
 def prepare(problem: Problem, rho: float) -> Dpgd:
-    """T = max(1, ceil(n^2 rho/(128 d))), where the two terms of the error bound are equal."""
+    """T = max(1, ceil(n^2 rho/(128 d))), where the two terms of the paper's bound are equal, up to the cap."""
     assert problem.radius is not None
     n, d = problem.n, problem.d
     uncapped = max(1, math.ceil(n * n * rho / (128.0 * d)))
-    gradient = NoisyGradient.of("descent", rho, n=n, d=d, releases=min(uncapped, STEPS_MAX))
-    return Dpgd(problem, gradient, uncapped, problem.radius)
+    steps = min(uncapped, problem.profile.descent_steps_most)
+    return Dpgd(problem, NoisyGradient.of("descent", rho, n=n, d=d, releases=steps), uncapped, problem.radius)

@@ -1,0 +1,167 @@
+"""Localization: a point near the median and the scale of the data, in log2(R/scale) rounds. Proof: localize.md.
+
+| paper | here | meaning |
+|---|---|---|
+| Delta_hat | `scale` | what RadiusFinder found |
+| k_wu | `rounds` | ceil(log2(R/scale)), known once the scale is released |
+| T_wu | `localization_steps` | noisy gradients of a round |
+| rad_t | `reach` | how far the median can be from the point of round t |
+| eta_t | `step` | by the rule that the profile names |
+| Theta_loc | `Localized.radius` | 25 scale: with high probability the median is that near |
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.gaussian import SIGMA_LIMITS, NoisyGradient
+from dpmedian.methods import Stage, radius_finder
+from dpmedian.methods.dpgd import STEP_RULES
+from dpmedian.methods.radius_finder import RadiusFinder
+from dpmedian.problem import Problem
+from dpmedian.source import ArraySource, Tape
+
+__all__ = ["Localize", "Localized", "check", "name", "prepare"]
+
+name = "localize"
+
+# A round halves the reach and adds 12 scales; the limit of that is 24, reached up to 1 after k_wu rounds.
+ADDED = 12.0
+FINAL = 25.0
+
+
+@dataclass(frozen=True, eq=False)
+class Localized:
+    """Where the median is, with high probability: within `radius` of `center`. `scale` is the data's."""
+
+    center: NDArray[np.float64]
+    scale: float
+    radius: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Localize:
+    """A calibrated localization: half of the budget finds the radius, half walks."""
+
+    problem: Problem
+    finder: RadiusFinder
+    rho: float
+    radius: float
+    failure_probability: float
+
+    @property
+    def steps(self) -> int:
+        """Noisy gradients of a round."""
+        return self.problem.profile.localization_steps
+
+    @property
+    def most_rounds(self) -> int:
+        return self.rounds(self.finder.radii[0])
+
+    def rounds(self, scale: float) -> int:
+        """ceil(log2(R/scale)), at least 0. The scale is a release, so this is post-processing."""
+        return max(0, math.ceil(math.log2(self.radius) - math.log2(scale)))
+
+    def gradient(self, rounds: int) -> NoisyGradient:
+        """The budget of the walk, spread evenly over the steps of so many rounds."""
+        n, d = self.problem.n, self.problem.d
+        return NoisyGradient.of("localization", self.rho, n=n, d=d, releases=rounds * self.steps)
+
+    @property
+    def walk_cost(self) -> PrivacyCost:
+        """An upper bound for every number of rounds: each is calibrated to rho, on a lattice of 2^30 units or more."""
+        most = max(self.most_rounds, 1) * self.steps * self.problem.d
+        return PrivacyCost(mu_squared=2.0 * self.rho * (1.0 + 1e-12), slack=most / (40.0 * float(SIGMA_LIMITS[0]) ** 2))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        worst = self.gradient(max(self.most_rounds, 1))
+        steps = f"{self.steps} x ceil(log2({self.radius:.4g}/scale)), at most {self.steps} x {self.most_rounds}"
+        noise = f"Gaussian, sigma at most {worst.noise:.4g}"
+        return (*self.finder.stages, Stage("localization", steps, noise, worst.sensitivity, self.walk_cost))
+
+    @property
+    def cost(self) -> PrivacyCost:
+        return self.finder.cost + self.walk_cost
+
+    @property
+    def passes(self) -> float:
+        return self.finder.passes + self.most_rounds * self.steps
+
+    @property
+    def failure(self) -> float:
+        return self.finder.failure
+
+    def excess(self, n: int) -> float:
+        """The bound on a round's average excess distance at this budget and another n, in units of its reach."""
+        d, steps, rounds = self.problem.d, self.steps, max(self.most_rounds, 1)
+        noise = self.gradient(rounds).noise
+        step = STEP_RULES[self.problem.profile.localization_step](2.0, steps, noise, n, d) * n
+        drift = 2.0 * noise / n * math.sqrt(2.0 * math.log(2.0 * rounds / self.failure_probability) / steps)
+        return 1.0 / (2.0 * step * steps) + step * (1.0 + d * (noise / n) ** 2) / 2.0 + drift
+
+    @property
+    def required(self) -> float:
+        """The n from which the proof keeps the median within reach, its constants made explicit (localize.md).
+
+        Infinite when no n will do: the printed step starves before the noise is small enough.
+        """
+        powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
+        walk = next((n for n in powers if self.shrinks(n)), math.inf)
+        return max(walk, self.finder.search.required)
+
+    def shrinks(self, n: int) -> bool:
+        """Whether the proof's inequality holds at this n: more records make the printed step too short."""
+        return self.excess(n) <= self.finder.search.held - 0.5
+
+    @property
+    def sufficient(self) -> float:
+        """The n from which localization worked in simulations: far below what the proof asks for."""
+        drift = math.sqrt(2.0 * self.problem.d * max(self.most_rounds, 1) / self.rho)
+        return max(drift, self.finder.search.sufficient)
+
+    @property
+    def starves(self) -> bool:
+        """Whether all steps of a round together are shorter than its reach, so that it cannot arrive."""
+        n, d, noise = self.problem.n, self.problem.d, self.gradient(max(self.most_rounds, 1)).noise
+        step = STEP_RULES[self.problem.profile.localization_step](2.0, self.steps, noise, n, d) * n
+        return step * self.steps < 1.0
+
+    def run(self, source: ArraySource, tape: Tape) -> Localized:
+        n, d, center = self.problem.n, self.problem.d, self.problem.center
+        scale = self.finder.run(source, tape)
+        notes: tuple[str, ...] = ()
+        if scale == self.finder.radii[0]:
+            notes = (f"the scale of the data is at or below the resolution {scale:.6g}",)
+        rounds, theta, reach = self.rounds(scale), center, self.radius
+        if rounds > 0:
+            gradient = self.gradient(rounds)
+            rule = STEP_RULES[self.problem.profile.localization_step]
+            for _ in range(rounds):
+                step = rule(2.0 * reach, self.steps, gradient.noise, n, d)
+                balls = [(center, self.radius), (theta, reach)]
+                theta, _ = gradient.descend(source, tape, start=theta, balls=balls, step=step, steps=self.steps)
+                reach = reach / 2.0 + ADDED * scale
+        return Localized(theta, scale, min(FINAL * scale, 2.0 * self.radius), notes)
+
+
+def check(problem: Problem) -> None:
+    problem.require(name, "radius", "resolution")
+
+
+def prepare(problem: Problem, rho: float, failure_probability: float | None = None) -> Localize:
+    """Half of rho to the radius, half to the walk, as printed."""
+    assert problem.radius is not None
+    beta = problem.failure_probability if failure_probability is None else failure_probability
+    finder = radius_finder.prepare(problem, rho / 2.0, beta / 2.0)
+    recipe = Localize(problem, finder, rho / 2.0, problem.radius, beta)
+    # Both ends of what the radius may turn out to be must fit the lattice, so that no run can find that it does not.
+    for rounds in (1, max(recipe.most_rounds, 1)):
+        recipe.gradient(rounds)
+    return recipe
