@@ -9,11 +9,13 @@ use pyo3::prelude::*;
 
 use crate::descent::{Descent, Stopped};
 use crate::difference::Candidates;
+use crate::inverse::lattice::Lattice;
+use crate::inverse::rate::Rate;
 use crate::projection::{Ball, Feasible};
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{ball, centre, gradient, median, objective, pair, points, pool};
+use crate::{ball, centre, gradient, inverse, median, objective, pair, points, pool};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -99,6 +101,11 @@ fn raised(failure: impl Into<Failure>) -> PyErr {
 fn view<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<DMatrixView<'a, f64>> {
     let shape = array.shape();
     Ok(DMatrixView::from_slice(array.as_slice()?, shape[1], shape[0]))
+}
+
+/// Step, reach and smoothing of a public lattice.
+fn as_lattice((step, reach, smoothing): (f64, i64, i64)) -> PyResult<Lattice> {
+    Lattice::new(step, reach, smoothing).map_err(PyValueError::new_err)
 }
 
 type Vector<'py> = Bound<'py, PyArray1<f64>>;
@@ -225,6 +232,37 @@ impl Points {
     fn median<'py>(&self, py: Python<'py>, pulse: Option<Py<PyAny>>) -> PyResult<Vector<'py>> {
         let median = detached(py, pulse, |pulse| median::geometric_median(self.matrix.as_view(), pulse))?;
         Ok(PyArray1::from_vec(py, median))
+    }
+
+    /// The released point of the inverse-sensitivity mechanism, in steps from the center.
+    #[pyo3(signature = (tape, *, center, lattice, rate, pulse=None))]
+    fn inverse_sensitivity<'py>(
+        &self,
+        py: Python<'py>,
+        mut tape: PyRefMut<'_, Tape>,
+        center: Vec<f64>,
+        lattice: (f64, i64, i64),
+        rate: u64,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let lattice = as_lattice(lattice)?;
+        let rate = Rate::new(rate).ok_or_else(|| PyValueError::new_err("rate must be below 2^56"))?;
+        let (points, tape) = (self.matrix.as_view(), tape.inner.as_mut());
+        let place = detached(py, pulse, |pulse| inverse::release(points, &center, &lattice, rate, tape, pulse))?;
+        Ok(PyArray1::from_vec(py, place))
+    }
+
+    /// The exact scores at lattice points of shape (k, d), in units of 2^-31.
+    fn inverse_sensitivity_scores<'py>(
+        &self,
+        py: Python<'py>,
+        places: PyReadonlyArray2<'_, i64>,
+        center: Vec<f64>,
+        lattice: (f64, i64, i64),
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (lattice, places) = (as_lattice(lattice)?, places.as_slice()?);
+        let scores = py.detach(|| inverse::scores(self.matrix.as_view(), &center, &lattice, places));
+        Ok(PyArray1::from_vec(py, scores))
     }
 
     #[pyo3(signature = (tape, name, *, start, balls, step, steps, bits, sigma, pulse=None))]

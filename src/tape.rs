@@ -11,7 +11,9 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
 
+use crate::descent::Stopped;
 use crate::pool;
+use crate::pulse::Interrupted;
 use crate::sampler::{Choice, DiscreteGaussian, DiscreteLaplace, Geometric};
 
 /// Coordinates that share a stream; longer vectors draw their blocks in parallel.
@@ -49,14 +51,21 @@ pub enum Noise {
         /// Denominator of the rate.
         q: u64,
     },
+    /// Nothing is added: the answer is a point of a lattice, P(z) proportional to 2^(-score(z) rate / 2^71), drawn by
+    /// [`Tape::draw`]; the sensitivity is that of the score.
+    Lattice {
+        /// Halvings of the weight per unit of 2^71.
+        rate: u64,
+    },
 }
 
 impl Noise {
-    /// The width of the noise in lattice units: a standard deviation, or q/p.
+    /// The width of the noise in lattice units: a standard deviation, or the change that costs a factor e.
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { sigma } => sigma as f64,
             Self::Laplace { p, q } | Self::Geometric { p, q } | Self::Choice { p, q } => q as f64 / p as f64,
+            Self::Lattice { rate } => 71f64.exp2() / (rate as f64 * std::f64::consts::LN_2),
         }
     }
 }
@@ -72,6 +81,7 @@ enum Sampler {
     Laplace(DiscreteLaplace),
     Geometric(Geometric),
     Choice(Choice),
+    Lattice,
 }
 
 impl Sampler {
@@ -82,6 +92,7 @@ impl Sampler {
             Self::Laplace(laplace) => laplace.sample(rng).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
             Self::Geometric(geometric) => geometric.sample(rng).min(i64::MAX as u128) as i64,
             Self::Choice(_) => 0,
+            Self::Lattice => panic!("a draw from a lattice adds no noise to values"),
         }
     }
 }
@@ -114,6 +125,7 @@ impl Request {
             Noise::Laplace { p, q } => DiscreteLaplace::new(p, q).map(Sampler::Laplace),
             Noise::Geometric { p, q } => Geometric::new(p, q).map(Sampler::Geometric),
             Noise::Choice { p, q } => Choice::new(p, q).map(Sampler::Choice),
+            Noise::Lattice { .. } => Some(Sampler::Lattice),
         };
         let sampler = sampler.ok_or(BadNoise(noise))?;
         Ok(Self { name: name.into(), noise, sensitivity, sampler })
@@ -210,8 +222,30 @@ impl Streams {
     }
 }
 
+/// Candidates that are too many to list: an exact sampler over them, and the score that it draws by.
+pub trait Selection {
+    /// A candidate, by the randomness of `rng` alone.
+    fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted>;
+
+    /// The exact score of a candidate.
+    fn score(&self, candidate: &[i64]) -> i64;
+}
+
 /// Where exact integers become noisy ones.
 pub trait Tape: Send + Sync {
+    /// A candidate drawn by its score. Only the candidate is a release: a recording keeps its score, and a replay checks
+    /// that a neighbour's score at the same candidate is within the sensitivity.
+    fn draw(&mut self, request: &Request, selection: &mut dyn Selection) -> Result<Vec<i64>, Stopped> {
+        let release = self.streams().advance();
+        let mut rng = self.streams().stream(release, 0);
+        let candidate = selection.draw(&mut rng).map_err(Stopped::Interrupted)?;
+        self.keep(request, &[selection.score(&candidate)], &candidate);
+        Ok(candidate)
+    }
+
+    /// Keeps what happened, if this tape records.
+    fn keep(&mut self, _request: &Request, _exact: &[i64], _noisy: &[i64]) {}
+
     /// The exact values with noise, each coordinate independently.
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch>;
 
@@ -253,8 +287,12 @@ impl Record {
 impl Tape for Record {
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Mismatch> {
         let noisy = self.streams.add_noise(request, exact);
-        self.entries.push(Entry { request: request.clone(), exact: exact.to_vec(), noisy: noisy.clone() });
+        self.keep(request, exact, &noisy);
         Ok(noisy)
+    }
+
+    fn keep(&mut self, request: &Request, exact: &[i64], noisy: &[i64]) {
+        self.entries.push(Entry { request: request.clone(), exact: exact.to_vec(), noisy: noisy.to_vec() });
     }
 
     fn streams(&mut self) -> &mut Streams {
@@ -309,6 +347,11 @@ impl Tape for Replay {
 
     fn streams(&mut self) -> &mut Streams {
         &mut self.streams
+    }
+
+    fn draw(&mut self, request: &Request, selection: &mut dyn Selection) -> Result<Vec<i64>, Stopped> {
+        let score = self.entries.get(self.position).map(|entry| selection.score(&entry.noisy));
+        self.release(request, score.as_slice()).map_err(Stopped::Mismatch)
     }
 
     /// What is left to replay: empty when the run asked for everything that was recorded.
@@ -411,5 +454,35 @@ mod tests {
             Request::new("choice", Noise::Choice { p: 1, q: 0 }, 1.0),
             Err(BadNoise(Noise::Choice { p: 1, q: 0 }))
         );
+    }
+
+    /// Always the same candidate, with a given score.
+    struct Single(i64);
+
+    impl Selection for Single {
+        fn draw(&mut self, _rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+            Ok(vec![4, 2])
+        }
+
+        fn score(&self, candidate: &[i64]) -> i64 {
+            assert_eq!(candidate, [4, 2]);
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_replayed_draw_compares_the_scores_of_the_recorded_candidate() {
+        let request = |rate| Request::new("draw", Noise::Lattice { rate }, 10.0).unwrap();
+        let mut tape = Record::new(Streams::from_key([7; 32]));
+        assert_eq!(tape.draw(&request(5), &mut Single(100)), Ok(vec![4, 2]));
+        assert_eq!(tape.entries()[0].exact, [100]);
+        let replay = |request, score| {
+            Replay::new(Streams::from_key([7; 32]), tape.entries().to_vec()).draw(&request, &mut Single(score))
+        };
+        assert_eq!(replay(request(5), 110), Ok(vec![4, 2]));
+        assert!(replay(request(5), 111).is_err(), "farther than the sensitivity");
+        assert!(replay(request(6), 100).is_err(), "another rate");
+        let mut empty = Replay::new(Streams::from_key([7; 32]), vec![]);
+        assert!(empty.draw(&request(5), &mut Single(100)).is_err(), "a draw too many");
     }
 }

@@ -30,6 +30,18 @@ class Points:
     def quantile_radius(self, center: NDArray[np.float64], count: int, pulse: _Pulse = None) -> float: ...
     def median(self, pulse: _Pulse = None) -> NDArray[np.float64]: ...
     def differences(self, candidates: NDArray[np.float64], pulse: _Pulse = None) -> NDArray[np.int64]: ...
+    def inverse_sensitivity(
+        self,
+        tape: Tape,
+        *,
+        center: list[float],
+        lattice: tuple[float, int, int],
+        rate: int,
+        pulse: _Pulse = None,
+    ) -> NDArray[np.int64]: ...
+    def inverse_sensitivity_scores(
+        self, places: NDArray[np.int64], center: list[float], lattice: tuple[float, int, int]
+    ) -> NDArray[np.uint64]: ...
     def descend(
         self,
         tape: Tape,

@@ -87,6 +87,21 @@ class ArraySource:
         """The sum of the m largest ball counts for each radius (ascending); sensitivity m + n - 2, quadratic in n."""
         return self._points.top_count_sums(list(radii), m, self._progress.span(self.n))
 
+    def inverse_sensitivity(
+        self, tape: Tape, center: NDArray[np.float64], lattice: tuple[float, int, int], rate: int
+    ) -> NDArray[np.int64]:
+        """A lattice point drawn with weights 2^(-rate/2^40 * score), in steps from the center; the score has
+        sensitivity 1. `lattice` is its step, the reach of the records and the smoothing in steps."""
+        return self._points.inverse_sensitivity(
+            tape, center=center.tolist(), lattice=lattice, rate=rate, pulse=self._progress.span()
+        )
+
+    def inverse_sensitivity_scores(
+        self, places: NDArray[np.int64], center: NDArray[np.float64], lattice: tuple[float, int, int]
+    ) -> NDArray[np.uint64]:
+        """The exact scores at lattice points of shape (k, d), in units of 2^-31; a neighbour's differ by at most 2^31."""
+        return self._points.inverse_sensitivity_scores(np.ascontiguousarray(places), center.tolist(), lattice)
+
     def descend(
         self,
         tape: Tape,

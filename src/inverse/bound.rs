@@ -19,9 +19,8 @@
 //! 2^34 blocks of them err by at most 2^-30 a record. The score's own rounding is at most [`ROUNDING`] + 1 units of 2^-30.
 //! [`slack`] exceeds their sum.
 
-use multiversion::multiversion;
-
 use super::score::{BLOCK, LANES, ONE, ROUNDING, Records};
+use crate::dispatch::{self, Kernel};
 use crate::pulse::{Interrupted, Pulse};
 
 /// Records times cells between two beats of the pulse: some tens of milliseconds.
@@ -94,7 +93,8 @@ impl<const D: usize> Expansion<D> {
         for some in cells.chunks((BEAT / records.len()).max(1)) {
             let task = |task: usize| {
                 let (cell, block) = (&some[task / blocks], records.block(task % blocks));
-                block_sums(block, cell.centre.map(|x| x as f64), cell.half() as f64, records.smoothing)
+                let (z, half) = (cell.centre.map(|x| x as f64), cell.half() as f64);
+                dispatch::vectorised(Block { records: block, z, half, smoothing: records.smoothing })
             };
             let parts = super::map(some.len() * blocks, records.len().min(BLOCK), task);
             for (cell, parts) in some.iter().zip(parts.chunks(blocks)) {
@@ -179,25 +179,37 @@ fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, 
     terms
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx+avx2"))]
-fn block_sums<const D: usize>(block: [&[f64]; D], z: [f64; D], half: f64, h: f64) -> Terms {
-    // Rounded up, so that the cube lies in the ball.
-    let delta = half * (D as f64).sqrt() * (1.0 + 4.0 * f64::EPSILON);
-    let mut sums = [[0.0; LANES]; 15];
-    let chunks = block.map(|x| x.as_chunks::<LANES>());
-    for chunk in 0..chunks[0].0.len() {
-        let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| z[j] - x));
-        for (sum, term) in sums.iter_mut().zip(terms::<D, LANES>(difference, delta, h)) {
-            sum.iter_mut().zip(term).for_each(|(sum, term)| *sum += term);
+/// The sums over one block, for a cube of half side `half` around `z`.
+struct Block<'a, const D: usize> {
+    records: [&'a [f64]; D],
+    z: [f64; D],
+    half: f64,
+    smoothing: f64,
+}
+
+impl<const D: usize> Kernel for Block<'_, D> {
+    type Output = Terms;
+
+    #[inline(always)]
+    fn run(self) -> Terms {
+        // Rounded up, so that the cube lies in the ball.
+        let delta = self.half * (D as f64).sqrt() * (1.0 + 4.0 * f64::EPSILON);
+        let mut sums = [[0.0; LANES]; 15];
+        let chunks = self.records.map(|x| x.as_chunks::<LANES>());
+        for chunk in 0..chunks[0].0.len() {
+            let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| self.z[j] - x));
+            for (sum, term) in sums.iter_mut().zip(terms::<D, LANES>(difference, delta, self.smoothing)) {
+                sum.iter_mut().zip(term).for_each(|(sum, term)| *sum += term);
+            }
         }
-    }
-    for i in 0..chunks[0].1.len() {
-        let difference = std::array::from_fn(|j| [z[j] - chunks[j].1[i]]);
-        for (sum, [term]) in sums.iter_mut().zip(terms::<D, 1>(difference, delta, h)) {
-            sum[0] += term;
+        for i in 0..chunks[0].1.len() {
+            let difference = std::array::from_fn(|j| [self.z[j] - chunks[j].1[i]]);
+            for (sum, [term]) in sums.iter_mut().zip(terms::<D, 1>(difference, delta, self.smoothing)) {
+                sum[0] += term;
+            }
         }
+        sums.map(|lanes| lanes.iter().sum())
     }
-    sums.map(|lanes| lanes.iter().sum())
 }
 
 #[cfg(test)]

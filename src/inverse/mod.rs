@@ -19,11 +19,13 @@ pub mod score;
 pub mod tree;
 
 use nalgebra::DMatrixView;
-use rand_chacha::rand_core::Rng;
+use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
+use crate::descent::Stopped;
 use crate::pool;
 use crate::pulse::{Interrupted, Pulse};
+use crate::tape::{Noise, Request, Selection, Tape};
 use lattice::Lattice;
 use line::Line;
 use rate::{Rate, SCORE_BITS};
@@ -35,21 +37,59 @@ pub const DIMENSION_MAX: usize = 3;
 
 /// The centre of the released cell, in lattice units from `center`.
 ///
-/// **Neighbours**: one record replaced. **Cost**: 2 ln 2 * rate, pure. **Failure**: none; only an interrupt ends it early.
-/// Needs between one and three dimensions, finite coordinates and between 1 and 2^28 records.
-pub fn release<R: Rng + ?Sized>(
+/// **Neighbours**: one record replaced. **Cost**: 2 ln 2 * rate, pure, and of that bounded range. **Failure**: none; only
+/// an interrupt ends it early. Needs one to three dimensions, finite coordinates and between 1 and 2^28 records.
+pub fn release(
     points: DMatrixView<'_, f64>,
     center: &[f64],
     lattice: &Lattice,
     rate: Rate,
-    rng: &mut R,
+    tape: &mut dyn Tape,
     pulse: &mut dyn Pulse,
-) -> Result<Vec<i64>, Interrupted> {
+) -> Result<Vec<i64>, Stopped> {
     check(points, center);
+    let noise = Noise::Lattice { rate: rate.multiple() };
+    let request =
+        Request::new("inverse sensitivity", noise, f64::from(SCORE_BITS).exp2()).map_err(Stopped::BadNoise)?;
     match points.nrows() {
-        1 => Ok(vec![line(points, center, lattice).sample(rate, rng)]),
-        2 => sample::<2, R>(points, center, lattice, rate, rng, pulse),
-        _ => sample::<3, R>(points, center, lattice, rate, rng, pulse),
+        1 => tape.draw(&request, &mut OnLine { line: line(points, center, lattice), rate }),
+        2 => tape
+            .draw(&request, &mut InSpace { records: Records::<2>::new(points, center, lattice), lattice, rate, pulse }),
+        _ => tape
+            .draw(&request, &mut InSpace { records: Records::<3>::new(points, center, lattice), lattice, rate, pulse }),
+    }
+}
+
+struct OnLine {
+    line: Line,
+    rate: Rate,
+}
+
+impl Selection for OnLine {
+    fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+        Ok(vec![self.line.sample(self.rate, rng)])
+    }
+
+    fn score(&self, candidate: &[i64]) -> i64 {
+        (self.line.len(candidate[0]) << SCORE_BITS) as i64
+    }
+}
+
+struct InSpace<'a, const D: usize> {
+    records: Records<D>,
+    lattice: &'a Lattice,
+    rate: Rate,
+    pulse: &'a mut dyn Pulse,
+}
+
+impl<const D: usize> Selection for InSpace<'_, D> {
+    fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+        let tree = Tree::new(&self.records, self.lattice, self.rate, self.pulse)?;
+        Ok(tree.sample(rng, self.pulse)?.to_vec())
+    }
+
+    fn score(&self, candidate: &[i64]) -> i64 {
+        self.records.score(&std::array::from_fn(|j| candidate[j])) as i64
     }
 }
 
@@ -84,18 +124,6 @@ fn map<T: Send>(tasks: usize, records: usize, task: impl Fn(usize) -> T + Sync +
 
 fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Line {
     Line::new(&lattice.snap(points, center, 0, 2), *lattice)
-}
-
-fn sample<const D: usize, R: Rng + ?Sized>(
-    points: DMatrixView<'_, f64>,
-    center: &[f64],
-    lattice: &Lattice,
-    rate: Rate,
-    rng: &mut R,
-    pulse: &mut dyn Pulse,
-) -> Result<Vec<i64>, Interrupted> {
-    let records = Records::<D>::new(points, center, lattice);
-    Ok(Tree::new(&records, lattice, rate, pulse)?.sample(rng, pulse)?.to_vec())
 }
 
 fn score_all<const D: usize>(

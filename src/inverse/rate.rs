@@ -23,6 +23,11 @@ impl Rate {
         (multiple < 1 << 56).then_some(Self(multiple))
     }
 
+    /// The multiple of 2^-40 that it is.
+    pub fn multiple(self) -> u64 {
+        self.0
+    }
+
     /// The whole halvings of a score.
     pub fn halvings(self, score: u64) -> u64 {
         (self.exponent(score) >> BITS) as u64

@@ -17,10 +17,10 @@
 //! t, f and products err by less than 2^-49 of their size, which is below 2^-19 units, so |V| <= t f + sqrt(3)/2 + 2^-19
 //! and W >= t f - 1/2 + 2 - 2^-19, and sqrt(3)/2 < 3/2 - 2^-18. Where t >= h, t f is S up to 2^-19 and W is 2^30. ∎
 
-use multiversion::multiversion;
 use nalgebra::DMatrixView;
 
 use super::lattice::Lattice;
+use crate::dispatch::{self, Kernel};
 
 /// Units of one record in V and W.
 pub const ONE: f64 = (1u64 << 30) as f64;
@@ -71,7 +71,8 @@ impl<const D: usize> Records<D> {
     /// The score at a lattice point, in units of 2^-31. Integer sums: the same for any order of the records.
     pub fn score(&self, z: &[i64; D]) -> u64 {
         let z = z.map(|x| x as f64);
-        let sums = |block| block_sums(self.block(block), z, self.smoothing);
+        let kernel = |block| Block { records: self.block(block), z, smoothing: self.smoothing };
+        let sums = |block| dispatch::vectorised(kernel(block));
         let (mut gradient, mut weight) = ([0i64; D], 0i64);
         for (vector, scalar) in super::map(self.blocks(), self.len().min(BLOCK), sums) {
             gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += x);
@@ -95,27 +96,38 @@ fn rounded<const D: usize, const L: usize>(difference: [[f64; L]; D], smoothing:
     (vector, lanes(&|i| (distance[i] * factor[i] + (ROUNDER + 2.0)) - ROUNDER))
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx+avx2"))]
-fn block_sums<const D: usize>(block: [&[f64]; D], z: [f64; D], smoothing: f64) -> ([i64; D], i64) {
-    let (mut gradient, mut weight) = ([[0.0; LANES]; D], [0.0; LANES]);
-    let chunks = block.map(|x| x.as_chunks::<LANES>());
-    for chunk in 0..chunks[0].0.len() {
-        let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| z[j] - x));
-        let (vector, scalar) = rounded::<D, LANES>(difference, smoothing);
-        for j in 0..D {
-            gradient[j].iter_mut().zip(vector[j]).for_each(|(sum, x)| *sum += x);
+/// The sums of V and of W over one block.
+struct Block<'a, const D: usize> {
+    records: [&'a [f64]; D],
+    z: [f64; D],
+    smoothing: f64,
+}
+
+impl<const D: usize> Kernel for Block<'_, D> {
+    type Output = ([i64; D], i64);
+
+    #[inline(always)]
+    fn run(self) -> ([i64; D], i64) {
+        let (mut gradient, mut weight) = ([[0.0; LANES]; D], [0.0; LANES]);
+        let chunks = self.records.map(|x| x.as_chunks::<LANES>());
+        for chunk in 0..chunks[0].0.len() {
+            let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| self.z[j] - x));
+            let (vector, scalar) = rounded::<D, LANES>(difference, self.smoothing);
+            for j in 0..D {
+                gradient[j].iter_mut().zip(vector[j]).for_each(|(sum, x)| *sum += x);
+            }
+            weight.iter_mut().zip(scalar).for_each(|(sum, x)| *sum += x);
         }
-        weight.iter_mut().zip(scalar).for_each(|(sum, x)| *sum += x);
-    }
-    for i in 0..chunks[0].1.len() {
-        let difference = std::array::from_fn(|j| [z[j] - chunks[j].1[i]]);
-        let (vector, [scalar]) = rounded::<D, 1>(difference, smoothing);
-        for j in 0..D {
-            gradient[j][0] += vector[j][0];
+        for i in 0..chunks[0].1.len() {
+            let difference = std::array::from_fn(|j| [self.z[j] - chunks[j].1[i]]);
+            let (vector, [scalar]) = rounded::<D, 1>(difference, self.smoothing);
+            for j in 0..D {
+                gradient[j][0] += vector[j][0];
+            }
+            weight[0] += scalar;
         }
-        weight[0] += scalar;
+        (gradient.map(|lanes| lanes.iter().sum::<f64>() as i64), weight.iter().sum::<f64>() as i64)
     }
-    (gradient.map(|lanes| lanes.iter().sum::<f64>() as i64), weight.iter().sum::<f64>() as i64)
 }
 
 #[cfg(test)]
@@ -156,11 +168,16 @@ mod tests {
             x in prop::array::uniform3(coordinate()),
             smoothing in prop_oneof![Just(2i64), Just(64), Just(1 << 40)],
         ) {
-            let coordinates = x.map(|x| vec![x as f64]);
-            let block = std::array::from_fn(|j| &coordinates[j][..]);
-            let (v, w) = block_sums::<3>(block, [1.0, 0.0, 0.0], smoothing as f64);
+            let coordinates = x.map(|x| vec![x as f64; 11]);
+            let block = || Block::<3> {
+                records: std::array::from_fn(|j| &coordinates[j][..]),
+                z: [1.0, 0.0, 0.0],
+                smoothing: smoothing as f64,
+            };
+            let (v, w) = dispatch::vectorised(block());
+            prop_assert_eq!((v, w), dispatch::portable(block()));
             prop_assert!(v.iter().map(|&v| i128::from(v).pow(2)).sum::<i128>() <= i128::from(w).pow(2));
-            prop_assert!(w <= 1 << 30);
+            prop_assert!(w <= 11 << 30);
         }
     }
 

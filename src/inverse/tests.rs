@@ -1,12 +1,16 @@
 //! The samplers against enumerated distributions, with fixed seeds; chi-square at alpha = 1e-6.
 
 use nalgebra::DMatrix;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
 use crate::pulse::Silent;
 use crate::sampler::tests::assert_fits;
+use crate::tape::{Draw, Streams};
+
+/// A tape whose seed is its key.
+fn tape(seed: u8) -> Draw {
+    Draw(Streams::from_key([seed; 32]))
+}
 
 fn rate(epsilon: f64) -> Rate {
     Rate::new((epsilon / (2.0 * std::f64::consts::LN_2) * 2f64.powi(40)) as u64).unwrap()
@@ -32,10 +36,10 @@ fn assert_exact(points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: u
     let weights: Vec<f64> = scores.iter().map(|&s| (-(s as f64) / 2f64.powi(31) * epsilon / 2.0).exp()).collect();
     let total: f64 = weights.iter().sum();
     let probabilities: Vec<f64> = weights.iter().map(|w| w / total).collect();
-    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let mut tape = tape(5);
     let mut counts = vec![0; places.len()];
     for _ in 0..draws {
-        let place = release(points.as_view(), &center, lattice, rate(epsilon), &mut rng, &mut Silent).unwrap();
+        let place = release(points.as_view(), &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
         counts[places.binary_search(&place).expect("a released cell lies in the domain")] += 1;
     }
     assert_fits(&counts, &probabilities);
@@ -91,8 +95,7 @@ fn the_release_depends_on_the_seed_and_not_on_the_threads() {
         let points = cloud(d, 9000, 12_345.0, 30.0);
         let run = |threads, seed| {
             pool::set_threads(Some(threads));
-            let mut rng = ChaCha20Rng::seed_from_u64(seed);
-            release(points.as_view(), &vec![0.0; d], &lattice, rate(1.0), &mut rng, &mut Silent).unwrap()
+            release(points.as_view(), &vec![0.0; d], &lattice, rate(1.0), &mut tape(seed), &mut Silent).unwrap()
         };
         assert_eq!(run(1, 1), run(3, 1));
         assert_ne!(run(2, 1), run(2, 2));
@@ -105,8 +108,7 @@ fn a_wide_domain_is_searched_to_the_median() {
     let lattice = Lattice::new(1.0 / 4096.0, 1_000_000 << 12, 4096).unwrap();
     for d in 1..=3 {
         let points = cloud(d, 1000, 12_345.0, 30.0);
-        let mut rng = ChaCha20Rng::seed_from_u64(3);
-        let place = release(points.as_view(), &vec![0.0; d], &lattice, rate(1.0), &mut rng, &mut Silent).unwrap();
+        let place = release(points.as_view(), &vec![0.0; d], &lattice, rate(1.0), &mut tape(3), &mut Silent).unwrap();
         for x in place {
             assert!((x as f64 / 4096.0 - 12_345.0).abs() < 10.0, "{x}");
         }
@@ -123,6 +125,6 @@ fn an_interrupt_ends_the_run() {
     }
     let lattice = Lattice::new(1.0, 1 << 20, 16).unwrap();
     let points = cloud(2, 100, 0.0, 1.0);
-    let mut rng = ChaCha20Rng::seed_from_u64(3);
-    assert_eq!(release(points.as_view(), &[0.0; 2], &lattice, rate(1.0), &mut rng, &mut Stop), Err(Interrupted));
+    let stopped = release(points.as_view(), &[0.0; 2], &lattice, rate(1.0), &mut tape(3), &mut Stop);
+    assert_eq!(stopped, Err(Stopped::Interrupted(Interrupted)));
 }

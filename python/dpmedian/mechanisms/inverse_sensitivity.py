@@ -1,0 +1,102 @@
+"""A point of a public lattice, drawn by how few records must change to make it a median. Proof: inverse_sensitivity.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.source import ArraySource, Tape
+
+__all__ = ["InverseSensitivity", "Lattice"]
+
+# Differences of lattice coordinates are exact in doubles up to here.
+_EXTENT_MAX = 2**52
+# Steps in a resolution: on the line nothing but rounding depends on them; in the plane and in space cells must be
+# smaller than the ball where the score is small, see `Lattice.of`. A resolution of fewer than sixteen steps is refused.
+_STEPS_LINE, _STEPS_SPACE, _STEPS_MIN = 2**20, 2**6, 2**4
+# Below this a step would leave the normal doubles.
+_STEP_MIN = 2.0**-1000
+
+_LN_TWO_ABOVE = Fraction(693147180559945309417232121459, 10**30)
+_RATE_BITS = 40
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Public. Records are snapped to multiples of `step`; a release is an odd multiple in every coordinate.
+
+    `reach` is the radius of the records and `smoothing` the resolution, both in steps and even.
+    """
+
+    step: float
+    reach: int
+    smoothing: int
+
+    @classmethod
+    def of(cls, epsilon: float, *, n: int, d: int, radius: float, resolution: float) -> Lattice:
+        """In more than one dimension the score stays below k0 = 2 d/epsilon within k0/n resolutions of the median:
+        that ball is given a radius of eight half diagonals of a cell, sqrt(d) steps each."""
+        wanted = _STEPS_LINE if d == 1 else max(_STEPS_SPACE, 4.0 * epsilon * n / math.sqrt(d))
+        possible = _EXTENT_MAX / (radius / resolution + 2.0)
+        if possible < _STEPS_MIN:
+            raise ValueError(
+                f"resolution is too fine for the radius: radius/resolution must be at most "
+                f"{_EXTENT_MAX // _STEPS_MIN - 2:.3g}, got {radius!r}/{resolution!r} = {radius / resolution:.3g}"
+            )
+        smoothing = 2 ** min(math.ceil(math.log2(wanted)), math.floor(math.log2(possible)))
+        step = resolution / smoothing
+        if step < _STEP_MIN:
+            raise ValueError(f"resolution must be at least {_STEP_MIN * smoothing:.3g}, got {resolution!r}")
+        return cls(step, 2 * math.ceil(radius / step / 2.0), smoothing)
+
+    @property
+    def extent(self) -> int:
+        """The radius of the domain, in steps."""
+        return self.reach + self.smoothing
+
+    def place(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
+        """A lattice point relative to the center, in the units of the data."""
+        return z * self.step
+
+
+@dataclass(frozen=True)
+class InverseSensitivity:
+    """One exact draw with weights exp(-(epsilon/2) score).
+
+    Neighbours: one record replaced. Sensitivity: 1, of the score. Cost: epsilon, pure, and a bounded range of epsilon.
+    Failure: none.
+    """
+
+    epsilon: float
+    rate: int
+    lattice: Lattice
+
+    @classmethod
+    def of(cls, epsilon: float, *, n: int, d: int, radius: float, resolution: float) -> InverseSensitivity:
+        """The weights are 2^(-rate/2^40 * score), with rate rounded down so that 2 ln 2 rate/2^40 <= epsilon."""
+        rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE)
+        lattice = Lattice.of(epsilon, n=n, d=d, radius=radius, resolution=resolution)
+        return cls(epsilon, min(rate, 2**56 - 1), lattice)
+
+    @property
+    def sensitivity(self) -> float:
+        return 1.0
+
+    @property
+    def decay(self) -> float:
+        """The weight falls by a factor e per 1/decay of score: epsilon/2, up to rounding."""
+        return math.ldexp(self.rate, -_RATE_BITS) * math.log(2.0)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        return PrivacyCost.bounded_range(self.epsilon)
+
+    def release(self, source: ArraySource, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The drawn point, relative to the center."""
+        lattice = (self.lattice.step, self.lattice.reach, self.lattice.smoothing)
+        return self.lattice.place(source.inverse_sensitivity(tape, center, lattice, self.rate))

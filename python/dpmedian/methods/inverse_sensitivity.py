@@ -1,0 +1,195 @@
+"""SInvS: the pure-DP mechanism of the paper, in one to three dimensions, sampled exactly. Proof: inverse_sensitivity.md.
+
+| paper | here | meaning |
+|---|---|---|
+| R | `radius` | public bound on every norm |
+| r | `resolution` | smallest scale of interest |
+| len_r | the score | records to change until a point within r is a median |
+| k* | `Bound.changes` | what the score of the release exceeds with probability at most beta |
+| beta | `failure_probability` | |
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity
+from dpmedian.methods import Prediction, Stage
+from dpmedian.problem import Problem
+from dpmedian.release import Outcome
+from dpmedian.source import ArraySource, Tape
+
+__all__ = ["Bound", "InverseSensitivityRecipe", "check", "name", "prepare"]
+
+name = "inverse_sensitivity"
+
+DIMENSION_MAX = 3
+RECORDS_MAX = 2**28
+
+# Measured on one core: sweeps over the records per level of the tree of cells, and seconds per record of a sweep.
+_SWEEPS = {2: 16, 3: 64}
+_SECONDS = 6e-9
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The theorem, with its numbers: with probability 1 - beta the released point y has a score of at most `changes`.
+
+    Then F(y) <= (1 + factor) (F(median) + n rounding) + n addition, and `distance` holds.
+    """
+
+    n: int
+    d: int
+    changes: float
+    smoothing: float
+    rounding: float
+
+    @property
+    def factor(self) -> float:
+        """4k/(n - 2k), or infinity where the theorem says nothing."""
+        return 4.0 * self.changes / (self.n - 2.0 * self.changes) if self.n > 2.0 * self.changes else math.inf
+
+    @property
+    def addition(self) -> float:
+        """What the smoothing adds to the average distance, beyond the rounding."""
+        return self.smoothing + self.rounding if self.d == 1 else self.rounding
+
+    def loss(self, optimum: float) -> float:
+        """The bound on F(y), for F(median) = `optimum`."""
+        if math.isinf(self.factor):
+            return math.inf
+        return (1.0 + self.factor) * (optimum + self.n * self.rounding) + self.n * self.addition
+
+    def distance(self, fraction: float, quantile: float) -> float:
+        """The bound on |y - theta|, for any theta with a `fraction` of the records within `quantile` of it."""
+        share = self.changes / self.n
+        q = fraction - share if self.d == 1 else fraction / (1.0 + 2.0 * share)
+        if q <= 0.5:
+            return math.inf
+        quantile += self.rounding
+        cone = quantile * q / math.sqrt(2.0 * q - 1.0)
+        return self.smoothing + cone if self.d == 1 else max(quantile + self.smoothing, cone)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseSensitivityRecipe:
+    """A calibrated draw."""
+
+    problem: Problem
+    mechanism: InverseSensitivity
+    radius: float
+    resolution: float
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        mechanism = self.mechanism
+        noise = f"weights exp(-{mechanism.decay:.4g} score)"
+        return (Stage("inverse sensitivity", "1", noise, mechanism.sensitivity, mechanism.cost),)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        return self.mechanism.cost
+
+    @property
+    def passes(self) -> float:
+        return 1.0
+
+    def bound(self, failure_probability: float | None = None) -> Bound:
+        """The theorem at beta = `failure_probability`, by default the problem's."""
+        n, d, lattice = self.problem.n, self.problem.d, self.mechanism.lattice
+        beta = self.problem.failure_probability if failure_probability is None else failure_probability
+        decay = max(self.mechanism.decay, 1e-300)
+        if d == 1:
+            changes: float = math.floor((math.log(1.0 / beta) + math.log(lattice.extent / lattice.smoothing)) / decay)
+            return Bound(n, d, float(changes), self.resolution, lattice.step)
+        corner, rounding = math.sqrt(d), (2.0 * n + 1.0) * 2.0**-30
+
+        def changes_with(free: float) -> float:
+            """Scores up to `free` are reached on a ball of radius `small` around the median of the snapped records."""
+            small = min(free * lattice.smoothing / n, lattice.smoothing - 2.0)
+            cells = d * (math.log(lattice.extent + corner) - math.log(small - corner))
+            return free + 2.0 * rounding + (math.log(1.0 / beta) + cells) / decay
+
+        least = n * corner / lattice.smoothing
+        changes = min(changes_with(least * (1.0 + 1.1**i)) for i in range(-40, 200))
+        half = lattice.step * corner / 2.0
+        return Bound(n, d, changes, self.resolution, self.resolution / 4.0 + half)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        n, d, bound = self.problem.n, self.problem.d, self.bound()
+        if math.isinf(bound.factor):
+            promise = (
+                f"no accuracy is promised: n must exceed {2.0 * bound.changes:.0f} for this epsilon, radius and "
+                "resolution; the point may lie anywhere in the ball"
+            )
+        else:
+            promise = (
+                f"with probability {1.0 - self.problem.failure_probability:.4g} the sum of distances is at most "
+                f"{1.0 + bound.factor:.4g} times the least one, plus n times {bound.loss(0.0) / n:.3g}"
+            )
+        return (promise, self._expectation(n, d))
+
+    def _expectation(self, n: int, d: int) -> str:
+        """Time and memory from public parameters: the run itself tells nothing about its trials."""
+        lattice = self.mechanism.lattice
+        copy = 16 * n if d == 1 else 8 * n * d
+        if d == 1:
+            return f"expect one sort of the records ({max(1e-7 * n, 1e-3):.1g} s) and {copy / 2**20 + 1.0:.0f} MiB"
+        sweeps = _SWEEPS[d] * math.ceil(math.log2(lattice.extent))
+        seconds = max(sweeps * n * _SECONDS, 0.01)
+        return (
+            f"expect about {sweeps} sweeps over the records ({seconds:.1g} s on one core) and "
+            f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
+        )
+
+    def predict(self) -> Prediction:
+        """`loss` is proved. The others are what to expect once the bound holds: the score is then about 2 d/epsilon,
+        and the gradient, twice the score, grows by n (d - 1)/d per spread (on the line by n/3) around the median."""
+        n, d, bound = self.problem.n, self.problem.d, self.bound()
+        if math.isinf(bound.factor):
+            return Prediction(loss=2.0 * self.radius)
+        loss = min(bound.loss(n * self.radius) / n - self.radius, 2.0 * self.radius)
+        scale = 1.0 / self.mechanism.decay
+        stiffness = n * (d - 1.0) / d if d > 1 else 2.0 * n / 3.0
+        error = 2.0 * d * scale / stiffness
+        excess = 2.0 * d * (d + 1.0) * scale**2 / (stiffness * n)
+        return Prediction(excess=excess, error_radius=error, loss=loss)
+
+    def run(self, source: ArraySource, tape: Tape) -> Outcome:
+        center = self.problem.center
+        offset = self.mechanism.release(source, tape, center)
+        return Outcome(center + _projected(offset, self.radius))
+
+
+def _projected(offset: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """Onto the ball of all records: that brings no record farther away, and is post-processing."""
+    norm = math.hypot(*offset)
+    return offset if norm <= radius else offset * (radius / norm)
+
+
+def check(problem: Problem) -> None:
+    if problem.d > DIMENSION_MAX:
+        raise ValueError(
+            f"method {name!r} works in at most {DIMENSION_MAX} dimensions, got d = {problem.d}: its cost is exponential "
+            "in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' and 'dpgd' "
+            "work in any dimension"
+        )
+    if problem.n > RECORDS_MAX:
+        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {problem.n}")
+    problem.require(name, "radius", "resolution")
+
+
+def prepare(problem: Problem, rho: float) -> InverseSensitivityRecipe:
+    """A draw of bounded range epsilon costs rho = epsilon^2/8, and is epsilon-DP."""
+    assert problem.radius is not None
+    assert problem.resolution is not None
+    mechanism = InverseSensitivity.of(
+        math.sqrt(8.0 * rho), n=problem.n, d=problem.d, radius=problem.radius, resolution=problem.resolution
+    )
+    return InverseSensitivityRecipe(problem, mechanism, problem.radius, problem.resolution)
