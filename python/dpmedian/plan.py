@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import as_ledger
-from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd, loc_dpgd
+from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd, inverse_sensitivity, loc_dpgd
 from dpmedian.problem import Problem, whole
 from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
@@ -20,7 +20,7 @@ from dpmedian.source import ArraySource, Tape, as_array
 
 __all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "tape_of"]
 
-METHODS: dict[str, Method] = {method.name: method for method in (dpgd, loc_dpgd)}
+METHODS: dict[str, Method] = {method.name: method for method in (dpgd, loc_dpgd, inverse_sensitivity)}
 
 
 class InsecureSeedWarning(UserWarning):
@@ -187,7 +187,8 @@ def plan(
         profile=profile,
     )
     if method == "auto":
-        chosen: Method = dpgd
+        # Without delta only a pure mechanism fits.
+        chosen: Method = inverse_sensitivity if budget.pure else dpgd
     elif method in METHODS:
         chosen = METHODS[method]
     else:

@@ -99,7 +99,7 @@ class ArraySource:
     def inverse_sensitivity_scores(
         self, places: NDArray[np.int64], center: NDArray[np.float64], lattice: tuple[float, int, int]
     ) -> NDArray[np.uint64]:
-        """The exact scores at lattice points of shape (k, d), in units of 2^-31; a neighbour's differ by at most 2^31."""
+        """The exact scores at lattice points of shape (k, d), in units of 2^-31; sensitivity 2^31 each."""
         return self._points.inverse_sensitivity_scores(np.ascontiguousarray(places), center.tolist(), lattice)
 
     def descend(

@@ -1,4 +1,4 @@
-"""A point of a public lattice, drawn by how few records must change to make it a median. Proof: inverse_sensitivity.md."""
+"""A lattice point, drawn by how few records must change to make it a median. Proof: inverse_sensitivity.md."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Lattice:
 
     def place(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
         """A lattice point relative to the center, in the units of the data."""
-        return z * self.step
+        return np.asarray(z, dtype=np.float64) * self.step
 
 
 @dataclass(frozen=True)

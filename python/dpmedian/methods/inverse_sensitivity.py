@@ -1,4 +1,4 @@
-"""SInvS: the pure-DP mechanism of the paper, in one to three dimensions, sampled exactly. Proof: inverse_sensitivity.md.
+"""SInvS: the paper's pure-DP mechanism in one to three dimensions, sampled exactly. Proof: inverse_sensitivity.md.
 
 | paper | here | meaning |
 |---|---|---|
@@ -46,8 +46,13 @@ class Bound:
     n: int
     d: int
     changes: float
-    smoothing: float
-    rounding: float
+    resolution: float
+    snapping: float
+
+    @property
+    def rounding(self) -> float:
+        """What snapping, and above one dimension splitting the records within the resolution, moves a distance."""
+        return self.snapping if self.d == 1 else self.snapping + self.resolution / 4.0
 
     @property
     def factor(self) -> float:
@@ -56,8 +61,8 @@ class Bound:
 
     @property
     def addition(self) -> float:
-        """What the smoothing adds to the average distance, beyond the rounding."""
-        return self.smoothing + self.rounding if self.d == 1 else self.rounding
+        """On the line the median is within the resolution of the released point."""
+        return self.rounding + self.resolution if self.d == 1 else self.rounding
 
     def loss(self, optimum: float) -> float:
         """The bound on F(y), for F(median) = `optimum`."""
@@ -71,9 +76,9 @@ class Bound:
         q = fraction - share if self.d == 1 else fraction / (1.0 + 2.0 * share)
         if q <= 0.5:
             return math.inf
-        quantile += self.rounding
+        quantile += self.snapping
         cone = quantile * q / math.sqrt(2.0 * q - 1.0)
-        return self.smoothing + cone if self.d == 1 else max(quantile + self.smoothing, cone)
+        return self.resolution + cone if self.d == 1 else max(quantile + self.resolution, cone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +122,7 @@ class InverseSensitivityRecipe:
 
         least = n * corner / lattice.smoothing
         changes = min(changes_with(least * (1.0 + 1.1**i)) for i in range(-40, 200))
-        half = lattice.step * corner / 2.0
-        return Bound(n, d, changes, self.resolution, self.resolution / 4.0 + half)
+        return Bound(n, d, changes, self.resolution, lattice.step * corner / 2.0)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -176,8 +180,8 @@ def _projected(offset: NDArray[np.float64], radius: float) -> NDArray[np.float64
 def check(problem: Problem) -> None:
     if problem.d > DIMENSION_MAX:
         raise ValueError(
-            f"method {name!r} works in at most {DIMENSION_MAX} dimensions, got d = {problem.d}: its cost is exponential "
-            "in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' and 'dpgd' "
+            f"method {name!r} works in at most {DIMENSION_MAX} dimensions, got d = {problem.d}: its cost is "
+            "exponential in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' and 'dpgd' "
             "work in any dimension"
         )
     if problem.n > RECORDS_MAX:
