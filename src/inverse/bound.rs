@@ -90,15 +90,15 @@ impl<const D: usize> Expansion<D> {
     pub fn of(records: &Records<D>, cells: &[Cell<D>], pulse: &mut dyn Pulse) -> Result<Vec<Self>, Interrupted> {
         let blocks = records.blocks();
         let mut expansions = Vec::with_capacity(cells.len());
-        for some in cells.chunks((BEAT / records.len()).max(1)) {
+        for some in cells.chunks((BEAT / records.count()).max(1)) {
             let task = |task: usize| {
                 let (cell, block) = (&some[task / blocks], records.block(task % blocks));
                 let (z, half) = (cell.centre.map(|x| x as f64), cell.half() as f64);
                 dispatch::vectorised(Block { records: block, z, half, smoothing: records.smoothing })
             };
-            let parts = super::map(some.len() * blocks, records.len().min(BLOCK), task);
+            let parts = super::map(some.len() * blocks, records.count().min(BLOCK), task);
             for (cell, parts) in some.iter().zip(parts.chunks(blocks)) {
-                expansions.push(Self::from_sums(cell, records.len(), parts));
+                expansions.push(Self::from_sums(cell, records.count(), parts));
             }
             pulse.beat(0.0)?;
         }

@@ -52,19 +52,19 @@ impl<const D: usize> Records<D> {
     }
 
     /// The number of records.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.coordinates[0].len()
     }
 
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
-        self.len().div_ceil(BLOCK)
+        self.count().div_ceil(BLOCK)
     }
 
     /// The coordinates of one block.
     pub fn block(&self, block: usize) -> [&[f64]; D] {
         let start = block * BLOCK;
-        let end = self.len().min(start + BLOCK);
+        let end = self.count().min(start + BLOCK);
         std::array::from_fn(|j| &self.coordinates[j][start..end])
     }
 
@@ -74,12 +74,12 @@ impl<const D: usize> Records<D> {
         let kernel = |block| Block { records: self.block(block), z, smoothing: self.smoothing };
         let sums = |block| dispatch::vectorised(kernel(block));
         let (mut gradient, mut weight) = ([0i64; D], 0i64);
-        for (vector, scalar) in super::map(self.blocks(), self.len().min(BLOCK), sums) {
+        for (vector, scalar) in super::map(self.blocks(), self.count().min(BLOCK), sums) {
             gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += x);
             weight += scalar;
         }
         let squares: u128 = gradient.iter().map(|&x| u128::from(x.unsigned_abs()).pow(2)).sum();
-        let mass = (self.len() as u64 * ONE as u64) - weight as u64;
+        let mass = (self.count() as u64 * ONE as u64) - weight as u64;
         (squares.isqrt() as u64).saturating_sub(mass)
     }
 }

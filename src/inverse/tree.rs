@@ -164,7 +164,7 @@ impl<'a, const D: usize> Tree<'a, D> {
 
     /// A bound never falls below that of the cell around it.
     fn leaf(&self, cell: Cell<D>, expansion: usize, halvings: u64) -> Leaf<D> {
-        let bound = self.expansions[expansion].bound(&cell, self.records.len());
+        let bound = self.expansions[expansion].bound(&cell, self.records.count());
         Leaf {
             cell,
             halvings: self.rate.halvings_of_bound(bound.lower / 2.0).max(halvings),

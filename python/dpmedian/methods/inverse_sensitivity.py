@@ -181,8 +181,8 @@ def check(problem: Problem) -> None:
     if problem.d > DIMENSION_MAX:
         raise ValueError(
             f"method {name!r} works in at most {DIMENSION_MAX} dimensions, got d = {problem.d}: its cost is "
-            "exponential in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' and 'dpgd' "
-            "work in any dimension"
+            "exponential in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' "
+            "and 'dpgd' work in any dimension"
         )
     if problem.n > RECORDS_MAX:
         raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {problem.n}")
