@@ -16,6 +16,7 @@ use nalgebra::DMatrixView;
 use rayon::prelude::*;
 
 use crate::dispatch::{self, Kernel};
+use crate::lanes::Lanes;
 use crate::pool;
 use crate::projection::{exponent, scale};
 use crate::pulse::{Interrupted, Pulse};
@@ -26,15 +27,12 @@ pub const BITS_MAX: u32 = 40;
 /// Records whose rounded vectors are summed in doubles before they become integers: 2^12 vectors of 2^40 units fit 2^53.
 const BLOCK: usize = 1 << 12;
 
-/// Records side by side in few dimensions.
-const LANES: usize = 8;
-
 /// Up to this dimension the lanes are over records.
-const NARROW: usize = 32;
+pub(crate) const NARROW: usize = 32;
 
 /// Sums of squares between these have lost nothing to over- or underflow.
-const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
-const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
+pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
+pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 
 /// Coordinates between two beats of the pulse: some tens of milliseconds.
 const BEAT: usize = 1 << 24;
@@ -119,47 +117,73 @@ impl Kernel for BlockGradient<'_> {
 #[inline(always)]
 fn narrow(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64) -> Vec<f64> {
     let d = theta.len();
-    let mut sums = vec![[0.0; LANES]; d];
-    let mut differences = vec![[0.0; LANES]; d];
-    let whole = block.ncols() / LANES * LANES;
-    for first in (0..whole).step_by(LANES) {
-        let records: [_; LANES] = std::array::from_fn(|l| block.column(first + l));
-        let records: [&[f64]; LANES] = std::array::from_fn(|l| &records[l].as_slice()[..d]);
-        let mut lanes = [[0.0; LANES]; 8];
-        for (j, difference) in differences.iter_mut().enumerate() {
-            for l in 0..LANES {
-                difference[l] = theta[j] - records[l][j];
+    let round = Lanes::splat(rounder);
+    let mut sums = vec![Lanes::ZERO; d];
+    let mut differences = vec![Lanes::ZERO; d];
+    let whole = block.ncols() / 8 * 8;
+    for first in (0..whole).step_by(8) {
+        let squares = side_by_side(block.columns(first, 8), theta, &mut differences);
+        if squares.all_within(SMALL, LARGE) {
+            let inverse = Lanes::splat(1.0) / squares.sqrt();
+            for (sum, difference) in sums.iter_mut().zip(&differences) {
+                *sum = *sum + ((*difference * inverse + round) - round);
             }
-            let lane = &mut lanes[j % 8];
-            for l in 0..LANES {
-                lane[l] += difference[l] * difference[l];
-            }
-        }
-        let mut inverses = [0.0; LANES];
-        let mut ordinary = true;
-        for l in 0..LANES {
-            let squares = tree(std::array::from_fn(|k| lanes[k][l]));
-            ordinary &= (SMALL <= squares) & (squares <= LARGE);
-            inverses[l] = 1.0 / squares.sqrt();
-        }
-        if !ordinary {
-            for l in 0..LANES {
-                let column: Vec<f64> = differences.iter().map(|difference| difference[l]).collect();
-                alone(column, rounder, sums.iter_mut().map(|sum| &mut sum[l]));
-            }
-            continue;
-        }
-        for (sum, difference) in sums.iter_mut().zip(&differences) {
-            for l in 0..LANES {
-                sum[l] += (difference[l] * inverses[l] + rounder) - rounder;
+        } else {
+            for l in 0..8 {
+                let column = differences.iter().map(|difference| difference.0[l]).collect();
+                alone(column, rounder, sums.iter_mut().map(|sum| &mut sum.0[l]));
             }
         }
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
         let difference = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
-        alone(difference, rounder, sums.iter_mut().map(|sum| &mut sum[0]));
+        alone(difference, rounder, sums.iter_mut().map(|sum| &mut sum.0[0]));
     }
-    sums.iter().map(|lanes| lanes.iter().sum()).collect()
+    sums.iter().map(|lanes| lanes.0.iter().sum()).collect()
+}
+
+/// The differences of eight records from theta, coordinate by coordinate, and their sums of squares, in the order of
+/// [`sum_of_squares`].
+#[inline(always)]
+pub(crate) fn side_by_side(eight: DMatrixView<'_, f64>, theta: &[f64], differences: &mut [Lanes]) -> Lanes {
+    let columns: [_; 8] = std::array::from_fn(|l| eight.column(l));
+    let records = columns.each_ref().map(|column| column.as_slice());
+    let d = theta.len();
+    let mut lanes = [Lanes::ZERO; 8];
+    for from in (0..d / 4 * 4).step_by(4) {
+        transpose::<4>(&records, theta, from, differences, &mut lanes);
+    }
+    if d % 4 >= 2 {
+        transpose::<2>(&records, theta, d / 4 * 4, differences, &mut lanes);
+    }
+    if d % 2 == 1 {
+        transpose::<1>(&records, theta, d - 1, differences, &mut lanes);
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
+}
+
+/// A few coordinates of [`side_by_side`]; their number is fixed, so that they go through registers.
+#[inline(always)]
+fn transpose<const C: usize>(
+    records: &[&[f64]; 8],
+    theta: &[f64],
+    from: usize,
+    differences: &mut [Lanes],
+    lanes: &mut [Lanes; 8],
+) {
+    let chunk = |vector: &[f64]| -> [f64; C] { *vector[from..].first_chunk().expect("from + C <= d") };
+    let theta = chunk(theta);
+    let [r0, r1, r2, r3, r4, r5, r6, r7] = *records;
+    let (r0, r1, r2, r3) = (chunk(r0), chunk(r1), chunk(r2), chunk(r3));
+    let (r4, r5, r6, r7) = (chunk(r4), chunk(r5), chunk(r6), chunk(r7));
+    let differences = &mut differences[from..from + C];
+    for c in 0..C {
+        let record = Lanes([r0[c], r1[c], r2[c], r3[c], r4[c], r5[c], r6[c], r7[c]]);
+        let difference = Lanes::splat(theta[c]) - record;
+        differences[c] = difference;
+        lanes[(from + c) % 8] = lanes[(from + c) % 8] + difference * difference;
+    }
 }
 
 /// Four records at a time, lanes over the coordinates.
@@ -182,12 +206,20 @@ fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64) -> Vec<f64> {
                 alone(difference, rounder, sums.iter_mut());
             }
         }
-        for j in 0..d {
-            let mut sum = sums[j];
+        let round = Lanes::splat(rounder);
+        for from in (0..d / 8 * 8).step_by(8) {
+            let theta = Lanes::of(theta, from);
+            let mut sum = Lanes::of(&sums, from);
             for r in 0..GROUP {
-                sum += ((theta[j] - records[r][j]) * inverses[r] + rounder) - rounder;
+                let inverse = Lanes::splat(inverses[r]);
+                sum = sum + (((theta - Lanes::of(records[r], from)) * inverse + round) - round);
             }
-            sums[j] = sum;
+            sums[from..from + 8].copy_from_slice(&sum.0);
+        }
+        for j in d / 8 * 8..d {
+            for r in 0..GROUP {
+                sums[j] += ((theta[j] - records[r][j]) * inverses[r] + rounder) - rounder;
+            }
         }
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
@@ -232,21 +264,18 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
 
 /// The sum of squares of a difference that is not kept, in the same order.
 #[inline(always)]
-fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
-    let mut lanes = [0.0; 8];
-    let (thetas, records) = (theta.chunks_exact(8), record.chunks_exact(8));
-    let rest = thetas.remainder().iter().zip(records.remainder());
-    for (theta, record) in thetas.zip(records) {
-        for l in 0..8 {
-            let difference = theta[l] - record[l];
-            lanes[l] += difference * difference;
-        }
+pub(crate) fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
+    let whole = theta.len() / 8 * 8;
+    let mut lanes = Lanes::ZERO;
+    for from in (0..whole).step_by(8) {
+        let difference = Lanes::of(theta, from) - Lanes::of(record, from);
+        lanes = lanes + difference * difference;
     }
-    for (lane, (t, x)) in lanes.iter_mut().zip(rest) {
+    for (lane, (t, x)) in lanes.0.iter_mut().zip(theta[whole..].iter().zip(&record[whole..])) {
         let difference = t - x;
         *lane += difference * difference;
     }
-    tree(lanes)
+    tree(lanes.0)
 }
 
 /// The order in which eight lanes are added.

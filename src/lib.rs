@@ -17,7 +17,7 @@
 //! | [`objective`] | the sum of distances |
 //! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
-//! | [`dispatch`] | the same bits on every instruction set |
+//! | [`dispatch`], `lanes` | the same bits on every instruction set; eight doubles side by side |
 //! | [`inverse`] | the inverse-sensitivity mechanism in one to three dimensions, sampled exactly |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
 //!
@@ -31,6 +31,7 @@ pub mod difference;
 pub mod dispatch;
 pub mod gradient;
 pub mod inverse;
+mod lanes;
 pub mod median;
 pub mod objective;
 pub mod pair;

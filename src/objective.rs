@@ -8,7 +8,8 @@ use nalgebra::DMatrixView;
 use rayon::prelude::*;
 
 use crate::dispatch::{self, Kernel};
-use crate::gradient::sum_of_squares;
+use crate::gradient::{LARGE, NARROW, SMALL, side_by_side, squared_distance};
+use crate::lanes::Lanes;
 use crate::pool;
 use crate::projection::norm;
 use crate::pulse::{Interrupted, Pulse};
@@ -43,33 +44,57 @@ pub(crate) fn sweep<T: Send>(
     Ok(parts)
 }
 
-/// Calls `see` with every record's index in the block, its difference from theta and its distance, in order.
-#[inline(always)]
-pub(crate) fn for_each_distance(block: DMatrixView<'_, f64>, theta: &[f64], mut see: impl FnMut(usize, &[f64], f64)) {
-    let mut difference = vec![0.0; theta.len()];
-    for (index, record) in block.column_iter().enumerate() {
-        for ((difference, t), x) in difference.iter_mut().zip(theta).zip(record.as_slice()) {
-            *difference = t - x;
-        }
-        let squares = sum_of_squares(&difference);
-        // Outside this range squares may have over- or underflowed.
-        let safe = f64::from_bits((1023 - 960) << 52)..=f64::from_bits((1023 + 960) << 52);
-        let distance = if safe.contains(&squares) { squares.sqrt() } else { norm(&difference) };
-        see(index, &difference, distance);
-    }
-}
-
-/// The distances of a block.
-struct Distances<'a>(DMatrixView<'a, f64>, &'a [f64]);
+/// The distances of a block from theta.
+pub(crate) struct Distances<'a>(pub(crate) DMatrixView<'a, f64>, pub(crate) &'a [f64]);
 
 impl Kernel for Distances<'_> {
     type Output = Vec<f64>;
 
     #[inline(always)]
     fn run(self) -> Vec<f64> {
-        let mut distances = Vec::with_capacity(self.0.ncols());
-        for_each_distance(self.0, self.1, |_, _, distance| distances.push(distance));
+        let Self(block, theta) = self;
+        let n = block.ncols();
+        let whole = if theta.len() <= NARROW { n / 8 * 8 } else { 0 };
+        let mut distances = vec![0.0; n];
+        let mut differences = vec![Lanes::ZERO; theta.len()];
+        for first in (0..whole).step_by(8) {
+            let squares = side_by_side(block.columns(first, 8), theta, &mut differences);
+            if squares.all_within(SMALL, LARGE) {
+                distances[first..first + 8].copy_from_slice(&squares.sqrt().0);
+            } else {
+                for l in 0..8 {
+                    distances[first + l] = distance(theta, block.column(first + l).as_slice());
+                }
+            }
+        }
+        for j in whole..n {
+            distances[j] = distance(theta, block.column(j).as_slice());
+        }
         distances
+    }
+}
+
+/// One distance, whatever its magnitude.
+#[inline(always)]
+fn distance(theta: &[f64], record: &[f64]) -> f64 {
+    let squares = squared_distance(theta, record);
+    if (SMALL..=LARGE).contains(&squares) {
+        squares.sqrt()
+    } else {
+        norm(&theta.iter().zip(record).map(|(t, x)| t - x).collect::<Vec<_>>())
+    }
+}
+
+/// Calls `see` with every record's index in the block, its difference from theta and its distance, in order.
+#[inline(always)]
+pub(crate) fn for_each_distance(block: DMatrixView<'_, f64>, theta: &[f64], mut see: impl FnMut(usize, &[f64], f64)) {
+    let mut difference = vec![0.0; theta.len()];
+    let distances = Distances(block, theta).run();
+    for (index, (record, distance)) in block.column_iter().zip(distances).enumerate() {
+        for ((difference, t), x) in difference.iter_mut().zip(theta).zip(record.as_slice()) {
+            *difference = t - x;
+        }
+        see(index, &difference, distance);
     }
 }
 

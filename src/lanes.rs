@@ -1,0 +1,68 @@
+//! Eight doubles side by side.
+//!
+//! Every operation is written out element by element, which the compiler reliably turns into vector instructions of
+//! whatever width there is; loops over arrays it does not always. Each lane is an ordinary double: no lane's bits depend
+//! on the others.
+
+use std::ops::{Add, Div, Mul, Sub};
+
+/// Eight doubles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Lanes(pub(crate) [f64; 8]);
+
+impl Lanes {
+    pub(crate) const ZERO: Self = Self([0.0; 8]);
+
+    #[inline(always)]
+    pub(crate) fn splat(value: f64) -> Self {
+        Self([value; 8])
+    }
+
+    /// Eight consecutive elements.
+    #[inline(always)]
+    pub(crate) fn of(vector: &[f64], from: usize) -> Self {
+        Self(*vector[from..].first_chunk().expect("eight elements"))
+    }
+
+    #[inline(always)]
+    pub(crate) fn sqrt(self) -> Self {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        Self([a.sqrt(), b.sqrt(), c.sqrt(), d.sqrt(), e.sqrt(), f.sqrt(), g.sqrt(), h.sqrt()])
+    }
+
+    /// Whether all lanes lie between two bounds.
+    #[inline(always)]
+    pub(crate) fn all_within(self, low: f64, high: f64) -> bool {
+        let inside = |x: f64| (low <= x) & (x <= high);
+        let [a, b, c, d, e, f, g, h] = self.0;
+        (inside(a) & inside(b) & inside(c) & inside(d)) & (inside(e) & inside(f) & inside(g) & inside(h))
+    }
+}
+
+macro_rules! elementwise {
+    ($operator:ident, $method:ident, $symbol:tt) => {
+        impl $operator for Lanes {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                let (a, b) = (self.0, other.0);
+                Self([
+                    a[0] $symbol b[0],
+                    a[1] $symbol b[1],
+                    a[2] $symbol b[2],
+                    a[3] $symbol b[3],
+                    a[4] $symbol b[4],
+                    a[5] $symbol b[5],
+                    a[6] $symbol b[6],
+                    a[7] $symbol b[7],
+                ])
+            }
+        }
+    };
+}
+
+elementwise!(Add, add, +);
+elementwise!(Sub, sub, -);
+elementwise!(Mul, mul, *);
+elementwise!(Div, div, /);
