@@ -67,8 +67,8 @@ impl Kernel for Distances<'_> {
                 }
             }
         }
-        for j in whole..n {
-            distances[j] = distance(theta, block.column(j).as_slice());
+        for (j, slot) in distances.iter_mut().enumerate().skip(whole) {
+            *slot = distance(theta, block.column(j).as_slice());
         }
         distances
     }
