@@ -7,13 +7,17 @@ import json
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NoReturn
 
 from dpmedian import InsecureSeedWarning, Ledger, Plan, PrivacyCost, Release, ReleaseFailed, __version__, plan
 from dpmedian.files import read_points
 from dpmedian.ledger import BudgetExceeded
 from dpmedian.plan import METHODS
+from dpmedian.reproduce import Experiment, draw, table, write
+from dpmedian.reproduce import run as run_experiment
 
 __all__ = ["main"]
 
@@ -76,6 +80,23 @@ def show_ledger(options: argparse.Namespace) -> None:
     """Prints a ledger's budget and entries."""
     ledger = _open(options.file)
     print(ledger if options.output == "table" else _json(_of_ledger(ledger)))
+
+
+def reproduce(options: argparse.Namespace) -> None:
+    """Runs the paper's experiment; writes a CSV and, where matplotlib is there, a picture."""
+    chosen = {
+        name: value
+        for name in ("n", "d", "delta", "resolution", "deviation", "repeats", "seed", "epsilons", "radii")
+        if (value := getattr(options, name)) is not None
+    }
+    experiment = replace(Experiment().quick() if options.quick else Experiment(), **chosen)
+    runs = run_experiment(experiment, False if options.quiet else None)
+    write(runs, options.csv)
+    print(table(experiment, runs))
+    try:
+        draw(experiment, runs, options.png)
+    except ImportError as error:
+        _say("note", error)
 
 
 # What a command prints, as JSON.
@@ -173,6 +194,10 @@ def _numbers(text: str) -> list[float]:
     return [_number(part) for part in text.split(",")]
 
 
+def _tuple(text: str) -> tuple[float, ...]:
+    return tuple(_numbers(text))
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
@@ -261,6 +286,31 @@ def _add_ledger(commands: Any) -> None:
     show.set_defaults(command=show_ledger)
 
 
+def _add_reproduce(commands: Any) -> None:
+    usual = Experiment()
+    parser = commands.add_parser(
+        "reproduce",
+        help="the experiment of the paper's figure",
+        description="Run the experiment of the paper's figure on simulated data and compare with the published curve.",
+        epilog="example: dpmedian reproduce --quick",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="epsilon 2, three radii, three repeats: a minute or two")
+    parser.add_argument("--n", type=int, help=f"records, default {usual.n}")
+    parser.add_argument("--d", type=int, help=f"dimension, default {usual.d}")
+    parser.add_argument("--epsilons", type=_tuple, metavar="E,...", help="default 2,3")
+    parser.add_argument("--delta", type=_number, help="default 1/n")
+    parser.add_argument("--radii", type=_tuple, metavar="R,...", help="default 1e3,1e4,...,1e10")
+    parser.add_argument("--resolution", type=_number, help=f"default {usual.resolution:g}")
+    parser.add_argument("--deviation", type=_number, help=f"of the inliers, default {usual.deviation:g}")
+    parser.add_argument("--repeats", type=int, help=f"default {usual.repeats}")
+    parser.add_argument("--seed", type=int, help=f"default {usual.seed}; the data are simulated")
+    parser.add_argument("--csv", type=Path, default=Path("reproduce.csv"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--png", type=Path, default=Path("reproduce.png"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(command=reproduce)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="dpmedian",
@@ -270,6 +320,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dpmedian {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_release, _add_plan, _add_ledger):
+    for add in (_add_release, _add_plan, _add_ledger, _add_reproduce):
         add(commands)
     return parser

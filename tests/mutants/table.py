@@ -46,8 +46,8 @@ NOISE = [
     Mutant(
         "half the noise of a descent",
         f"{PACKAGE}/mechanisms/gaussian.py",
-        "bits=self.bits, sigma=self.sigma\n",
-        "bits=self.bits, sigma=self.sigma // 2\n",
+        "            sigma=self.sigma,\n",
+        "            sigma=self.sigma // 2,\n",
         "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[dpgd]",
     ),
     Mutant(
