@@ -17,6 +17,9 @@
 //! | [`objective`] | the sum of distances |
 //! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
+//! | [`rank`] | how many records lie at or below a threshold, in every coordinate |
+//! | [`distance`] | how many records lie within each radius of a point |
+//! | [`shift`] | the sum of differences to the records within a radius, on the gradient's lattice |
 //! | [`dispatch`], `lanes` | the same bits on every instruction set; eight doubles side by side |
 //! | [`inverse`] | the inverse-sensitivity mechanism in one to three dimensions, sampled exactly |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
@@ -29,6 +32,7 @@ pub mod centre;
 pub mod descent;
 pub mod difference;
 pub mod dispatch;
+pub mod distance;
 pub mod gradient;
 pub mod inverse;
 mod lanes;
@@ -39,7 +43,9 @@ pub mod points;
 pub mod pool;
 pub mod projection;
 pub mod pulse;
+pub mod rank;
 pub mod sampler;
+pub mod shift;
 pub mod tape;
 pub mod tree;
 

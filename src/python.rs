@@ -15,7 +15,7 @@ use crate::projection::{Ball, Feasible};
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{ball, centre, gradient, inverse, median, objective, pair, points, pool};
+use crate::{ball, centre, distance, gradient, inverse, median, objective, pair, points, pool, rank, shift};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -164,6 +164,47 @@ impl Points {
         let candidates = Candidates::new(view(&candidates)?);
         let sums = detached(py, pulse, |pulse| candidates.differences(self.matrix.as_view(), pulse))?;
         Ok(PyArray1::from_vec(py, sums))
+    }
+
+    /// The mean shift within a radius, on the gradient's lattice.
+    #[pyo3(signature = (theta, radius, bits, pulse=None))]
+    fn shift<'py>(
+        &self,
+        py: Python<'py>,
+        theta: PyReadonlyArray1<'_, f64>,
+        radius: f64,
+        bits: u32,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let theta = theta.as_slice()?;
+        let sum = detached(py, pulse, |pulse| shift::shift(self.matrix.as_view(), theta, radius, bits, pulse))?;
+        Ok(PyArray1::from_vec(py, sum))
+    }
+
+    /// Records at or below a threshold, in every coordinate.
+    #[pyo3(signature = (thresholds, pulse=None))]
+    fn ranks<'py>(
+        &self,
+        py: Python<'py>,
+        thresholds: PyReadonlyArray1<'_, f64>,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let thresholds = thresholds.as_slice()?;
+        let counts = detached(py, pulse, |pulse| rank::ranks(self.matrix.as_view(), thresholds, pulse))?;
+        Ok(PyArray1::from_vec(py, counts))
+    }
+
+    /// Records within each quarter octave of theta.
+    #[pyo3(signature = (theta, pulse=None))]
+    fn distance_counts<'py>(
+        &self,
+        py: Python<'py>,
+        theta: PyReadonlyArray1<'_, f64>,
+        pulse: Option<Py<PyAny>>,
+    ) -> PyResult<Integers<'py>> {
+        let theta = theta.as_slice()?;
+        let counts = detached(py, pulse, |pulse| distance::counts(self.matrix.as_view(), theta, pulse))?;
+        Ok(PyArray1::from_vec(py, counts))
     }
 
     /// The pairings are public randomness of the tape.
@@ -487,6 +528,8 @@ fn gradient_sensitivity(d: usize, bits: u32) -> f64 {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("FIRST_QUARTER", distance::FIRST)?;
+    module.add("LAST_QUARTER", distance::LAST)?;
     module.add_class::<Points>()?;
     module.add_class::<Tape>()?;
     module.add_class::<Region>()?;

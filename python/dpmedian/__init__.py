@@ -2,7 +2,7 @@
 
 >>> import dpmedian, numpy as np
 >>> points = np.random.default_rng(0).normal(size=(2000, 3))
->>> release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="dpgd", radius=10.0)
+>>> release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
 >>> release.point.shape
 (3,)
 """
@@ -19,7 +19,7 @@ from dpmedian.building_blocks import (
     radius_finder,
 )
 from dpmedian.ledger import Ledger
-from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan
+from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan, required_n
 from dpmedian.release import Release, ReleaseFailed
 
 __all__ = [
@@ -39,5 +39,6 @@ __all__ = [
     "noisy_bisection",
     "plan",
     "radius_finder",
+    "required_n",
     "set_threads",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import as_ledger
-from dpmedian.methods import Method, Prediction, Recipe, Stage, dpgd, inverse_sensitivity, loc_dpgd
-from dpmedian.problem import Problem, whole
+from dpmedian.methods import Method, Prediction, Recipe, Stage, adaptive, dpgd, inverse_sensitivity, loc_dpgd
+from dpmedian.problem import Problem, positive, whole
 from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.source import ArraySource, Tape, as_array
 
-__all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "tape_of"]
+__all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "required_n", "tape_of"]
 
-METHODS: dict[str, Method] = {method.name: method for method in (dpgd, loc_dpgd, inverse_sensitivity)}
+METHODS: dict[str, Method] = {method.name: method for method in (adaptive, dpgd, loc_dpgd, inverse_sensitivity)}
 
 
 class InsecureSeedWarning(UserWarning):
@@ -187,15 +187,88 @@ def plan(
         profile=profile,
     )
     if method == "auto":
-        # Without delta only a pure mechanism fits.
-        chosen: Method = inverse_sensitivity if budget.pure else dpgd
-    elif method in METHODS:
-        chosen = METHODS[method]
-    else:
+        return _choose(problem)
+    if method not in METHODS:
         raise ValueError(f"method must be 'auto' or one of {sorted(METHODS)}, got {method!r}")
-    chosen.check(problem)
-    largest = calibrate(lambda rho: chosen.prepare(problem, rho).cost, budget)
-    return Plan(problem, chosen.name, chosen.prepare(problem, largest))
+    return _calibrated(problem, METHODS[method])
+
+
+def _calibrated(problem: Problem, method: Method) -> Plan:
+    method.check(problem)
+    largest = calibrate(lambda rho: method.prepare(problem, rho).cost, problem.budget)
+    return Plan(problem, method.name, method.prepare(problem, largest))
+
+
+def _choose(problem: Problem) -> Plan:
+    """The default: the adaptive method, unless it cannot succeed and a method that knows the radius may.
+
+    Near the median the adaptive method's error is of second order in the noise and relative to the data's spread, so
+    a bound that is a share of the public radius can be smaller only where the adaptive method finds nothing.
+    """
+    if problem.budget.pure:
+        chosen = _calibrated(problem, inverse_sensitivity)
+        return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
+    best = _calibrated(problem, adaptive)
+    failure = best.prediction.failure
+    if failure <= 0.5:
+        return replace(best, reason="chosen by auto: smallest predicted error, and it needs no radius")
+    others = []
+    for method in METHODS.values():
+        try:
+            other = _calibrated(problem, method)
+        except ValueError:
+            continue
+        if other.prediction.loss is not None and other.prediction.failure <= 0.5:
+            others.append(other)
+    if not others:
+        return replace(best, reason=f"chosen by auto, but it would fail with probability {failure:.2g}")
+    chosen = min(others, key=lambda other: other.prediction.loss or 0.0)
+    return replace(chosen, reason=f"chosen by auto: 'adaptive' would fail with probability {failure:.2g}")
+
+
+def required_n(
+    d: int,
+    *,
+    excess: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    method: str = "adaptive",
+    radius: float | None = None,
+    resolution: float | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+) -> int:
+    """The smallest n whose plan predicts an excess and a probability of failure of at most the ones asked for."""
+    excess = positive("excess", excess)
+
+    def enough(n: int) -> bool:
+        made = plan(
+            n,
+            d,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            method=method,
+            radius=radius,
+            resolution=resolution,
+            failure_probability=failure_probability,
+            profile=profile,
+        )
+        predicted = made.prediction
+        if predicted.excess is None:
+            raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
+        return predicted.excess <= excess and predicted.failure <= failure_probability
+
+    low, high = 1, 2
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > 2**30:
+            raise ValueError(f"no number of records up to 2**30 reaches an excess of {excess} under this budget")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def geometric_median(

@@ -23,6 +23,10 @@ Tape = _core.Tape
 gradient_sensitivity = _core.gradient_sensitivity
 difference_range = _core.difference_range
 
+# The grid of `distance_counts`, in quarter octaves.
+FIRST_QUARTER = _core.FIRST_QUARTER
+LAST_QUARTER = _core.LAST_QUARTER
+
 
 def as_array(points: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
     """The points as a C-order (n, d) array of doubles, and the column names of a frame or an Arrow table."""
@@ -74,6 +78,18 @@ class ArraySource:
         `difference_range(candidates)` gives the exponent and the range: no replaced record moves two scores farther apart.
         """
         return self._points.differences(np.ascontiguousarray(candidates), self._progress.span())
+
+    def shift(self, theta: NDArray[np.float64], radius: float, bits: int) -> NDArray[np.int64]:
+        """The sum of (theta - x)/radius over records within the radius; sensitivity `gradient_sensitivity(d, bits)`."""
+        return self._points.shift(np.ascontiguousarray(theta), radius, bits, self._progress.span())
+
+    def ranks(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Records at or below a threshold in every coordinate; L2 sensitivity sqrt(d)."""
+        return self._points.ranks(np.ascontiguousarray(thresholds), self._progress.span())
+
+    def distance_counts(self, theta: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Records within 2^(k/4) of theta for k = FIRST_QUARTER, ..., LAST_QUARTER; each count has sensitivity 1."""
+        return self._points.distance_counts(np.ascontiguousarray(theta), self._progress.span())
 
     def pair_counts(self, tape: Tape, radii: Sequence[float], pairings: int) -> NDArray[np.int64]:
         """Pairs within each radius (ascending), summed over random pairings of the records; linear in n.

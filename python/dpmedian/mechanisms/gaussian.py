@@ -114,6 +114,10 @@ class NoisyGradient(Gaussian):
         """One noisy gradient of the sum of distances."""
         return self.release_lattice(tape, source.gradient(theta, self.bits))
 
+    def shift(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+        """One noisy mean shift in place of a gradient: its sensitivity is the same, see src/shift.rs."""
+        return self.release_lattice(tape, source.shift(theta, radius, self.bits))
+
     def descend(
         self,
         source: ArraySource,

@@ -1,0 +1,104 @@
+//! Counts of distances: how many records lie within each radius of a grid around a point.
+//!
+//! The grid is the quarter octaves 2^(k/4), from below the smallest positive double to beyond the largest distance of
+//! admitted records, so one pass answers every question about distances from one point.
+//!
+//! **Neighbours**: one record replaced. **Sensitivity**: a record is in one bucket, a function of the record and the public
+//! point alone, so every cumulative count moves by at most 1, and a sum over records of a function of the bucket with
+//! values in [0, 1] does too.
+
+use nalgebra::DMatrixView;
+
+use crate::dispatch::{self, Kernel};
+use crate::objective::{for_each_distance, sweep};
+use crate::projection::{exponent, scale};
+use crate::pulse::{Interrupted, Pulse};
+
+/// The first quarter octave: 2^(FIRST/4) is the smallest positive double.
+pub const FIRST: i32 = -4 * 1074;
+
+/// The last quarter octave: differences lie below 2^1001 and dimensions below 2^40.
+pub const LAST: i32 = 4 * 1021;
+
+/// The smallest k with distance <= 2^(k/4), at least [`FIRST`].
+#[inline(always)]
+fn quarter(distance: f64) -> i32 {
+    const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
+    if distance == 0.0 {
+        return FIRST;
+    }
+    let octave = exponent(distance);
+    let mantissa = scale(distance, -octave);
+    4 * octave + ROOTS.iter().map(|&root| i32::from(mantissa > root)).sum::<i32>()
+}
+
+struct Quarters<'a>(DMatrixView<'a, f64>, &'a [f64]);
+
+impl Kernel for Quarters<'_> {
+    type Output = Vec<u16>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<u16> {
+        let mut places = Vec::with_capacity(self.0.ncols());
+        for_each_distance(self.0, self.1, |_, _, distance| places.push((quarter(distance) - FIRST) as u16));
+        places
+    }
+}
+
+/// For each k from [`FIRST`] to [`LAST`], the number of records within 2^(k/4) of theta.
+pub fn counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
+    assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
+    let parts = sweep(points, pulse, |_, block| dispatch::vectorised(Quarters(block, theta)))?;
+    let mut counts = vec![0; (LAST - FIRST + 1) as usize];
+    for place in parts.into_iter().flatten() {
+        counts[usize::from(place)] += 1;
+    }
+    let mut within = 0;
+    for count in &mut counts {
+        within += *count;
+        *count = within;
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::points::LARGEST;
+    use crate::pulse::Silent;
+
+    fn at(counts: &[i64], quarter: i32) -> i64 {
+        counts[(quarter - FIRST) as usize]
+    }
+
+    #[test]
+    fn equality_is_inside_and_every_record_is_counted() {
+        let points = DMatrix::from_column_slice(2, 5, &[0.0, 0.0, 3.0, 4.0, 0.0, 8.0, 1e-300, 0.0, LARGEST, -LARGEST]);
+        let counts = counts(points.as_view(), &[0.0, 0.0], &mut Silent).unwrap();
+        assert_eq!((at(&counts, 11), at(&counts, 12), at(&counts, 9)), (3, 4, 2));
+        assert_eq!((at(&counts, 10), at(&counts, FIRST), at(&counts, LAST)), (3, 1, 5));
+        assert_eq!(at(&counts, 4 * -996), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn a_quarter_octave_is_the_smallest_that_covers(mantissa in 1.0..2.0f64, octave in -1022i32..1000) {
+            let distance = scale(mantissa, octave);
+            let k = quarter(distance);
+            // Beyond rounding of the quarter roots themselves.
+            let power = |k: i32| f64::from(k) / 4.0;
+            prop_assert!(distance.log2() <= power(k) + 1e-12 && distance.log2() >= power(k - 1) - 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_same_counts_on_every_instruction_set() {
+        let points = DMatrix::from_fn(11, 100, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
+        let theta = [3.3; 11];
+        let block = points.as_view();
+        assert_eq!(dispatch::portable(Quarters(block, &theta)), dispatch::vectorised(Quarters(block, &theta)));
+    }
+}
