@@ -39,6 +39,12 @@ bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against 
 	cargo bench
 	$(BIN)/python benches/compare.py
 
+gauntlet: $(VENV)/dev $(VENV)/wheel  ## Accuracy of the default method, with intervals.
+	$(BIN)/python benches/gauntlet.py
+
+gauntlet-long: $(VENV)/dev $(VENV)/wheel  ## No silent garbage: thousands of small runs, hours.
+	$(BIN)/python benches/gauntlet.py --long
+
 audit: $(VENV)/dev $(VENV)/wheel  ## Claimed against measured privacy, of every mechanism and method.
 	$(BIN)/python tests/audit.py
 
@@ -73,4 +79,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo test lint wheel bench audit mutants venv pins clean
+.PHONY: help demo test lint wheel bench gauntlet gauntlet-long audit mutants venv pins clean
