@@ -26,12 +26,19 @@ from dpmedian.release import Release, ReleaseFailed
 
 __all__ = ["CURVES", "PUBLISHED", "Curve", "Experiment", "Run", "draw", "run", "simulate", "table", "write"]
 
-# Read off the published figure (mean of 10 runs): {(method, epsilon): {R: loss ratio}}.
+RADII = tuple(10.0**k for k in range(3, 11))
+
+
+def _curve(*ratios: float) -> dict[float, float]:
+    return dict(zip(RADII, ratios, strict=True))
+
+
+# Read off the published figure, to about two digits: {(method, epsilon): {R: loss ratio}}.
 PUBLISHED: dict[tuple[str, float], dict[float, float]] = {
-    ("loc_dpgd", 2.0): {1e3: 1.0, 1e6: 3.0, 1e10: 23.0},
-    ("dpgd", 2.0): {1e3: 1.2, 1e6: 90.0, 1e10: 9e5},
-    ("loc_dpgd", 3.0): {1e3: 1.0, 1e10: 1.05},
-    ("dpgd", 3.0): {1e10: 3.5e5},
+    ("loc_dpgd", 2.0): _curve(1.0, 1.03, 1.2, 3.0, 3.3, 13.0, 23.0, 23.0),
+    ("dpgd", 2.0): _curve(1.2, 1.35, 7.3, 90.0, 900.0, 8.8e3, 9e4, 9e5),
+    ("loc_dpgd", 3.0): _curve(1.0, 1.0, 1.0, 1.0, 1.0, 1.01, 1.03, 1.05),
+    ("dpgd", 3.0): _curve(1.1, 1.05, 2.5, 34.0, 330.0, 3.3e3, 3.4e4, 3.5e5),
 }
 
 
@@ -63,7 +70,7 @@ class Experiment:
     d: int = 200
     epsilons: tuple[float, ...] = (2.0, 3.0)
     delta: float | None = None
-    radii: tuple[float, ...] = tuple(10.0**k for k in range(3, 11))
+    radii: tuple[float, ...] = RADII
     resolution: float = 0.05
     deviation: float = 0.1
     failure_probability: float = 0.05

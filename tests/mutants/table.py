@@ -96,6 +96,27 @@ NOISE = [
 
 SENSITIVITY = [
     Mutant(
+        "pair counts as if there were one pairing",
+        f"{PACKAGE}/methods/radius_finder.py",
+        "sensitivity=pairings, rho=rho",
+        "sensitivity=1, rho=rho",
+        "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
+    ),
+    Mutant(
+        "ball counts of sensitivity 1",
+        f"{PACKAGE}/methods/radius_finder.py",
+        "math.ceil(profile.ball_sensitivity * m)",
+        "1",
+        "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
+    ),
+    Mutant(
+        "a localization that pays for one round",
+        f"{PACKAGE}/methods/localize.py",
+        "releases=rounds * self.steps)",
+        "releases=self.steps)",
+        "pytest tests/test_loc_dpgd.py::test_the_recorded_releases_of_the_gaussian_stages_cost_what_the_plan_says",
+    ),
+    Mutant(
         "gradient sensitivity 1 instead of 2",
         "src/gradient.rs",
         "(2.0 * unit + d.sqrt()",
