@@ -50,7 +50,11 @@ impl Candidates {
         let mut diameter = 0.0f64;
         for (index, a) in points.iter().enumerate() {
             for b in &points[..index] {
-                diameter = diameter.max(norm(&minus(a, b)) * up);
+                let distance = norm(&minus(a, b));
+                if distance > 0.0 {
+                    // Among subnormal numbers a factor does not round up: the smallest normal one bounds them all.
+                    diameter = diameter.max((distance * up).max(f64::MIN_POSITIVE));
+                }
             }
         }
         let mut made = Self { points, shifts: Vec::new(), diameter };
@@ -234,6 +238,13 @@ mod tests {
                 prop_assert!(spread(&a, &b) <= made.range(), "{a:?} {b:?} {}", made.range());
             }
         }
+    }
+
+    #[test]
+    fn the_range_holds_for_candidates_a_subnormal_distance_apart() {
+        let candidates = DMatrix::from_column_slice(2, 2, &[0.0, 0.0, 5e-324, 5e-324]);
+        let one = |x: f64| scores(&candidates, &DMatrix::from_element(2, 1, x));
+        assert!(spread(&one(-1.0), &one(1.0)) <= Candidates::new(candidates.as_view()).range());
     }
 
     #[test]

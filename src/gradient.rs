@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use crate::dispatch::{self, Kernel};
 use crate::lanes::Lanes;
+use crate::points::LARGEST;
 use crate::pool;
 use crate::projection::{exponent, scale};
 use crate::pulse::{Interrupted, Pulse};
@@ -45,7 +46,7 @@ pub fn sensitivity(d: usize, bits: u32) -> f64 {
 
 /// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
 ///
-/// Needs finite coordinates below 2^1001 in magnitude and at most 2^(62 - bits) records.
+/// Needs coordinates that were admitted (finite, at most 2^1000 in magnitude) and at most 2^(62 - bits) records.
 pub fn gradient(
     points: DMatrixView<'_, f64>,
     theta: &[f64],
@@ -56,6 +57,8 @@ pub fn gradient(
     assert!(bits <= BITS_MAX, "a lattice of 2^-{bits} is finer than 2^-{BITS_MAX}");
     assert!((n as u64) <= 1 << (62 - bits), "{n} records overflow a lattice of 2^-{bits}");
     assert_eq!(theta.len(), d, "theta has another dimension than the points");
+    // A public map of theta, so that no difference from an admitted record overflows.
+    let theta: Vec<f64> = theta.iter().map(|x| x.clamp(-LARGEST, LARGEST)).collect();
     let mut total = vec![0i64; d];
     if d == 0 {
         return Ok(total);
@@ -70,7 +73,7 @@ pub fn gradient(
                 .step_by(per_block)
                 .map(|first| {
                     let block = points.columns(first, per_block.min(end - first));
-                    dispatch::vectorised(BlockGradient { block, theta, bits })
+                    dispatch::vectorised(BlockGradient { block, theta: &theta, bits })
                 })
                 .reduce(
                     || vec![0; d],

@@ -85,12 +85,11 @@ enum Sampler {
 }
 
 impl Sampler {
-    /// Values beyond 64 bits are clamped, which is post-processing of the noisy integer.
-    fn sample(&self, rng: &mut ChaCha20Rng) -> i64 {
+    fn sample(&self, rng: &mut ChaCha20Rng) -> i128 {
         match self {
-            Self::Gaussian(gaussian) => gaussian.sample(rng),
-            Self::Laplace(laplace) => laplace.sample(rng).clamp(i64::MIN.into(), i64::MAX.into()) as i64,
-            Self::Geometric(geometric) => geometric.sample(rng).min(i64::MAX as u128) as i64,
+            Self::Gaussian(gaussian) => gaussian.sample(rng).into(),
+            Self::Laplace(laplace) => laplace.sample(rng),
+            Self::Geometric(geometric) => geometric.sample(rng).try_into().unwrap_or(i128::MAX),
             Self::Choice(_) => 0,
             Self::Lattice => panic!("a draw from a lattice adds no noise to values"),
         }
@@ -210,7 +209,9 @@ impl Streams {
         let add = |(block, values): (usize, &mut [i64])| {
             let mut rng = self.stream(release, block as u64);
             for value in values {
-                *value = value.saturating_add(request.sampler.sample(&mut rng));
+                let noisy = i128::from(*value).saturating_add(request.sampler.sample(&mut rng));
+                // Clamping the sum, not the noise, is post-processing of the noisy integer.
+                *value = noisy.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             }
         };
         if noisy.len() <= BLOCK {

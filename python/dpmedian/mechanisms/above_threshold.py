@@ -31,6 +31,7 @@ NOISES = {"laplace": 1.0, "exponential": 2.0 ** (2.0 / 3.0)}
 # safely: beyond 2^63 lies less than exp(-2^12) of its mass.
 _RATE_BITS = 30
 _WIDEST = 2**50
+_LARGEST = 2**62
 
 
 def epsilon_of_rho(rho: float) -> float:
@@ -109,7 +110,8 @@ class AboveThreshold:
         centre = np.array([threshold + self.recentring], dtype=np.int64)
         bar = draw(f"{self.name}: threshold", centre, self.threshold_rate, 0.0)[0]
         for index, query in enumerate(queries):
-            exact = np.array([query], dtype=np.int64)
+            # Clamping moves no two queries farther apart, and no integer of a caller can then overflow.
+            exact = np.array([min(max(query, -_LARGEST), _LARGEST)], dtype=np.int64)
             if draw(f"{self.name}: query", exact, self.query_rate, float(self.sensitivity))[0] >= bar:
                 return index
         return None
