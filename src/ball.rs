@@ -455,10 +455,24 @@ pub(crate) fn triangle(place: usize) -> (usize, usize) {
 ///
 /// Radii are finite, not negative and ascending; records are finite; there are fewer than 2^32 of them.
 pub fn counts(points: DMatrixView<'_, f64>, radii: &[f64], pulse: &mut dyn Pulse) -> Result<DMatrix<u32>, Interrupted> {
-    counts_on(points, radii, pulse, false)
+    let kernel = if tree::serves(points) { tree::counts } else { plain };
+    counts_by(kernel, points, radii, pulse, false)
 }
 
-fn counts_on(
+/// The same counts in the same form, by comparing every pair also where a tree is faster: its yardstick.
+pub fn pairwise_counts(
+    points: DMatrixView<'_, f64>,
+    radii: &[f64],
+    pulse: &mut dyn Pulse,
+) -> Result<DMatrix<u32>, Interrupted> {
+    counts_by(plain, points, radii, pulse, false)
+}
+
+/// A way to count the balls of one band.
+type Counting = fn(DMatrixView<'_, f64>, &Band, &mut DMatrix<u32>, &mut dyn Pulse, bool) -> Result<(), Interrupted>;
+
+fn counts_by(
+    kernel: Counting,
     points: DMatrixView<'_, f64>,
     radii: &[f64],
     pulse: &mut dyn Pulse,
@@ -468,7 +482,6 @@ fn counts_on(
     assert!(points.ncols() < 1 << 32, "fewer than 2^32 records");
     let mut counts = DMatrix::zeros(radii.len(), points.ncols());
     for band in Band::split(radii) {
-        let kernel = if tree::serves(points) { tree::counts } else { plain };
         kernel(points, &band, &mut counts, pulse, portable)?;
     }
     Ok(counts)
@@ -540,7 +553,7 @@ mod tests {
         fn counts_are_those_of_the_predicate_on_every_path((points, radii) in (records(120, 1..12), radii())) {
             let expected = oracle(&points, &radii);
             prop_assert_eq!(&counts(points.as_view(), &radii, &mut Silent).unwrap(), &expected);
-            prop_assert_eq!(&counts_on(points.as_view(), &radii, &mut Silent, true).unwrap(), &expected);
+            prop_assert_eq!(&counts_by(plain, points.as_view(), &radii, &mut Silent, true).unwrap(), &expected);
         }
 
         #[test]
@@ -575,10 +588,7 @@ mod tests {
 
         #[test]
         fn a_tree_counts_the_same((points, radii, portable) in (records(300, 1..4), radii(), any::<bool>())) {
-            let mut counts = DMatrix::zeros(radii.len(), points.ncols());
-            for band in Band::split(&radii) {
-                tree::counts(points.as_view(), &band, &mut counts, &mut Silent, portable).unwrap();
-            }
+            let counts = counts_by(tree::counts, points.as_view(), &radii, &mut Silent, portable).unwrap();
             prop_assert_eq!(counts, oracle(&points, &radii));
         }
     }
@@ -593,8 +603,7 @@ mod tests {
         });
         let radii: Vec<f64> = (-12..12).map(|e| 2f64.powi(e)).collect();
         assert!(tree::serves(points.as_view()));
-        let mut expected = DMatrix::zeros(radii.len(), points.ncols());
-        plain(points.as_view(), &Band::split(&radii)[0], &mut expected, &mut Silent, false).unwrap();
+        let expected = pairwise_counts(points.as_view(), &radii, &mut Silent).unwrap();
         for threads in [1, 2, 4] {
             pool::set_threads(Some(threads));
             assert_eq!(counts(points.as_view(), &radii, &mut Silent).unwrap(), expected);

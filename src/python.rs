@@ -224,14 +224,18 @@ impl Points {
     }
 
     /// The number of records within each ascending radius of each record, itself included: shape (n, radii).
-    #[pyo3(signature = (radii, pulse=None))]
+    ///
+    /// The counts are the same with a tree and without; benches ask for the comparison of all pairs.
+    #[pyo3(signature = (radii, pulse=None, *, pairwise=false))]
     fn ball_counts<'py>(
         &self,
         py: Python<'py>,
         radii: Vec<f64>,
         pulse: Option<Py<PyAny>>,
+        pairwise: bool,
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        let counts = detached(py, pulse, |pulse| ball::counts(self.matrix.as_view(), &radii, pulse))?;
+        let kernel = if pairwise { ball::pairwise_counts } else { ball::counts };
+        let counts = detached(py, pulse, |pulse| kernel(self.matrix.as_view(), &radii, pulse))?;
         PyArray1::from_iter(py, counts.iter().map(|&count| i64::from(count))).reshape([counts.ncols(), counts.nrows()])
     }
 

@@ -295,8 +295,8 @@ fn counts_in<const D: usize>(
         .collect();
 
     let tasks = blocks.len() * (blocks.len() + 1) / 2;
-    // Tasks of a wave have at most 2^28 pairs, most of them counted at once.
-    let wave = (1 << 28) / tree.nodes[blocks[0].start].len().pow(2).max(1);
+    // About 2^25 pairs per thread and wave, most of them counted at once.
+    let wave = (1 << 25) / tree.nodes[blocks[0].start].len().pow(2).max(1);
     let wave = wave.max(1) * pool::threads();
     for start in (0..tasks).step_by(wave) {
         let end = (start + wave).min(tasks);

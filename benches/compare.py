@@ -1,0 +1,230 @@
+"""Prints how much faster the kernels are than what one would use instead, all measured in this run.
+
+    python benches/compare.py [--quick] [--authors PATH]
+
+Seconds vary between machines, ratios hardly. Every time is the best of several; ours and the peer's alternate, so that
+a busy machine slows both. Ours use two threads, like cKDTree and the plain sum; numpy's own loops use one.
+`--authors` is a checkout of the paper's public code (it needs scipy; torch, which only its non-private median uses,
+is not needed here) and compares whole private releases. Rows of a peer that is not installed are left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+
+import dpmedian
+from dpmedian import _core, nonprivate
+
+Points = NDArray[np.float64]
+RADII = 1e-3 * 2.0 ** np.arange(20)
+THREADS = 2
+
+
+def best(ours: Callable[[], object], peer: Callable[[], object], repeat: int) -> tuple[float, float]:
+    times: list[list[float]] = [[], []]
+    for _ in range(repeat):
+        for call, record in zip((ours, peer), times, strict=True):
+            start = time.perf_counter()
+            call()
+            record.append(time.perf_counter() - start)
+    return min(times[0]), min(times[1])
+
+
+def row(what: str, peer_name: str, ours: Callable[[], object], peer: Callable[[], object], repeat: int = 5) -> None:
+    mine, other = best(ours, peer, repeat)
+    print(f"| {what} | {peer_name} | {mine * 1e3:.4g} | {other * 1e3:.4g} | {other / mine:.3g} |", flush=True)
+
+
+def table(title: str) -> None:
+    print(f"\n{title}\n\n| what | against | ours, ms | theirs, ms | ratio |\n|---|---|---|---|---|")
+
+
+def gauss(n: int, d: int) -> Points:
+    return np.random.default_rng(n + d).normal(size=(n, d))
+
+
+def scipy_top_sums(points: Points, m: int) -> NDArray[np.int64]:
+    """The way of the paper's public code: an n by n array, one comparison and one sort per radius."""
+    distances = cdist(points, points)
+    return np.array([np.sort((distances <= radius).sum(axis=1))[-m:].sum() for radius in RADII])
+
+
+def tree_top_sums(points: Points, m: int) -> NDArray[np.int64]:
+    tree = cKDTree(points)
+    count = [tree.query_ball_point(points, radius, return_length=True, workers=THREADS) for radius in RADII]
+    return np.array([np.sort(counts)[-m:].sum() for counts in count])
+
+
+def balls(quick: bool) -> None:
+    table(f"Ball counts and the sums of the 3/4 n largest, {len(RADII)} doubling radii")
+    for n, d in [(10_000, 2), (10_000, 10), (10_000, 100), (3_000, 200)]:
+        n = n // 4 if quick else n
+        points, m = gauss(n, d), 3 * n // 4
+        ours = nonprivate.top_count_sums(points, RADII, m)
+        # Distances within a rounding of a radius may fall on either side of it.
+        assert np.abs(ours - scipy_top_sums(points, m)).max() <= 1e-6 * n * n
+        name, call = f"({n}, {d})", partial(nonprivate.top_count_sums, points, RADII, m)
+        row(name, "cdist, compare, sort", call, partial(scipy_top_sums, points, m), 3)
+        if d <= 10:
+            row(name, f"cKDTree, {THREADS} workers", call, partial(tree_top_sums, points, m), 3)
+
+    table("Ball counts by a tree of boxes, against our own comparison of all pairs: the same counts")
+    for n, d in [(100_000, 2), (100_000, 3)]:
+        n = n // 10 if quick else n
+        admitted = _core.Points(gauss(n, d))
+        radii = RADII.tolist()
+        assert np.array_equal(admitted.ball_counts(radii), admitted.ball_counts(radii, pairwise=True))
+        ours, pairs = (partial(admitted.ball_counts, radii, pairwise=pairwise) for pairwise in (False, True))
+        row(f"({n}, {d})", "all pairs", ours, pairs, 1)
+
+
+def numpy_gradient(points: Points, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The four lines of the paper's public code."""
+    difference = theta - points
+    norms = np.linalg.norm(difference, axis=1, keepdims=True)
+    normalised = difference / np.maximum(norms, 1e-10)
+    return np.sum(normalised, axis=0)
+
+
+def gradients(quick: bool) -> None:
+    table("One gradient on the integer lattice")
+    with ThreadPoolExecutor(THREADS) as pool:
+        for n, d in [(1_000_000, 10), (1_000_000, 3), (100_000, 100), (3_000, 200)]:
+            n = n // 10 if quick else n
+            points, theta = gauss(n, d), np.full(d, 0.1)
+            admitted = _core.Points(points)
+            found = np.ldexp(admitted.gradient(theta, 32).astype(float), -32)
+            assert np.abs(found - numpy_gradient(points, theta)).max() < 1e-9 * n
+            halves = np.array_split(points.ravel(), THREADS)
+            calls = (
+                ("numpy's four lines", partial(numpy_gradient, points, theta)),
+                (f"a plain sum, {THREADS} threads", lambda halves=halves: sum(pool.map(np.sum, halves))),
+            )
+            repeat = 300 if n * d < 1e6 else 10
+            for name, peer in calls:
+                row(f"({n}, {d})", name, partial(admitted.gradient, theta, 32), peer, repeat)
+
+
+def noise() -> None:
+    zeros = np.zeros(1 << 20, dtype=np.int64)
+    tape = _core.Tape.draw(bytes(32))
+    dpmedian.set_threads(1)
+    start = time.perf_counter()
+    for _ in range(3):
+        tape.gaussian("bench", zeros, 1 << 40, 1.0)
+    rate = 3 * len(zeros) / (time.perf_counter() - start)
+    dpmedian.set_threads(THREADS)
+    print(f"\nDiscrete Gaussian, sigma = 2^40: {rate / 1e6:.2f} million draws per second and thread")
+
+
+def medians(quick: bool) -> None:
+    try:
+        peer = importlib.import_module("geom_median.numpy").compute_geometric_median
+    except ImportError:
+        print("\nNon-private median: geom_median is not installed (pip install geom_median), its rows are left out")
+        return
+    table("Non-private median; the gap is F/F(ours) - 1 of geom_median's answer")
+    for n, d in [(3_000, 200), (100_000, 10), (1_000_000, 10)]:
+        n = n // 10 if quick else n
+        points = gauss(n, d)
+        theirs = peer(points).median
+        gap = nonprivate.objective(points, theirs) / nonprivate.objective(points, nonprivate.geometric_median(points))
+        calls = (partial(nonprivate.geometric_median, points), partial(peer, points))
+        row(f"({n}, {d})", f"geom_median, gap {gap - 1:.1e}", *calls, 2)
+
+
+def authors_code(path: Path) -> types.ModuleType:
+    """The paper's public code, with its non-private median, which needs torch, left out."""
+    stub = types.ModuleType("geom_median.torch")
+    stub.compute_geometric_median = None  # type: ignore[attr-defined]
+    sys.modules.setdefault("torch", types.ModuleType("torch"))
+    sys.modules.setdefault("geom_median.torch", stub)
+    sys.path.insert(0, str(path))
+    code = importlib.import_module("private_geometric_median")
+    code.GeometricMedianProblem._compute_exact_median = lambda self: None
+    return code
+
+
+def paper_data(n: int = 3_000, d: int = 200) -> Points:
+    """Nine tenths within 0.1 of a centre at distance 50, one tenth uniform in the ball of radius 100."""
+    rng = np.random.default_rng(0)
+    centre = rng.normal(size=d)
+    inliers = 50 * centre / np.linalg.norm(centre) + 0.1 * rng.normal(size=(n * 9 // 10, d))
+    outliers = rng.normal(size=(n - len(inliers), d))
+    outliers *= 100 * rng.random((len(outliers), 1)) ** (1 / d) / np.linalg.norm(outliers, axis=1, keepdims=True)
+    return np.vstack([inliers, outliers])
+
+
+def releases(path: Path, quick: bool) -> None:
+    code, points = authors_code(path), paper_data()
+    n = len(points)
+    least = nonprivate.objective(points, nonprivate.geometric_median(points))
+
+    def excess(theta: NDArray[np.float64]) -> float:
+        return nonprivate.objective(points, theta) / least - 1
+
+    def run_authors(radius: float) -> tuple[float, float]:
+        start = time.perf_counter()
+        with contextlib.redirect_stdout(io.StringIO()):
+            theta = code.private_geometric_median(points, radius, 2.0)
+        return time.perf_counter() - start, excess(theta)
+
+    def run_ours(**options: object) -> tuple[float, float]:
+        start = time.perf_counter()
+        release = dpmedian.geometric_median(points, epsilon=2.0, delta=1 / n, **options)  # type: ignore[arg-type]
+        return time.perf_counter() - start, excess(release.point)
+
+    print("\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n; excess is F/F(median) - 1 of one run")
+    print(
+        "\n| method | radius | ours, s | excess | authors, s | excess | ratio of times |\n|---|---|---|---|---|---|---|"
+    )
+    for radius in (1e3,) if quick else (1e3, 1e10):
+        theirs = run_authors(radius)
+        for method in ("loc_dpgd", "adaptive"):
+            options = {"loc_dpgd": {"radius": radius, "resolution": 0.05}, "adaptive": {}}[method]
+            try:
+                ours = run_ours(method=method, **options)
+            except (ValueError, dpmedian.ReleaseFailed) as error:
+                print(f"| {method} | {radius:.0e} | {error} | | {theirs[0]:.3g} | {theirs[1]:.1e} | |", flush=True)
+                continue
+            print(
+                f"| {method} | {radius:.0e} | {ours[0]:.3g} | {ours[1]:.1e} | {theirs[0]:.3g} | {theirs[1]:.1e} |"
+                f" {theirs[0] / ours[0]:.3g} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller inputs: a check that it runs, not a measurement")
+    parser.add_argument("--authors", type=Path, help="checkout of the paper's public code")
+    arguments = parser.parse_args()
+    dpmedian.set_threads(THREADS)
+    balls(arguments.quick)
+    gradients(arguments.quick)
+    noise()
+    medians(arguments.quick)
+    if arguments.authors:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            releases(arguments.authors, arguments.quick)
+
+
+if __name__ == "__main__":
+    main()
