@@ -12,6 +12,10 @@ use super::envelope::{Envelope, Group};
 use super::lattice::Lattice;
 use super::rate::{Rate, SCORE_BITS};
 use crate::pool;
+use crate::pulse::{Interrupted, Pulse};
+
+/// Scores between two beats of the pulse: some milliseconds.
+const BEAT: usize = 1 << 18;
 
 /// The sorted records and the lattice they lie on.
 pub struct Line {
@@ -21,8 +25,8 @@ pub struct Line {
 
 impl Line {
     /// Needs at least one record, on even coordinates within the reach of the lattice.
-    pub fn new(records: &[f64], lattice: Lattice) -> Self {
-        let mut sorted: Vec<i64> = records.iter().map(|&x| x as i64).collect();
+    pub fn new(records: Vec<f64>, lattice: Lattice) -> Self {
+        let mut sorted: Vec<i64> = records.into_iter().map(|x| x as i64).collect();
         if sorted.len() < 1 << 14 {
             sorted.sort_unstable();
         } else {
@@ -65,11 +69,14 @@ impl Line {
     /// The centre of a cell, drawn with probability proportional to 2^(-rate * len_r).
     ///
     /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
-    pub fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R) -> i64 {
+    pub fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
         let score = |len: usize| (len as u64) << SCORE_BITS;
         // The first len of each group, and the group.
         let mut groups: Vec<(usize, Group)> = Vec::new();
         for len in 0..=self.farthest() {
+            if len % BEAT == 0 {
+                pulse.beat(0.0)?;
+            }
             let (power, count) = (-(rate.halvings(score(len)) as i64), self.volume(len));
             match groups.last_mut() {
                 Some((_, group)) if group.power == power => group.count += count,
@@ -87,7 +94,7 @@ impl Line {
             if rate.keep(score(len), group.power.unsigned_abs()).sample(rng) {
                 let [left, right] = self.cells(len);
                 let centre = left.0 + 1 + 2 * place as i64;
-                return if centre < left.1 { centre } else { right.0 + (centre - left.1) };
+                return Ok(if centre < left.1 { centre } else { right.0 + (centre - left.1) });
             }
         }
     }

@@ -52,7 +52,7 @@ pub fn release(
     let request =
         Request::new("inverse sensitivity", noise, f64::from(SCORE_BITS).exp2()).map_err(Stopped::BadNoise)?;
     match points.nrows() {
-        1 => tape.draw(&request, &mut OnLine { line: line(points, center, lattice), rate }),
+        1 => tape.draw(&request, &mut OnLine { line: line(points, center, lattice), rate, pulse }),
         2 => tape
             .draw(&request, &mut InSpace { records: Records::<2>::new(points, center, lattice), lattice, rate, pulse }),
         _ => tape
@@ -60,14 +60,15 @@ pub fn release(
     }
 }
 
-struct OnLine {
+struct OnLine<'a> {
     line: Line,
     rate: Rate,
+    pulse: &'a mut dyn Pulse,
 }
 
-impl Selection for OnLine {
+impl Selection for OnLine<'_> {
     fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
-        Ok(vec![self.line.sample(self.rate, rng)])
+        Ok(vec![self.line.sample(self.rate, rng, self.pulse)?])
     }
 
     fn score(&self, candidate: &[i64]) -> i64 {
@@ -123,7 +124,7 @@ fn map<T: Send>(tasks: usize, records: usize, task: impl Fn(usize) -> T + Sync +
 }
 
 fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Line {
-    Line::new(&lattice.snap(points, center, 0, 2), *lattice)
+    Line::new(lattice.snap(points, center, 0, 2), *lattice)
 }
 
 fn score_all<const D: usize>(

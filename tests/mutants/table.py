@@ -322,4 +322,56 @@ MECHANISMS = [
     ),
 ]
 
-MUTANTS = NOISE + SENSITIVITY + COST + ORDER + MECHANISMS
+INVERSE_SENSITIVITY = [
+    Mutant(
+        "weights by epsilon, not by half of it",
+        f"{PACKAGE}/mechanisms/inverse_sensitivity.py",
+        "Fraction(epsilon) * 2 ** (_RATE_BITS - 1)",
+        "Fraction(epsilon) * 2**_RATE_BITS",
+        "pytest tests/test_inverse_sensitivity.py::test_no_outcome_tells_more_than_epsilon_on_any_neighbours[2]",
+    ),
+    Mutant(
+        "a score that counts a record twice",
+        "src/inverse/rate.rs",
+        "SCORE_BITS: u32 = 31",
+        "SCORE_BITS: u32 = 30",
+        "cargo inverse::tests::two_dimensions_have_the_enumerated_distribution",
+    ),
+    Mutant(
+        "a record longer than its weight",
+        "src/inverse/score.rs",
+        "(ROUNDER + 2.0)",
+        "(ROUNDER - 1.0)",
+        "cargo inverse::score::tests::a_rounded_record_is_no_longer_than_its_weight",
+    ),
+    Mutant(
+        "bounds that trust the expansion",
+        "src/inverse/bound.rs",
+        "* along - self.charge - slack(n)",
+        "* along - slack(n)",
+        "cargo inverse::bound::tests::bounds_are_below_every_score_inside",
+    ),
+    Mutant(
+        "proposals kept without their coin",
+        "src/inverse/tree.rs",
+        "if self.rate.keep(score, leaf.halvings).sample(rng) {",
+        "if self.rate.keep(score, leaf.halvings).sample(rng) || true {",
+        "cargo inverse::tests::three_dimensions_have_the_enumerated_distribution",
+    ),
+    Mutant(
+        "light groups kept without their coin",
+        "src/inverse/envelope.rs",
+        "if excess == 0 {",
+        "if excess < 1000 {",
+        "cargo inverse::envelope::tests::light_groups_pay_their_ceiling_by_a_coin",
+    ),
+    Mutant(
+        "a replayed draw that is not compared",
+        "src/tape.rs",
+        "map(|entry| selection.score(&entry.noisy))",
+        "map(|entry| entry.exact[0])",
+        "cargo tape::tests::a_replayed_draw_compares_the_scores_of_the_recorded_candidate",
+    ),
+]
+
+MUTANTS = NOISE + SENSITIVITY + COST + ORDER + MECHANISMS + INVERSE_SENSITIVITY
