@@ -177,3 +177,14 @@ def test_bisection_reaches_every_index_with_the_same_number_of_questions(size):
         )  # fmt: skip
         assert result.value == place
         assert len(asked) == max(1, math.ceil(math.log2(size)))
+
+
+def test_bisection_never_asks_for_its_last_index():
+    """Pure noise leads to every end, also to an early one: the count beyond the last question is never evaluated."""
+    for seed in range(200):
+        asked = []
+        count = lambda j, asked=asked: asked.append(j) or 0  # noqa: E731
+        result = dpmedian.noisy_bisection(count, 0, 5, 0, sensitivity=1, rho=1e-4, seed=seed)
+        assert 0 <= result.value <= 5
+        assert max(asked) <= 4
+        assert len(asked) == 3

@@ -63,6 +63,13 @@ def test_byte_order_marks_quotes_spaces_and_blank_lines_are_read(tmp_path):
     assert table.points.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_a_blank_line_of_a_single_column_is_a_missing_value(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n\n3\n")
+    with pytest.raises(ValueError, match="row 2, column 'x': the value is missing"):
+        read_points(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -120,7 +120,9 @@ def _read_csv(file: Path, columns: Sequence[str] | None, header: bool | None, na
         chosen = _select(names, columns)
         row, count = (next(rows, None), 0) if named else (first, 0)
         while row is not None:
-            if row:  # A blank line is not a record.
+            # A blank line is not a record, but in a file of one column it is a missing value.
+            if row or len(names) == 1:
+                row = row or [""]
                 count += 1
                 if len(row) != len(names):
                     raise ValueError(f"row {count} (line {rows.line_num}) has {len(row)} cells instead of {len(names)}")

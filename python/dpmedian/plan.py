@@ -97,6 +97,9 @@ class Plan:
         except ReleaseFailed as failed:
             charge.mark("failed")
             raise ReleaseFailed(failed.message, self.cost) from None
+        except Exception as error:
+            charge.mark("interrupted")
+            raise RuntimeError(f"the run stopped after its cost was charged ({self.cost}): {error}") from error
         except BaseException:
             charge.mark("interrupted")
             raise

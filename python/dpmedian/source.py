@@ -75,7 +75,7 @@ class ArraySource:
     def differences(self, candidates: NDArray[np.float64]) -> NDArray[np.int64]:
         """The sum of distances at every candidate (row) against the first one, in units of 2^exponent.
 
-        `difference_range(candidates)` gives the exponent and the range: no replaced record moves two scores farther apart.
+        `difference_range(candidates)` gives the exponent and how far a replaced record moves two scores apart.
         """
         return self._points.differences(np.ascontiguousarray(candidates), self._progress.span())
 

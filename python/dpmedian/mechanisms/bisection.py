@@ -50,10 +50,11 @@ class NoisyBisection:
     def release(self, tape: Tape, count: Callable[[int], int], target: float) -> int:
         """`count(index)` is an exact integer, at best monotone in the index; the target is public."""
         low, high = self.low, self.high
+        last = max(self.high - 1, self.low)
         for _ in range(self.count.releases):
-            middle = (low + high) // 2
-            if self.count.release(tape, np.array([count(middle)], dtype=np.int64))[0] >= target:
-                high = middle
-            else:
-                low = min(middle + 1, high)
+            # A search that ends early goes on asking, so that its cost is that of the plan, and ignores the answers.
+            middle = min((low + high) // 2, last)
+            reached = self.count.release(tape, np.array([count(middle)], dtype=np.int64))[0] >= target
+            if low < high:
+                low, high = (low, middle) if reached else (middle + 1, high)
         return high

@@ -93,7 +93,9 @@ class CoordinateSearch:
 
     @classmethod
     def of(cls, name: str, *, n: int, d: int, rho: float, releases: int) -> CoordinateSearch:
-        return cls(n, Gaussian.of_counts(name, math.sqrt(d), rho, n=n, coordinates=d, releases=releases))
+        # One record moves d ranks by at most 1 each; the root is rounded up.
+        sensitivity = math.nextafter(math.sqrt(d), math.inf)
+        return cls(n, Gaussian.of_counts(name, sensitivity, rho, n=n, coordinates=d, releases=releases))
 
     @property
     def sensitivity(self) -> float:
