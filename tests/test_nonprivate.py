@@ -1,5 +1,9 @@
 """The non-private kernels agree with plain numpy, for any layout, type and number of threads."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -98,3 +102,22 @@ def test_layout_type_and_threads_do_not_change_a_bit():
 def test_bad_input_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("n", "d"), [(20_000, 3), (4_000, 40)])
+def test_ball_counts_need_no_array_of_pairs(n, d):
+    # The peak of a fresh process, beyond what it holds before the call: a copy of the input, and at most 64 bytes per
+    # point and radius. An array of all pairs would need 8 n^2 bytes, 3.2 GB and 128 MB.
+    script = f"""
+        import resource, numpy as np
+        from dpmedian import nonprivate
+        points = np.random.default_rng(0).normal(size=({n}, {d}))
+        radii = 2.0 ** np.arange(-10, 10)
+        nonprivate.ball_counts(points[:100], radii)
+        peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak()
+        nonprivate.ball_counts(points, radii)
+        print(peak() - before)
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    assert int(run.stdout) <= 8 * n * d + 64 * n * 20
