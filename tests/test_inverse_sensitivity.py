@@ -299,6 +299,21 @@ def test_auto_takes_it_for_a_pure_budget(d):
     assert plan.method == "inverse_sensitivity"
 
 
+def test_auto_takes_it_on_the_line_when_it_predicts_less_error():
+    options = {"epsilon": 1.0, "delta": 1e-6, "radius": 100.0, "resolution": 0.01}
+    chosen, other = dpmedian.plan(500, 1, **options), dpmedian.plan(500, 1, **options, method="adaptive")
+    assert chosen.method == "inverse_sensitivity"
+    assert chosen.prediction.excess < other.prediction.excess
+    assert dpmedian.plan(500, 2, **options).method == "adaptive"
+
+
+def test_the_required_number_of_records_is_found():
+    options = {"excess": 0.01, "epsilon": 1.0, "method": "inverse_sensitivity", "radius": 1e4, "resolution": 0.1}
+    n = dpmedian.required_n(2, **options)
+    plans = [dpmedian.plan(k, 2, **{key: options[key] for key in options if key != "excess"}) for k in (n - 1, n)]
+    assert plans[1].prediction.excess <= 0.01 < plans[0].prediction.excess
+
+
 @pytest.mark.parametrize("method", ["auto", "inverse_sensitivity"])
 def test_more_than_three_dimensions_are_refused_with_the_reason(method):
     with pytest.raises(ValueError, match=r"exponential in d.*'adaptive'"):

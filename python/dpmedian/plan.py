@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -202,6 +203,12 @@ def _calibrated(problem: Problem, method: Method) -> Plan:
     return Plan(problem, method.name, method.prepare(problem, largest))
 
 
+def _excess(made: Plan) -> float:
+    """The predicted excess; infinite where nothing is predicted."""
+    predicted = made.prediction.excess
+    return math.inf if predicted is None else predicted
+
+
 def _choose(problem: Problem) -> Plan:
     """The default: the adaptive method, unless it cannot succeed and a method that knows the radius may.
 
@@ -212,6 +219,10 @@ def _choose(problem: Problem) -> Plan:
         chosen = _calibrated(problem, inverse_sensitivity)
         return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
     best = _calibrated(problem, adaptive)
+    if problem.d == 1 and problem.radius is not None and problem.resolution is not None:
+        exact = _calibrated(problem, inverse_sensitivity)
+        if _excess(exact) < _excess(best):
+            return replace(exact, reason="chosen by auto: on the line the exact draw has the smallest predicted error")
     failure = best.prediction.failure
     if failure <= 0.5:
         return replace(best, reason="chosen by auto: smallest predicted error, and it needs no radius")

@@ -15,9 +15,9 @@
 //! around z0 + e0, with the unit vector p along G + J e0, the norm is at least <p, G + J e>, a linear function of e:
 //! B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
 //!
-//! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; sums of blocks of 2^12 and over up to
-//! 2^34 blocks of them err by at most 2^-30 a record. The score's own rounding is at most [`ROUNDING`] + 1 units of 2^-30.
-//! [`slack`] exceeds their sum.
+//! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; their sums, of 2^9 in a lane, 8 lanes
+//! in a block and at most 2^16 blocks, err by at most 2^-36 a record. The score's own rounding is at most [`ROUNDING`] units
+//! of 2^-30 a record, and one for the floor. [`slack`] exceeds their sum.
 
 use super::score::{BLOCK, LANES, ONE, ROUNDING, Records};
 use crate::dispatch::{self, Kernel};
@@ -156,7 +156,9 @@ fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, 
     let near: [bool; L] = std::array::from_fn(|i| t[i] + delta <= h);
     let turn = lanes(&|i| 2.0 * delta / (2.0 * t[i] - delta));
     let turn = lanes(&|i| if t[i] > delta { turn[i] } else { 2.0 });
-    let lost = lanes(&|i| weight[i] - ((t[i] - delta).max(0.0) / h).min(1.0));
+    // Rounded down: where t and delta are both far beyond h, their difference has no digit of h left.
+    let least = lanes(&|i| (t[i] * (1.0 - 4.0 * f64::EPSILON) - delta).max(0.0));
+    let lost = lanes(&|i| weight[i] - (least[i] / h).min(1.0));
     let charge = lanes(&|i| (turn[i].min(delta / h) + lost[i]).min(2.0));
     let bend = lanes(&|i| delta / (t[i] - delta));
     let mut terms = [[0.0; L]; 15];

@@ -157,7 +157,7 @@ class InverseSensitivityRecipe:
         and the gradient, twice the score, grows by n (d - 1)/d per spread (on the line by n/3) around the median."""
         n, d, bound = self.problem.n, self.problem.d, self.bound()
         if math.isinf(bound.factor):
-            return Prediction(loss=2.0 * self.radius)
+            return Prediction(excess=math.inf, loss=2.0 * self.radius)
         loss = min(bound.loss(n * self.radius) / n - self.radius, 2.0 * self.radius)
         scale = 1.0 / self.mechanism.decay
         stiffness = n * (d - 1.0) / d if d > 1 else 2.0 * n / 3.0
