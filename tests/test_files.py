@@ -50,7 +50,7 @@ def test_a_csv_without_header_loses_no_record(tmp_path):
     assert read_points(path, columns=["2"]).columns == ("2",)
     assert read_points(path, header=True).points.tolist() == [[3.0, 4.0]]
     mixed = write(tmp_path / "b.csv", "id,2019\n1,2\n")
-    with pytest.raises(ValueError, match="both text and numbers"):
+    with pytest.raises(ValueError, match="neither all names nor all numbers"):
         read_points(mixed)
     assert read_points(mixed, header=True).columns == ("id", "2019")
 
@@ -67,6 +67,9 @@ def test_a_blank_line_of_a_single_column_is_a_missing_value(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x\n1\n\n3\n")
     with pytest.raises(ValueError, match="row 2, column 'x': the value is missing"):
+        read_points(path)
+    path.write_text("NA\n1\n3\n")
+    with pytest.raises(ValueError, match="say whether it is a header"):
         read_points(path)
 
 

@@ -61,12 +61,35 @@ def test_frames_give_their_feature_names():
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
-def test_every_fit_is_charged_and_a_clone_cannot_copy_an_in_memory_budget(tmp_path):
-    ledger = dpmedian.Ledger(epsilon=1.2, delta=1e-5, path=tmp_path / "ledger.json")
+@pytest.mark.parametrize("stored", [True, False])
+def test_every_fit_is_charged_also_that_of_a_clone(tmp_path, stored):
+    ledger = dpmedian.Ledger(epsilon=1.2, delta=1e-5, path=tmp_path / "ledger.json" if stored else None)
     estimator = clone(PrivateGeometricMedian(**OPTIONS, ledger=ledger))
     estimator.fit(POINTS)
     with pytest.raises(ValueError, match="budget"):
         estimator.fit(POINTS)
     assert len(ledger.entries) == 1
-    with pytest.raises(TypeError, match="every copy could spend the whole budget"):
-        clone(PrivateGeometricMedian(**OPTIONS, ledger=dpmedian.Ledger(epsilon=1.0)))
+
+
+def test_clones_share_the_ledger():
+    """A deep copy of an accountant would let every clone spend the whole budget."""
+
+    class Accountant:
+        def __init__(self):
+            self.spent = []
+
+        def check(self, epsilon, delta):
+            if len(self.spent) == 2:
+                raise ValueError("spent")
+
+        def spend(self, epsilon, delta):
+            self.spent.append((epsilon, delta))
+
+    accountant = Accountant()
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    estimator = PrivateGeometricMedian(epsilon=1.0, delta=1e-6, ledger=accountant)
+    for _ in range(2):
+        clone(estimator).fit(points)
+    with pytest.raises(ValueError, match="spent"):
+        clone(estimator).fit(points)
+    assert len(accountant.spent) == 2

@@ -336,5 +336,5 @@ def dpgd(
 def _integer(value: object) -> int:
     """A query or a count."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"queries and counts must be integers, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"queries and counts must be integers, got one of type {type(value).__name__}")
     return int(value)

@@ -98,12 +98,12 @@ def _is_number(cell: str) -> bool:
 
 
 def _has_header(first: Sequence[str]) -> bool:
-    """A first row without numbers is a header, one of numbers only is data, and a mixed one is for the user to say."""
+    """A first row of text is a header, one of numbers only is data, and any other is for the user to say."""
     numbers = sum(_is_number(cell) for cell in first)
-    if 0 < numbers < len(first):
+    if 0 < numbers < len(first) or any(cell.strip().lower() in _MISSING for cell in first):
         raise ValueError(
-            "the first row has both text and numbers: say whether it is a header, header=True or False (--header or "
-            "--no-header)"
+            "the first row is neither all names nor all numbers: say whether it is a header, header=True or False "
+            "(--header or --no-header)"
         )
     return numbers == 0
 

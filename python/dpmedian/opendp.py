@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.plan import plan
-from dpmedian.release import ReleaseFailed
 
 try:
     import opendp.prelude as dp
@@ -95,11 +94,17 @@ def make_geometric_median(
         profile=profile,
     )
 
+    made.refuse_if_hopeless()
+
     def release(points: NDArray[Any]) -> NDArray[np.float64] | None:
+        if np.shape(points) != (made.n, made.d):
+            raise ValueError(f"the domain has arrays of shape ({made.n}, {made.d}), got {np.shape(points)}")
         try:
             # The domain may contain NaN, and an error would tell: the record goes to the origin instead.
             return made.run(points, nonfinite="center", progress=False).point
-        except ReleaseFailed:
+        except Exception:
+            # ReleaseFailed above all. OpenDP does not charge for exceptions, so none may depend on the data: whatever
+            # else goes wrong is an output too.
             return None
 
     def privacy_map(distance: int) -> float:

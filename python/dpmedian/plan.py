@@ -62,6 +62,15 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         return self.recipe.notes
 
+    def refuse_if_hopeless(self) -> None:
+        """Raises, before anything is spent, if the run would fail more often than not."""
+        failure = self.prediction.failure
+        if failure > 0.5:
+            raise ValueError(
+                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
+                f"n={self.n}, d={self.d} under this budget; give more records, a larger budget, or a radius"
+            )
+
     def run(
         self,
         points: ArrayLike,
@@ -82,12 +91,7 @@ class Plan:
         if nonfinite not in ("raise", "center"):
             raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
         tape = tape_of(seed)
-        failure = self.prediction.failure
-        if failure > 0.5:
-            raise ValueError(
-                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
-                f"n={self.n}, d={self.d} under this budget; give more records, a larger budget, or a radius"
-            )
+        self.refuse_if_hopeless()
         account = as_ledger(ledger)
         account.check(self.cost)
         meter = Progress(self.recipe.passes, progress)

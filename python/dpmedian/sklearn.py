@@ -19,7 +19,7 @@ from dpmedian.plan import plan
 from dpmedian.release import Release
 
 try:
-    from sklearn.base import BaseEstimator  # type: ignore[import-untyped, unused-ignore]
+    from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped, unused-ignore]
     from sklearn.utils import check_random_state  # type: ignore[import-untyped, unused-ignore]
     from sklearn.utils.validation import validate_data  # type: ignore[import-untyped, unused-ignore]
 except ImportError as error:
@@ -73,6 +73,13 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.profile = profile
         self.ledger = ledger
         self.random_state = random_state
+
+    def __sklearn_clone__(self) -> PrivateGeometricMedian:
+        """Clones share the ledger: a copied accountant would let every clone spend the whole budget."""
+        parameters = self.get_params(deep=False)
+        ledger = parameters.pop("ledger")
+        copies = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(ledger=ledger, **copies)
 
     def fit(self, X: Any, y: Any = None) -> PrivateGeometricMedian:
         """Releases the private median of the rows of X. `y` is ignored."""
