@@ -26,7 +26,7 @@ from dpmedian.source import ArraySource, Tape
 Points = NDArray[np.float64]
 Generator = Callable[[np.random.Generator, int, int], Points]
 
-HELD_OUT = ("lognormal", "ring", "three", "halves", "digits")
+HELD_OUT = ("lognormal", "ring", "laplace", "pareto", "digits")
 
 
 def paper(rng: np.random.Generator, n: int, d: int) -> Points:
@@ -82,10 +82,12 @@ SETS: dict[str, Generator] = {
     "aniso": lambda rng, n, d: rng.normal(size=(n, d)) * np.logspace(-3.0, 3.0, d),
     "lattice": lambda rng, n, d: np.round(0.7 * rng.normal(size=(n, d))),
     "atom": atom,
-    "lognormal": lambda rng, n, d: np.exp(2.0 * rng.normal(size=(n, d))),
-    "ring": ring,
     "three": three,
     "halves": halves,
+    "lognormal": lambda rng, n, d: np.exp(2.0 * rng.normal(size=(n, d))),
+    "ring": ring,
+    "laplace": lambda rng, n, d: 1e5 + 0.01 * rng.laplace(size=(n, d)),
+    "pareto": lambda rng, n, d: rng.pareto(1.5, size=(n, d)) - 7.0,
 }
 
 # What the median excess may be, at d = 5 and at d = 50: a regression shows.

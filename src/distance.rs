@@ -10,7 +10,7 @@
 use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
-use crate::objective::{for_each_distance, sweep};
+use crate::objective::{Distances, sweep};
 use crate::projection::{exponent, scale};
 use crate::pulse::{Interrupted, Pulse};
 
@@ -39,9 +39,7 @@ impl Kernel for Quarters<'_> {
 
     #[inline(always)]
     fn run(self) -> Vec<u16> {
-        let mut places = Vec::with_capacity(self.0.ncols());
-        for_each_distance(self.0, self.1, |_, _, distance| places.push((quarter(distance) - FIRST) as u16));
-        places
+        Distances(self.0, self.1).run().into_iter().map(|distance| (quarter(distance) - FIRST) as u16).collect()
     }
 }
 

@@ -4,9 +4,10 @@
 |---|---|---|
 | scale | counts of random pairs within 2^k | the power of two that covers nearly half of the pairs |
 | centre | ranks in every coordinate | coordinate medians, to a fraction of the spread |
-| reach | counts of distances to the centre | the median distance |
+| reach | counts of distances to the centre | the spread: the distance that covers 40 % of the records |
 | walk | mean shifts or gradients, each with a count | an atom, or a better centre |
 | spread, curvature | counts and one sum of functions of distances | the length of a Newton step |
+| kink | a count near the centre | whether an atom asks for shorter steps |
 | approach, fine | gradients | the median: fine averages the iterates |
 """
 
@@ -48,6 +49,9 @@ _HALVES = (-2036, 2036)
 # Cells of the centre's search below this fraction of scale/sqrt(d) are not divided.
 _RESOLUTION = 1.0 / 256.0
 
+# The share of records whose distance is the spread: fewer than half, so that a scattered half does not hide the rest.
+_CORE = 0.4
+
 _WALK_ROUNDS = 6
 # A mean shift is accepted if half of the records lie within this many quarter octaves less than before: a factor 2.4.
 _SHRINK = 5
@@ -57,6 +61,10 @@ _PATIENCE = 2
 _APPROACH_STEPS, _FINE_STEPS = 4, 24
 # An approach step has this share of a fine step's budget.
 _APPROACH_SHARE = 0.3
+
+# An atom at the median is a kink, where late steps must be short. One is suspected if so many records, beyond what a
+# smooth density may have there, lie within this many quarter octaves less than the spread: a fifth of it.
+_KINK, _KINK_QUARTERS = 0.025, 9
 
 # Mean squared gradient per record, over n, above which the iterates are not near a median.
 _LOST = 0.4
@@ -78,6 +86,7 @@ class Adaptive:
     walk: NoisyGradient | None
     checks: DistanceCount | None
     spread: GridSearch | None
+    kink: DistanceCount | None
     curvature: Curvature
     approach: NoisyGradient
     fine: NoisyGradient
@@ -91,6 +100,8 @@ class Adaptive:
         rows = [row("scale", self.scale.count), row("centre", self.centre.ranks), row("reach", self.reach.count)]
         if self.walk is not None and self.checks is not None and self.spread is not None:
             rows += [row("walk", self.walk), row("walk counts", self.checks), row("spread", self.spread.count)]
+        if self.kink is not None:
+            rows.append(row("kink", self.kink))
         return (*rows, row("curvature", self.curvature), row("approach", self.approach), row("fine", self.fine))
 
     @property
@@ -100,6 +111,7 @@ class Adaptive:
     @property
     def passes(self) -> float:
         walk = 0 if self.walk is None else 2 * self.walk.releases + 1
+        walk += 0 if self.kink is None else 1
         return self.pairings + self.centre.ranks.releases + 2 + walk + self.approach.releases + self.fine.releases
 
     @property
@@ -149,8 +161,8 @@ class Adaptive:
         return self._inside(centre), octave
 
     def _reach(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], octave: int) -> int:
-        counts, half = source.distance_counts(theta), 0.5 * self.problem.n
-        return 2 * self.reach.release(tape, lambda k: int(counts[2 * k - FIRST_QUARTER]), half, 2.0 * octave, 8.0)
+        counts, core = source.distance_counts(theta), _CORE * self.problem.n
+        return 2 * self.reach.release(tape, lambda k: int(counts[2 * k - FIRST_QUARTER]), core, 2.0 * octave, 8.0)
 
     def _walk(
         self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], quarter: int
@@ -158,12 +170,12 @@ class Adaptive:
         """Better centres within shrinking balls; an atom with half of the records shrinks them again and again."""
         if self.walk is None or self.checks is None or self.spread is None:
             return theta, quarter, False
-        n, wait, inside, atom = self.problem.n, 0, 0.6 * self.problem.n, False
+        n, wait, inside, atom = self.problem.n, 0, 0.5 * self.problem.n, False
         for _ in range(self.walk.releases):
             radius = radius_of(quarter)
             if wait == 0:
                 shift = self.walk.shift(source, tape, theta, radius)
-                moved = self._inside(theta - radius / min(max(inside, 0.5 * n), n) * shift)
+                moved = self._inside(theta - radius / min(max(inside, _CORE * n), n) * shift)
                 count = self.checks.within(source, tape, moved, quarter - _SHRINK)
                 if count > 0.5 * n:
                     theta, quarter, inside, atom = moved, max(quarter - _SHRINK, 2 * _HALVES[0]), count, True
@@ -179,7 +191,7 @@ class Adaptive:
         def near(step: int) -> int:
             return int(counts[min(max(quarter + step, FIRST_QUARTER), LAST_QUARTER) - FIRST_QUARTER])
 
-        return theta, quarter + self.spread.release(tape, near, 0.5 * n, 0.0, 8.0), atom
+        return theta, quarter + self.spread.release(tape, near, _CORE * n, 0.0, 8.0), atom
 
     def _fine(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], quarter: int, atom: bool) -> Outcome:
         n, d = self.problem.n, self.problem.d
@@ -191,21 +203,29 @@ class Adaptive:
         stiffness = min(max(stiffness, 0.25), 10.0)
         rounds = self.approach.releases + self.fine.releases
         first = min(max(1.1 - 1.5 * jitter, 0.5), 1.0)
+        sharp = self._kinked(source, tape, theta, quarter)
+        power, weight = (2.0, 2.0) if sharp else (1.0, 1.0)
         average, slope = np.zeros(d), 0.0
         for step in range(rounds):
             spec = self.approach if step < self.approach.releases else self.fine
             gradient = spec.at(source, tape, theta)
-            length = first * min(1.0, rounds / 3.0 / (step + 1.0)) * spread / (stiffness * n)
+            length = first * min(1.0, rounds / 3.0 / (step + 1.0)) ** power * spread / (stiffness * n)
             theta = self._inside(theta - length * gradient)
             if spec is self.fine:
                 kept = step - self.approach.releases
-                average += (theta - average) / (kept + 1.0)
+                average += (theta - average) * weight / (kept + weight)
                 slope += (float(gradient @ gradient) - d * spec.noise**2) / n**2 / self.fine.releases
         # At an atom the gradient never vanishes, but there the walk has counted half of the records nearby.
         if slope > _LOST and not atom:
             raise ReleaseFailed(f"no median found: the mean squared gradient is still {slope:.2f} n^2", self.cost)
-        error = 1.25 * math.sqrt(_chi_square_90(d)) * self.deviation / (stiffness * n) * spread
+        error = (3.0 if sharp else 1.65) * math.sqrt(_chi_square_90(d)) * self.deviation / (stiffness * n) * spread
         return Outcome(average, scale=spread, error_radius=max(error, spread) if atom else error)
+
+    def _kinked(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], quarter: int) -> bool:
+        if self.kink is None:
+            return False
+        smooth = math.pow(2.0, -_KINK_QUARTERS / 4.0 * self.problem.d)
+        return self.kink.within(source, tape, theta, quarter - _KINK_QUARTERS) > (_KINK + smooth) * self.problem.n
 
     def _inside(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Projection onto the public ball, if there is one; otherwise only kept finite."""
@@ -251,7 +271,9 @@ def prepare(problem: Problem, rho: float) -> Adaptive:
     for_check = max(80.0 / n**2, 0.001 * rho)
     rounds = min(_WALK_ROUNDS, int(0.1 * rho / (for_step + for_check)))
     for_spread = share(200.0, 0.005, 0.04) if rounds else 0.0
-    left = rho - for_scale - for_centre - for_reach - for_curvature - rounds * (for_step + for_check) - for_spread
+    for_kink = 1e4 / n**2 if 1e4 / n**2 <= 0.015 * rho else 0.0
+    left = rho - for_scale - for_centre - for_reach - rounds * (for_step + for_check) - for_spread - for_kink
+    left -= for_curvature
     weight = _APPROACH_STEPS * _APPROACH_SHARE / (_APPROACH_STEPS * _APPROACH_SHARE + _FINE_STEPS)
 
     low, high = _EXPONENTS
@@ -299,6 +321,7 @@ def prepare(problem: Problem, rho: float) -> Adaptive:
         walk=walk,
         checks=checks,
         spread=spread,
+        kink=DistanceCount.of("kink", for_kink, n=n, releases=1) if for_kink else None,
         curvature=Curvature.of("curvature", for_curvature, n=n),
         approach=NoisyGradient.of("approach", weight * left, n=n, d=d, releases=_APPROACH_STEPS),
         fine=NoisyGradient.of("fine", (1.0 - weight) * left, n=n, d=d, releases=_FINE_STEPS),
