@@ -51,6 +51,13 @@ audit: $(VENV)/dev $(VENV)/wheel  ## Claimed against measured privacy, of every 
 mutants: $(VENV)/dev $(VENV)/wheel  ## Ways to lose privacy by a small change, each caught by a named test.
 	$(BIN)/python tests/mutants/run.py
 
+docs: $(VENV)/dev $(VENV)/wheel  ## The documentation, in docs/_build; warnings are errors.
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
+transcripts: $(VENV)/dev $(VENV)/wheel  ## Run the code in README and docs and write its outputs and pictures anew.
+	$(BIN)/python tests/transcripts.py
+	$(BIN)/python docs/pictures.py
+
 venv: $(VENV)/dev  ## The environment of the tests.
 
 pins: $(VENV)/dev  ## Write the exact versions of the test dependencies anew.
@@ -79,4 +86,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo test lint wheel bench gauntlet gauntlet-long audit mutants venv pins clean
+.PHONY: help demo test lint wheel bench gauntlet gauntlet-long audit mutants docs transcripts venv pins clean

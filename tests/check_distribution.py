@@ -1,6 +1,7 @@
 """Installs what `make wheel` left in dist/ into empty environments, as a stranger would; run by that target.
 
-The wheel at numpy's newest release and at its floor, then the source distribution, which needs a Rust toolchain.
+The wheel at numpy's newest release and at its floor, the wheel with each of its extras, then the source distribution,
+which needs a Rust toolchain.
 """
 
 import subprocess
@@ -21,14 +22,43 @@ assert set(names) <= {"dpmedian", "numpy", "pip", "setuptools"}, names
 print("dpmedian", dpmedian.__version__, "numpy", numpy.__version__, release.point)
 """
 
+# What each extra is for, with nothing but that extra installed.
+DOORS = {
+    "plot": """
+import dpmedian, dpmedian.data
+points = dpmedian.data.load_positions()
+release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
+release.plot(points).figure.savefig("release.png")
+release.plan.plot().figure.savefig("plan.png")
+""",
+    "sklearn": """
+import dpmedian.data, dpmedian.sklearn
+estimator = dpmedian.sklearn.PrivateGeometricMedian(epsilon=1.0, delta=1e-6)
+print(estimator.fit(dpmedian.data.load_positions()).location_)
+""",
+    "opendp": """
+import dpmedian.data, dpmedian.opendp, opendp.prelude as dp
+dp.enable_features("contrib", "honest-but-curious")
+points = dpmedian.data.load_positions()
+domain = dp.numpy.array2_domain(norm=1e3, p=2, size=len(points), num_columns=2, T=float)
+print(dpmedian.opendp.make_geometric_median(domain, dp.change_one_distance(), 0.1)(points))
+""",
+    "files": """
+import sys, dpmedian.cli, dpmedian.data, pyarrow, pyarrow.parquet
+points = dpmedian.data.load_positions()
+pyarrow.parquet.write_table(pyarrow.table({"x": points[:, 0], "y": points[:, 1]}), "points.parquet")
+sys.exit(dpmedian.cli.main(["release", "points.parquet", "--epsilon", "1", "--delta", "1e-6"]))
+""",
+}
 
-def install_and_run(label: str, *packages: str) -> None:
+
+def install_and_run(label: str, *packages: str, check: str = CHECK) -> None:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
         subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
         print(f"{label}:", flush=True)
-        subprocess.run([python, "-c", CHECK], check=True, cwd=folder)
+        subprocess.run([python, "-c", check], check=True, cwd=folder)
 
 
 def main(folder: Path) -> None:
@@ -37,6 +67,8 @@ def main(folder: Path) -> None:
     floor = FLOORS.get(sys.version_info[:2])
     if floor is not None:
         install_and_run("wheel, oldest numpy", str(wheel.resolve()), f"numpy=={floor}")
+    for extra, check in DOORS.items():
+        install_and_run(f"wheel, extra {extra}", f"{wheel.resolve()}[{extra}]", check=check)
     install_and_run("source distribution", str(sdist.resolve()))
 
 

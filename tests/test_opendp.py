@@ -50,8 +50,9 @@ def test_the_map_never_states_less_than_the_plan_spends():
         assert plan.cost.delta0 == 0.0
 
 
-def test_the_release_is_accurate_at_a_large_budget():
-    point = make(rho=1e3)(POINTS)
+@pytest.mark.parametrize("method", ["auto", "dpgd"])
+def test_the_release_is_accurate_at_a_large_budget(method):
+    point = make(rho=1e3, method=method)(POINTS)
     assert point.shape == (3,)
     assert np.linalg.norm(point - nonprivate.geometric_median(POINTS)) < 0.1
 
@@ -124,7 +125,7 @@ def test_a_context_finds_the_rho_that_its_budget_allows(unit):
         split_evenly_over=2,
         domain=DOMAIN,
     )
-    query = context.query().geometric_median(method="dpgd")
+    query = context.query().geometric_median()
     changes = unit.get("changes", 1)
     assert query.param() == pytest.approx(0.1 / changes**2, rel=1e-9)
     assert query.release().shape == (3,)

@@ -41,6 +41,13 @@ def test_a_release_shows_the_point_its_error_circle_and_the_warning(release):
     ax.figure.canvas.draw()
 
 
+def test_a_small_error_circle_is_shown_again_enlarged(release):
+    small = dataclasses.replace(release, error_radius=1e-3)
+    (zoom,) = [child for child in small.plot(POINTS).child_axes]
+    assert zoom.get_xlim() == pytest.approx(release.point[0] + np.array([-1.6e-3, 1.6e-3]))
+    assert release.plot(POINTS).child_axes == []
+
+
 def test_outliers_do_not_shrink_the_picture_and_are_counted(release):
     points = POINTS.copy()
     points[:20] = 1e6

@@ -22,7 +22,7 @@ OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "method": "dpgd", "radius": 10.0}
 
 # The checks fit ten to a few hundred records, so the budget is large enough for the answers to be stable. No check is
 # expected to fail.
-@parametrize_with_checks([PrivateGeometricMedian(rho=1e4, method="dpgd", radius=1e3)])
+@parametrize_with_checks([PrivateGeometricMedian(epsilon=500.0, delta=1e-6)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.source import as_array
 
@@ -21,6 +21,9 @@ _LINES = ("#9ecae1", "#2171b5", "#08306b")
 # The share of the records that the picture of a release shows; far outliers would shrink the rest to a dot.
 _SHOWN = 0.9
 
+# An error circle that takes a smaller share of the picture than this is shown again, enlarged.
+_SMALL = 0.06
+
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
@@ -32,19 +35,9 @@ def _axes(ax: Any) -> Any:
     return plt.subplots(figsize=(6.4, 5.6), layout="constrained")[1]
 
 
-def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
-    """The released point over the cloud of records, with the circle of its predicted error. Returns the axes.
-
-    The cloud is the private data itself: the picture is for the holder of the data, and says so.
-    """
-    array, columns = as_array(points)
-    if release.point.size != 2 or array.shape[1] != 2:
-        raise ValueError(f"only two dimensions can be drawn, got d = {release.point.size} and points {array.shape}")
-    ax = _axes(ax)
-    center, distance = release.point, np.max(np.abs(array - release.point), axis=1)
-    half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
-    hidden = int(np.sum(distance > half))
-    label = "records (private)" + (f", {hidden} more outside" if hidden else "")
+def _draw(release: Release, array: NDArray[np.float64], ax: Any, half: float, label: str) -> None:
+    """Cloud, point and error circle in a square of the given half width around the point."""
+    center = release.point
     ax.scatter(array[:, 0], array[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)
     if release.error_radius is not None:
         turn = np.linspace(0.0, 2.0 * np.pi, 200)
@@ -54,6 +47,28 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     ax.set_xlim(center[0] - half, center[0] + half)
     ax.set_ylim(center[1] - half, center[1] + half)
     ax.set_aspect("equal")
+
+
+def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
+    """The released point over the cloud of records, with the circle of its predicted error. Returns the axes.
+
+    The cloud is the private data itself: the picture is for the holder of the data, and says so.
+    """
+    array, columns = as_array(points)
+    if release.point.size != 2 or array.shape[1] != 2:
+        raise ValueError(f"only two dimensions can be drawn, got d = {release.point.size} and points {array.shape}")
+    ax = _axes(ax)
+    distance = np.max(np.abs(array - release.point), axis=1)
+    half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
+    hidden = int(np.sum(distance > half))
+    _draw(release, array, ax, half, "records (private)" + (f", {hidden} more outside" if hidden else ""))
+    error = release.error_radius
+    if error is not None and 0.0 < error < _SMALL * half:
+        zoom = ax.inset_axes((0.72, 0.72, 0.27, 0.27))
+        _draw(release, array, zoom, 1.6 * error, "")
+        zoom.set_xticks([])
+        zoom.set_yticks([])
+        ax.indicate_inset_zoom(zoom, edgecolor=_INK)
     names = columns or release.columns or ("first coordinate", "second coordinate")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])

@@ -1,0 +1,42 @@
+"""The typical reader of a library, as an embedding: which shelf is nearest to the middle of 4,000 people?
+
+Every person is a unit vector (say, the average of the texts they read). The bound 1 on its length is public, so it may
+be given as the radius. Run with a number to make the noise reproducible: embeddings.py 1
+"""
+
+import sys
+
+import numpy as np
+
+import dpmedian
+from dpmedian import nonprivate
+
+PEOPLE, DIMENSION = 4000, 64
+SHELVES = ("gardening", "astronomy", "cookery", "history", "travel", "chess")
+SHARES = (0.44, 0.20, 0.14, 0.10, 0.08, 0.04)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def library(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Public shelf vectors, and the private vectors of people, each near one shelf."""
+    shelves = unit(rng.normal(size=(len(SHELVES), DIMENSION)))
+    favourite = rng.choice(len(SHELVES), size=PEOPLE, p=SHARES)
+    return shelves, unit(shelves[favourite] + 0.5 * unit(rng.normal(size=(PEOPLE, DIMENSION))))
+
+
+def main(seed: int | None = None) -> None:
+    shelves, people = library(np.random.default_rng(0))
+    release = dpmedian.geometric_median(people, epsilon=1.0, delta=1e-6, radius=1.0, seed=seed)
+    exact = nonprivate.geometric_median(people)
+    print(f"{'shelf':<12}{'private':>9}{'exact (not private)':>21}")
+    for row in np.argsort(-shelves @ release.point):
+        print(f"{SHELVES[row]:<12}{shelves[row] @ unit(release.point):9.2f}{shelves[row] @ unit(exact):21.2f}")
+    print(f"cosine between the private and the exact median: {unit(release.point) @ unit(exact):.3f}")
+    print(f"cost: {release.cost}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,92 @@
+"""Runs the code blocks of Markdown pages; `python tests/transcripts.py PAGE ...` writes their outputs anew.
+
+A ```python block runs in the namespace of its page; a ```text block right after it is what it prints. In a ```console
+block every line after `$ ` is a command of the shell, and the lines up to the next one are what it prints, errors
+included. Other blocks (```sh: installing, building) are not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@contextlib.contextmanager
+def _workplace() -> Iterator[Path]:
+    """An empty directory to run in, from which the examples and the bundled data can be seen."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        (place / "examples").symlink_to(ROOT / "examples")
+        (place / "positions.csv").write_bytes((ROOT / "python/dpmedian/data/positions.csv").read_bytes())
+        os.chdir(place)
+        try:
+            yield place
+        finally:
+            os.chdir(before)
+
+
+def _run_python(code: str, namespace: dict[str, object], name: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(code, name, "exec"), namespace)
+    return printed.getvalue()
+
+
+def _run_console(block: str, place: Path) -> str:
+    # The examples run with a seed here, and would say each time, with the path of a file, what is wrong with that.
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONWARNINGS": "ignore",
+    }
+    lines = []
+    for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
+        done = subprocess.run(
+            command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+        )
+        # A page names no directory of the machine that it was written on.
+        lines.append(f"$ {command}\n{done.stdout}".rstrip().replace(str(place.resolve()) + os.sep, ""))
+    return "\n".join(lines) + "\n"
+
+
+def refresh(page: Path) -> tuple[str, str]:
+    """The page as it stands, and as it reads with the outputs of a run just now."""
+    text = page.read_text(encoding="utf-8")
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    pieces, end, printed = [], 0, None
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    with _workplace() as place:
+        for found in BLOCK.finditer(text):
+            kind, body = found.groups()
+            between = text[end : found.start()]
+            if kind == "python":
+                line = text[: found.start(2)].count("\n")
+                printed = _run_python("\n" * line + body, namespace, str(page))
+            elif kind == "console":
+                body, printed = _run_console(body, place), None
+            elif printed is not None and not between.strip():
+                body, printed = printed.rstrip() + "\n", None
+            pieces += [between, f"```{kind}\n{body}```"]
+            end = found.end()
+    return text, "".join([*pieces, text[end:]])
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PAGES:
+        old, new = refresh(Path(name))
+        Path(name).write_text(new, encoding="utf-8")
+        print("written anew" if old != new else "unchanged", name)
