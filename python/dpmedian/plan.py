@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import as_ledger
-from dpmedian.methods import Method, Prediction, Recipe, Stage, adaptive, dpgd, inverse_sensitivity, loc_dpgd
+from dpmedian.methods import (
+    Method,
+    Prediction,
+    Recipe,
+    Stage,
+    adaptive,
+    dpgd,
+    inverse_sensitivity,
+    loc_cutting_plane,
+    loc_dpgd,
+)
 from dpmedian.problem import Problem, positive, whole
 from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
@@ -21,7 +31,9 @@ from dpmedian.source import ArraySource, Tape, as_array
 
 __all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "required_n", "tape_of"]
 
-METHODS: dict[str, Method] = {method.name: method for method in (adaptive, dpgd, loc_dpgd, inverse_sensitivity)}
+METHODS: dict[str, Method] = {
+    method.name: method for method in (adaptive, dpgd, loc_dpgd, loc_cutting_plane, inverse_sensitivity)
+}
 
 
 class InsecureSeedWarning(UserWarning):

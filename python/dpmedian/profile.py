@@ -44,6 +44,14 @@ class Profile:
     descent_step: str
     descent_steps_most: int
 
+    # Cutting plane.
+    late_cuts: float
+    """Share of the cuts' budget that their second half gets."""
+    selection_windows: tuple[float, ...]
+    """Candidates are fitted to these last fractions of the cuts; if empty, all centres are candidates."""
+    selection_weight: float | None
+    """F is weighted by this times epsilon/scale; None: as much as the candidates' diameter allows."""
+
     @staticmethod
     def named(name: str) -> Profile:
         if not isinstance(name, str) or name not in _PROFILES:
@@ -70,6 +78,9 @@ _DEFAULT = Profile(
     fine_burn_in=0.25,
     descent_step="proof",
     descent_steps_most=4096,
+    late_cuts=0.8,
+    selection_windows=(0.75, 0.5, 0.25, 0.125),
+    selection_weight=None,
 )
 
 _PAPER = Profile(
@@ -90,6 +101,10 @@ _PAPER = Profile(
     fine_burn_in=0.0,
     descent_step="printed",
     descent_steps_most=2**17,
+    # As printed: the same noise on every cut, all iterates, weights exp(-epsilon F/(448 scale)).
+    late_cuts=0.5,
+    selection_windows=(),
+    selection_weight=1.0 / 448.0,
 )
 
 _PROFILES = {profile.name: profile for profile in (_DEFAULT, _PAPER)}
