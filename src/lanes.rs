@@ -30,23 +30,6 @@ impl Lanes {
         Self([a.sqrt(), b.sqrt(), c.sqrt(), d.sqrt(), e.sqrt(), f.sqrt(), g.sqrt(), h.sqrt()])
     }
 
-    /// 1 in the lanes that are at most the other's, 0 elsewhere.
-    #[inline(always)]
-    pub(crate) fn at_most(self, other: Self) -> Self {
-        let one = |x: f64, y: f64| if x <= y { 1.0 } else { 0.0 };
-        let (a, b) = (self.0, other.0);
-        Self([
-            one(a[0], b[0]),
-            one(a[1], b[1]),
-            one(a[2], b[2]),
-            one(a[3], b[3]),
-            one(a[4], b[4]),
-            one(a[5], b[5]),
-            one(a[6], b[6]),
-            one(a[7], b[7]),
-        ])
-    }
-
     /// Whether all lanes lie between two bounds.
     #[inline(always)]
     pub(crate) fn all_within(self, low: f64, high: f64) -> bool {

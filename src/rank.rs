@@ -6,7 +6,6 @@
 use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
-use crate::lanes::Lanes;
 use crate::objective::sweep;
 use crate::pulse::{Interrupted, Pulse};
 
@@ -17,34 +16,13 @@ impl Kernel for BlockRanks<'_> {
 
     #[inline(always)]
     fn run(self) -> Vec<i64> {
-        let Self(block, thresholds) = self;
-        let (d, n) = block.shape();
-        // Counts of a block fit doubles exactly. Few coordinates leave registers empty, so eight records stand side by
-        // side there; otherwise eight coordinates do.
-        let mut counts = vec![0.0; d];
-        let together = if d < 8 { n / 8 * 8 } else { 0 };
-        for first in (0..together).step_by(8) {
-            let records: [&[f64]; 8] = std::array::from_fn(|l| &block.column(first + l).data.into_slice()[..d]);
-            for j in 0..d {
-                let [a, b, c, e, f, g, h, i] = records;
-                let lanes = Lanes([a[j], b[j], c[j], e[j], f[j], g[j], h[j], i[j]]);
-                let below = lanes.at_most(Lanes::splat(thresholds[j])).0;
-                counts[j] +=
-                    ((below[0] + below[1]) + (below[2] + below[3])) + ((below[4] + below[5]) + (below[6] + below[7]));
+        let mut counts = vec![0; self.1.len()];
+        for record in self.0.column_iter() {
+            for ((count, x), threshold) in counts.iter_mut().zip(record.as_slice()).zip(self.1) {
+                *count += i64::from(x <= threshold);
             }
         }
-        let wide = d / 8 * 8;
-        for record in block.column_iter().skip(together) {
-            let record = record.data.into_slice();
-            for j in (0..wide).step_by(8) {
-                let sum = Lanes::of(&counts, j) + Lanes::of(record, j).at_most(Lanes::of(thresholds, j));
-                counts[j..j + 8].copy_from_slice(&sum.0);
-            }
-            for j in wide..d {
-                counts[j] += if record[j] <= thresholds[j] { 1.0 } else { 0.0 };
-            }
-        }
-        counts.iter().map(|&count| count as i64).collect()
+        counts
     }
 }
 

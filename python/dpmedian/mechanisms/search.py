@@ -65,10 +65,10 @@ class GridSearch:
     def release(self, tape: Tape, count: Callable[[int], int], target: float, likely: float, width: float) -> int:
         """`count(index)` is an exact integer, monotone in the index; `likely` and `width` shape the prior."""
         size = self.high - self.low + 1
-        weights = -2.0 * np.log(width + np.abs(np.arange(self.low, self.high + 1) - likely))
+        mass = (width + np.abs(np.arange(self.low, self.high + 1) - likely)) ** -2.0
         gain = 2.0 * self.amplitude / self.count.noise**2
         for _ in range(self.count.releases):
-            below = np.cumsum(np.exp(weights - weights.max()))
+            below = np.cumsum(mass)
             half = 0.5 * below[-1]
             # The answer splits the indices into those up to `place` and those beyond: as evenly as possible.
             place = min(int(np.searchsorted(below, half)), max(size - 2, 0))
@@ -76,8 +76,9 @@ class GridSearch:
                 place -= 1
             noisy = self.count.release(tape, np.array([count(self.low + place)], dtype=np.int64))[0]
             evidence = min(max(gain * (noisy - target), -_CAUTION), _CAUTION)
-            weights[: place + 1] += evidence
-        return self.low + int(np.argmax(weights))
+            mass[: place + 1] *= math.exp(min(evidence, 0.0)) / below[-1]
+            mass[place + 1 :] *= math.exp(min(-evidence, 0.0)) / below[-1]
+        return self.low + int(np.argmax(mass))
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,15 @@ class CoordinateSearch:
         `resolution` are not divided.
         """
         prior = _Octaves.around(octave, limit)
-        rows = np.arange(self.ranks.coordinates)
-        edges = np.tile(np.array([-limit, limit]), (len(rows), 1))
-        mass = np.ones((len(rows), 1))
+        rows, steps = np.arange(self.ranks.coordinates), self.ranks.releases
+        # The cells of a row are columns 1, 2, ...: column 0 is room to move cells to the right without a copy.
+        edges = np.zeros((len(rows), steps + 4))
+        mass = np.zeros((len(rows), steps + 3))
+        edges[:, 1], edges[:, 2], mass[:, 1] = -limit, limit, 1.0
         gain = 0.5 * self.n / self.ranks.noise**2
-        for step in range(self.ranks.releases):
-            place, share = _median_cell(mass)
-            left, right = edges[rows, place], edges[rows, place + 1]
+        for step in range(steps):
+            place, share, total = _median_cell(mass[:, 1 : step + 2])
+            left, right = edges[rows, place + 1], edges[rows, place + 2]
             middle = prior.divide(left, right, share)
             whole = (right - left <= resolution) | (middle <= left) | (middle >= right)
             nearer = np.where(((share < 0.5) & (place > 0)) | (place == step), left, right)
@@ -135,41 +138,30 @@ class CoordinateSearch:
             share = np.where(whole, np.where(asked == left, 0.0, 1.0), share)
             noisy = self.ranks.release(tape, ranks(center + asked))
             evidence = np.clip(gain * (0.5 * self.n - noisy), -_CAUTION, _CAUTION)
-            edges, mass = _insert(edges, mass, place, asked, share)
-            beyond = np.arange(step + 2) > place[:, None]
-            mass = mass * np.exp(np.where(beyond, evidence[:, None], 0.0))
-            mass /= mass.sum(axis=1, keepdims=True)
-        place, share = _median_cell(mass)
-        return center + prior.divide(edges[rows, place], edges[rows, place + 1], share)
+            # Divide the cell: what lies beyond it moves one column to the right.
+            beyond = np.arange(step + 3) > place[:, None]
+            edges[:, 1 : step + 4] = np.where(beyond, edges[:, : step + 3], edges[:, 1 : step + 4])
+            edges[rows, place + 2] = asked
+            beyond = beyond[:, :-1]
+            cells = np.where(beyond, mass[:, : step + 2], mass[:, 1 : step + 3])
+            cells[rows, place] *= share
+            cells[rows, place + 1] *= 1.0 - share
+            smaller, larger = np.exp(np.minimum(-evidence, 0.0)) / total, np.exp(np.minimum(evidence, 0.0)) / total
+            mass[:, 1 : step + 3] = cells * np.where(beyond, larger[:, None], smaller[:, None])
+        place, share, _ = _median_cell(mass[:, 1 : steps + 2])
+        return center + prior.divide(edges[rows, place + 1], edges[rows, place + 2], share)
 
 
-def _median_cell(mass: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The cell of every row in which the cumulative mass passes one half, and where within the cell."""
+def _median_cell(
+    mass: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """The cell of every row in which the cumulative mass passes one half, where within the cell, and the whole mass."""
     below = np.cumsum(mass, axis=1)
-    target = 0.5 * below[:, -1:]
-    place = np.minimum((below < target).sum(axis=1), mass.shape[1] - 1)
+    total = below[:, -1]
+    place = np.minimum((below < 0.5 * total[:, None]).sum(axis=1), mass.shape[1] - 1)
     rows = np.arange(len(mass))
     inside = mass[rows, place]
-    return place, np.clip((target[:, 0] - (below[rows, place] - inside)) / inside, 0.0, 1.0)
-
-
-def _insert(
-    edges: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    place: NDArray[np.intp],
-    edge: NDArray[np.float64],
-    share: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Divides one cell of every row: `share` of its mass goes to the left of the new edge."""
-    rows = np.arange(len(mass))
-    column = np.arange(edges.shape[1] + 1)
-    edges = np.take_along_axis(edges, column - (column > place[:, None]), axis=1)
-    edges[rows, place + 1] = edge
-    column = column[:-1]
-    mass = np.take_along_axis(mass, column - (column > place[:, None]), axis=1)
-    mass[rows, place] *= share
-    mass[rows, place + 1] *= 1.0 - share
-    return edges, mass
+    return place, np.clip((0.5 * total - (below[rows, place] - inside)) / inside, 0.0, 1.0), total
 
 
 @dataclass(frozen=True, eq=False)
