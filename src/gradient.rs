@@ -35,6 +35,9 @@ pub(crate) const NARROW: usize = 32;
 pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
 pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 
+/// Up to so many coordinates one thread is done before others are awake: a descent on few records asks thousands of times.
+const ALONE: usize = 1 << 13;
+
 /// Coordinates between two beats of the pulse: some tens of milliseconds.
 const BEAT: usize = 1 << 24;
 
@@ -62,6 +65,11 @@ pub fn gradient(
     let mut total = vec![0i64; d];
     if d == 0 {
         return Ok(total);
+    }
+    if n <= BLOCK && n * d <= ALONE {
+        let sum = dispatch::vectorised(BlockGradient { block: points, theta: &theta, bits });
+        pulse.beat(1.0)?;
+        return Ok(sum);
     }
     let per_beat = (BEAT / d).max(1).next_multiple_of(BLOCK);
     let per_block = records_per_block(n, d);
@@ -386,6 +394,30 @@ mod tests {
             prop_assert_eq!(of(&points, &theta, 32), expected.clone());
             let block = points.as_view();
             prop_assert_eq!(dispatch::portable(BlockGradient { block, theta: &theta, bits: 32 }), expected);
+        }
+    }
+
+    #[test]
+    fn a_record_contributes_a_unit_vector_at_every_magnitude() {
+        for power in -1070..=999 {
+            let x = [3.0, -5.0, 1.0].map(|x| scale(x, power));
+            let units = of(&DMatrix::from_column_slice(3, 1, &x), &[0.0; 3], 32);
+            let length = norm(&units.iter().map(|&x| x as f64).collect::<Vec<f64>>());
+            assert!((length - 32f64.exp2()).abs() < 1.0, "2^{power}: {length}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_turns_around_needs_the_rounding_in_the_sensitivity() {
+        for bits in [20, 32, 40] {
+            let moved = (0..200).map(|k| {
+                let x: Vec<f64> = (1..=5).map(|j| f64::from(k * j).sin()).collect();
+                let opposite: Vec<f64> = x.iter().map(|x| -x).collect();
+                let [a, b] = [x, opposite].map(|x| of(&DMatrix::from_column_slice(5, 1, &x), &[0.0; 5], bits));
+                norm(&a.iter().zip(&b).map(|(a, b)| (a - b) as f64).collect::<Vec<f64>>())
+            });
+            let widest = moved.fold(0.0, f64::max);
+            assert!(2.0 * f64::from(bits).exp2() < widest && widest <= sensitivity(5, bits), "{bits}: {widest}");
         }
     }
 

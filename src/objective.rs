@@ -27,6 +27,12 @@ pub(crate) fn sweep<T: Send>(
 ) -> Result<Vec<T>, Interrupted> {
     let (d, n) = points.shape();
     let per_block = ((1 << 14) / d.max(1)).clamp(16, 4096);
+    if (1..=per_block).contains(&n) {
+        // One block is done before another thread is awake, and searches on few records ask hundreds of times.
+        let part = visit(0, points);
+        pulse.beat(1.0)?;
+        return Ok(vec![part]);
+    }
     let per_beat = (BEAT / d.max(1)).next_multiple_of(per_block);
     let mut parts = Vec::with_capacity(n.div_ceil(per_block));
     for start in (0..n).step_by(per_beat) {

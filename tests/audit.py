@@ -8,8 +8,8 @@ can hide a leak but never invent one: an honest claim is refuted with probabilit
 
 Everything is measured in one unit: a and b are the error rates of a test of N(0, 1) against N(mu, 1), which has
 mu = -Phi^-1(a) - Phi^-1(b), and the claim's trade-off curve gives the largest mu at the same a (for Gaussian releases,
-the same at every a). Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again with half the
-noise against the same claim: an audit that does not notice has no power, and its row fails.
+the same at every a). Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again with a fraction of
+the noise against the same claim: an audit that does not notice has no power, and its row fails.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ import dpmedian
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.source import ArraySource, Tape
 
@@ -144,7 +146,7 @@ def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
     return _CURVES[claim]
 
 
-# The games. Each is made with `noise` times the noise that its claim asks for: 1 for the audit, 1/2 to show its power.
+# The games. Each is made with `noise` times the noise that its claim asks for: 1 for the audit, less to show its power.
 
 
 def gaussian(noise: float) -> Game:
@@ -186,47 +188,108 @@ def bisection(noise: float) -> Game:
     return Game(honest.cost, play)
 
 
-def method(name: str, noise: float, *, n: int, d: int, rho: float, transcript: bool = True, **options: float) -> Game:
-    """Half of the points at +R e1, half at -R e1; the neighbour moves one of them across.
-
-    `release` is what the user gets; `transcript` is every noisy integer on the way, which the proof gives away too.
-    """
-    honest, actual = (dpmedian.plan(n, d, rho=r, method=name, **options) for r in (rho, rho / noise**2))
-    points = np.zeros((n, d))
-    points[:, 0] = np.where(np.arange(n) < n // 2, options["radius"], -options["radius"])
-    other = points.copy()
-    other[0, 0] = -options["radius"]
+def exponential(noise: float) -> Game:
+    """Two candidates whose scores move by the range, from log-odds of -3/2 eta to -1/2 eta."""
+    honest, actual = (Exponential.of("test", eta) for eta in (1.0, 1.0 / noise))
+    width = 8
+    scores = (np.array([3 * width // 2, 0]), np.array([width // 2, 0]))
 
     def play(side: bool, tape: Tape) -> Views:
-        outcome = actual.recipe.run(ArraySource((points, other)[side], actual.problem), tape)
-        views: Views = {"release": outcome.point}
-        if transcript:
-            views["transcript"] = np.concatenate([noisy / scale for _, _, scale, _, noisy in tape.entries()])
-        return views
+        return {"index": np.array(actual.release(tape, scores[side], width))}
+
+    return Game(honest.cost, play, times=4)
+
+
+def method(name: str, noise: float, *, n: int, half: float = 1.0, rho: float = 0.5, **options: Any) -> Game:
+    """On the line, half of the records at -`half`, half at +`half`; the neighbour moves one of them across.
+
+    Wherever the iterate is between them, that moves the gradient by 2. `release` is what the user gets, a failure being
+    read as 0; `transcript` is the sum of all that each stage releases on the way, which the proof gives away too.
+    """
+    honest, actual = (dpmedian.plan(n, 1, rho=r, method=name, **options) for r in (rho, rho / noise**2))
+    points = np.where(np.arange(n) < n // 2, half, -half)[:, None]
+    other = points.copy()
+    other[0] = -half
+    sources = [ArraySource(data, actual.problem) for data in (points, other)]
+
+    def run(side: bool, tape: Tape) -> tuple[NDArray[np.float64], dict[str, list[float]]]:
+        try:
+            point = actual.recipe.run(sources[side], tape).point
+        except dpmedian.ReleaseFailed:
+            point = np.zeros(1)
+        stages: dict[str, list[float]] = {}
+        for stage, _, scale, _, noisy in tape.entries():
+            stages.setdefault(stage, []).append(noisy[0] / scale)
+        return point, stages
+
+    _, stages = run(False, Tape.record(bytes(32)))
+
+    def play(side: bool, tape: Tape) -> Views:
+        point, seen = run(side, tape)
+        sums = [math.fsum(seen.get(stage, ())) / math.sqrt(len(seen.get(stage, "1"))) for stage in stages]
+        return {"release": point, "transcript": np.array(sums)}
 
     return Game(honest.cost, play)
 
 
-GAMES: dict[str, Callable[[float], Game]] = {
-    "gaussian": gaussian,
-    "above_threshold-laplace": lambda noise: above_threshold("laplace", noise),
-    "above_threshold-exponential": lambda noise: above_threshold("exponential", noise),
-    "noisy_bisection": bisection,
-    "dpgd": lambda noise: method("dpgd", noise, n=24, d=1, rho=0.5, radius=100.0),
+def inverse_sensitivity(noise: float) -> Game:
+    """Two records on the left, one at 1/2, one on the right; the neighbour moves one from left to right.
+
+    On the left of 1/2 the score rises from 0 to 1 and on its right it falls from 1 to 0: the log-odds of the two sides
+    move by all of epsilon, from -1.6 epsilon, since the left side is three times as wide. What is seen is the eighth of
+    the ball in which the release lies.
+    """
+    honest, actual = (
+        dpmedian.plan(4, 1, epsilon=e, method="inverse_sensitivity", radius=1.0, resolution=1e-3)
+        for e in (1.0, 1.0 / noise)
+    )
+    records = ([-1.0, -1.0, 0.5, 1.0], [-1.0, 1.0, 0.5, 1.0])
+    sources = [ArraySource(np.array(data)[:, None], actual.problem) for data in records]
+
+    def play(side: bool, tape: Tape) -> Views:
+        outcome = actual.recipe.run(sources[side], tape)
+        return {"release": np.floor(4.0 * outcome.point[0]).astype(np.int64)}
+
+    return Game(honest.cost, play, times=4)
+
+
+class Row(NamedTuple):
+    """A game made with some fraction of its noise, and the fraction that must be noticed.
+
+    No view of a method with several stages shows all that its claim pays for, so there it takes less noise to notice.
+    """
+
+    make: Callable[[float], Game]
+    weak: float = 0.5
+    slow: bool = False
+    """Whether only the long audit shows its power."""
+
+
+GAMES: dict[str, Row] = {
+    "gaussian": Row(gaussian),
+    "above_threshold-laplace": Row(lambda noise: above_threshold("laplace", noise)),
+    "above_threshold-exponential": Row(lambda noise: above_threshold("exponential", noise)),
+    "noisy_bisection": Row(bisection),
+    "exponential_mechanism": Row(exponential),
+    "dpgd": Row(lambda noise: method("dpgd", noise, n=24, radius=1.0)),
+    "inverse_sensitivity": Row(inverse_sensitivity),
+    "loc_dpgd": Row(lambda noise: method("loc_dpgd", noise, n=1000, radius=4.0, resolution=0.5), weak=0.25, slow=True),
+    "adaptive": Row(lambda noise: method("adaptive", noise, n=400), weak=0.25, slow=True),
 }
 
 
 def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
     yield True, f"{runs} runs a side (more where they are cheap), half of them to learn; alpha = {ALPHA:g} per row"
-    yield True, f"{'':<29}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'at half the noise':>19}"
+    yield True, f"{'':<29}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'with noise times':>19}"
     for name in names:
-        honest, halved = GAMES[name](1.0), GAMES[name](0.5)
-        seen, weak = observe(honest, runs), observe(halved, runs)
+        make, fraction, _ = GAMES[name]
+        honest, weakened = make(1.0), make(fraction)
+        seen, weak = observe(honest, runs), observe(weakened, runs)
         for view in seen:
-            verdict, power = judge(honest.claim, seen[view]), judge(halved.claim, weak[view])
+            verdict, power = judge(honest.claim, seen[view]), judge(weakened.claim, weak[view])
             good = power.refuted and not verdict.refuted
             row = f"{name:<29}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"
-            row += f"{verdict.measured / verdict.claimed:7.0%}{power.measured:13.3f}"
+            row += f"{verdict.measured / verdict.claimed:7.0%}{fraction:12.3g}:{power.measured:6.3f}"
             yield good, row + ("  " + ("LEAKS" if verdict.refuted else "caught" if power.refuted else "MISSED"))
 
 

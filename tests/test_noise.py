@@ -52,7 +52,7 @@ def test_the_second_block_of_a_key_is_stable():
 def test_a_seed_is_the_key_and_its_release_is_stable():
     points = np.arange(60.0).reshape(30, 2) % 7.0
     release = dpmedian.geometric_median(points, rho=0.5, method="dpgd", radius=10.0, seed=5)
-    assert release.point.tolist() == [2.724170731297865, 2.7747653432557735]
+    assert release.point.tolist() == [1.9924371267464958, 2.0294416294819912]
 
 
 SCRIPT = """

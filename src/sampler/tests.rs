@@ -169,3 +169,14 @@ fn a_wide_discrete_gaussian_has_its_moments_and_its_tail() {
         assert_coin(even, 0.5);
     }
 }
+
+#[test]
+fn choices_have_their_weights() {
+    let mut rng = generator(8);
+    for (p, q, scores) in [(2, 3, [4, 1, 0, 1, 9]), (1, 7, [-30, 5, -28, 0, -30])] {
+        let choice = Choice::new(p, q).unwrap();
+        let counts = histogram(0, 4, || choice.sample(&scores, &mut rng) as i64);
+        let weight = |score: &i64| (-(*score as f64) * p as f64 / q as f64).exp();
+        assert_fits(&counts, &normalised(scores.iter().map(weight).collect()));
+    }
+}

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +20,8 @@ from table import MUTANTS, Mutant
 import dpmedian._core
 
 ROOT = Path(__file__).resolve().parents[2]
+# Always the same place, so that cargo compiles only what a mutant changed.
+MUTANTS_TARGET = ROOT / "target" / "mutants"
 CORE = Path(dpmedian._core.__file__)
 # In seconds. The first compilation of the dependencies takes the longest.
 TIMEOUT = 1800
@@ -31,20 +32,21 @@ class Copy:
     """A copy of the sources, with a compiled core in its Python package."""
 
     def __init__(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         self.folder = folder
+        skip = shutil.ignore_patterns("__pycache__", "*.so")
         for name in COPIED:
+            # Plain copies have the time of today: cargo must not take the last mutant's build for a fresh one.
             if (ROOT / name).is_dir():
-                shutil.copytree(
-                    ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "mutants")
-                )
+                shutil.copytree(ROOT / name, folder / name, ignore=skip, copy_function=shutil.copy)
             else:
-                shutil.copy2(ROOT / name, folder)
-        shutil.copy2(CORE, folder / "python" / "dpmedian")
+                shutil.copy(ROOT / name, folder)
+        shutil.copy(CORE, folder / "python" / "dpmedian")
         self.environment = {
             **os.environ,
-            # One target directory for all mutants, so that only this crate is compiled again, and not that of the
-            # repository, where a mutant must not be left behind.
-            "CARGO_TARGET_DIR": str(ROOT / "target" / "mutants"),
+            # Not the target directory of the repository, where a mutant must not be left behind.
+            "CARGO_TARGET_DIR": str(MUTANTS_TARGET),
             "PYTHONPATH": str(folder / "python"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
@@ -113,19 +115,18 @@ def main(words: list[str]) -> int:
     start, failures = time.monotonic(), 0
     mutants = chosen(words)
     width = max(len(mutant.name) for mutant in mutants)
-    with tempfile.TemporaryDirectory(prefix="dpmedian-mutants-") as folder:
-        copy = Copy(Path(folder))
-        # A test that fails anyway would catch everything.
-        if not copy.passes(*sorted({mutant.caught_by for mutant in mutants})):
-            raise SystemExit("the tests fail without any mutant: run `make test` first")
-        print(f"{'mutant':<{width}}  {'result':<8}  caught by", flush=True)
-        for mutant in mutants:
-            try:
-                result, detail = ("caught", "") if trial(copy, mutant) else ("SURVIVED", "")
-            except Broken as broken:
-                result, detail = "BROKEN", f"\n    {broken}"
-            failures += result != "caught"
-            print(f"{mutant.name:<{width}}  {result:<8}  {mutant.caught_by}{detail}", flush=True)
+    copy = Copy(MUTANTS_TARGET / "copy")
+    # A test that fails anyway would catch everything.
+    if not copy.passes(*sorted({mutant.caught_by for mutant in mutants})):
+        raise SystemExit("the tests fail without any mutant: run `make test` first")
+    print(f"{'mutant':<{width}}  {'result':<8}  caught by", flush=True)
+    for mutant in mutants:
+        try:
+            result, detail = ("caught", "") if trial(copy, mutant) else ("SURVIVED", "")
+        except Broken as broken:
+            result, detail = "BROKEN", f"\n    {broken}"
+        failures += result != "caught"
+        print(f"{mutant.name:<{width}}  {result:<8}  {mutant.caught_by}{detail}", flush=True)
     print(f"{len(mutants)} mutants, {failures} failures ({time.monotonic() - start:.0f} s)")
     return 1 if failures else 0
 

@@ -46,8 +46,8 @@ NOISE = [
     Mutant(
         "half the noise of a descent",
         f"{PACKAGE}/mechanisms/gaussian.py",
-        "            sigma=self.sigma,\n",
-        "            sigma=self.sigma // 2,\n",
+        "sigma=self.sigma,\n        )",
+        "sigma=self.sigma // 2,\n        )",
         "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[dpgd]",
     ),
     Mutant(
@@ -96,27 +96,6 @@ NOISE = [
 
 SENSITIVITY = [
     Mutant(
-        "pair counts as if there were one pairing",
-        f"{PACKAGE}/methods/radius_finder.py",
-        "sensitivity=pairings, rho=rho",
-        "sensitivity=1, rho=rho",
-        "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
-    ),
-    Mutant(
-        "ball counts of sensitivity 1",
-        f"{PACKAGE}/methods/radius_finder.py",
-        "math.ceil(profile.ball_sensitivity * m)",
-        "1",
-        "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
-    ),
-    Mutant(
-        "a localization that pays for one round",
-        f"{PACKAGE}/methods/localize.py",
-        "releases=rounds * self.steps)",
-        "releases=self.steps)",
-        "pytest tests/test_loc_dpgd.py::test_the_recorded_releases_of_the_gaussian_stages_cost_what_the_plan_says",
-    ),
-    Mutant(
         "gradient sensitivity 1 instead of 2",
         "src/gradient.rs",
         "(2.0 * unit + d.sqrt()",
@@ -128,13 +107,13 @@ SENSITIVITY = [
         "src/gradient.rs",
         "(2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON)",
         "2.0 * unit + 0.0 * d",
-        "cargo gradient::tests::a_replaced_record_moves_the_gradient_by_at_most_the_sensitivity",
+        "cargo gradient::tests::a_record_that_turns_around_needs_the_rounding_in_the_sensitivity",
     ),
     Mutant(
         "a float sum instead of the lattice",
         "src/gradient.rs",
-        "sum[j] += (difference[j] * inverse + rounder) - rounder;",
-        "sum[j] += difference[j] * inverse + 0.0 * rounder;",
+        "*sum = *sum + ((*difference * inverse + round) - round);",
+        "*sum = *sum + *difference * inverse;",
         "cargo gradient::tests::the_sum_is_the_same_for_any_threads_and_any_chunking",
     ),
     Mutant(
@@ -142,13 +121,13 @@ SENSITIVITY = [
         "src/gradient.rs",
         "} else if rescale(&mut difference) {",
         "} else if squares > 0.0 || rescale(&mut difference) {",
-        "cargo gradient::tests::a_replaced_record_moves_the_gradient_by_at_most_the_sensitivity",
+        "cargo gradient::tests::a_record_contributes_a_unit_vector_at_every_magnitude",
     ),
     Mutant(
         "a replay that does not compare values",
         "src/tape.rs",
-        "if squares.sqrt() > request.sensitivity {",
-        "if false && squares.sqrt() > request.sensitivity {",
+        "if distance > request.sensitivity {",
+        "if distance > f64::INFINITY {",
         "cargo tape::tests::a_replay_refuses_what_does_not_match",
     ),
     Mutant(
@@ -274,6 +253,7 @@ ORDER = [
 ]
 
 ABOVE_THRESHOLD = f"{PACKAGE}/mechanisms/above_threshold.py"
+EXPONENTIAL = f"{PACKAGE}/mechanisms/exponential.py"
 BISECTION = f"{PACKAGE}/mechanisms/bisection.py"
 
 MECHANISMS = [
@@ -287,8 +267,8 @@ MECHANISMS = [
     Mutant(
         "a fresh threshold for every query",
         ABOVE_THRESHOLD,
-        "            exact = np.array([query], dtype=np.int64)\n",
-        "            exact = np.array([query], dtype=np.int64)\n"
+        "        for index, query in enumerate(queries):\n",
+        "        for index, query in enumerate(queries):\n"
         '            bar = draw(f"{self.name}: threshold", centre, self.threshold_rate, 0.0)[0]\n',
         "pytest tests/test_above_threshold.py::test_the_program_draws_the_enumerated_distribution",
     ),
@@ -319,6 +299,76 @@ MECHANISMS = [
         "for _ in range(self.count.releases):",
         "for _ in range(self.count.releases + 1):",
         "pytest tests/test_above_threshold.py::test_bisection_reaches_every_index_with_the_same_number_of_questions",
+    ),
+]
+
+LOC_DPGD_COST = (
+    "pytest tests/test_loc_dpgd.py::test_the_recorded_releases_of_the_gaussian_stages_cost_what_the_plan_says"
+)
+
+METHODS = [
+    Mutant(
+        "fine-tuning asks again for what the burn-in has paid",
+        f"{PACKAGE}/methods/loc_dpgd.py",
+        "rest = self.gradient.releases - first",
+        "rest = self.gradient.releases",
+        LOC_DPGD_COST,
+    ),
+    Mutant(
+        "one round of localization is paid for",
+        f"{PACKAGE}/methods/localize.py",
+        "releases=rounds * self.steps",
+        "releases=self.steps",
+        LOC_DPGD_COST,
+    ),
+    Mutant(
+        "localization walks for free",
+        f"{PACKAGE}/methods/localize.py",
+        "return self.finder.cost + self.walk_cost",
+        "return self.finder.cost",
+        LOC_DPGD_COST,
+    ),
+    Mutant(
+        "a record counts in one pairing only",
+        f"{PACKAGE}/methods/radius_finder.py",
+        "sensitivity=pairings",
+        "sensitivity=1",
+        "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
+    ),
+    Mutant(
+        "the replaced record's own ball is forgotten",
+        f"{PACKAGE}/methods/radius_finder.py",
+        "math.ceil(profile.ball_sensitivity * m)",
+        "m",
+        "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
+    ),
+    Mutant(
+        "ranks of many coordinates with the sensitivity of one",
+        f"{PACKAGE}/mechanisms/search.py",
+        "math.sqrt(d)",
+        "1.0",
+        "pytest tests/test_adaptive.py::test_it_replays_on_neighbours",
+    ),
+    Mutant(
+        "a mean shift over records beyond its radius",
+        "src/shift.rs",
+        "if distance <= self.radius {",
+        "if distance <= 2.0 * self.radius {",
+        "cargo shift::tests::only_records_within_the_radius_count",
+    ),
+    Mutant(
+        "a search that asks once more than it pays for",
+        f"{PACKAGE}/mechanisms/search.py",
+        "for _ in range(self.count.releases):",
+        "for _ in range(self.count.releases + 1):",
+        "pytest tests/test_adaptive.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+    ),
+    Mutant(
+        "the last stage is free",
+        f"{PACKAGE}/methods/adaptive.py",
+        "return PrivacyCost.total(stage.cost for stage in self.stages)",
+        "return PrivacyCost.total(stage.cost for stage in self.stages[:-1])",
+        "pytest tests/test_adaptive.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
     ),
 ]
 
@@ -374,4 +424,4 @@ INVERSE_SENSITIVITY = [
     ),
 ]
 
-MUTANTS = NOISE + SENSITIVITY + COST + ORDER + MECHANISMS + INVERSE_SENSITIVITY
+MUTANTS = NOISE + SENSITIVITY + COST + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY
