@@ -19,7 +19,7 @@ from dpmedian import nonprivate
 from dpmedian.source import ArraySource, Tape
 
 Points = NDArray[np.float64]
-RUNS = 200
+RUNS = 100
 
 
 def line(name: str, n: int) -> Points:
@@ -71,7 +71,7 @@ def opendp(records: Points, epsilon: float, radius: float, spacing: float) -> Ca
 
 
 def compare() -> None:
-    n, radius, resolution, spacing = 500, 100.0, 0.005, 0.05
+    n, radius, resolution, spacing = 1000, 100.0, 0.01, 0.1
     print(f"line, n = {n}, R = {radius:g}: mean |release - median| over {RUNS} runs")
     print(f"dpmedian with r = {resolution:g}; OpenDP with candidates {spacing:g} apart (finer ones cost it time)")
     print(f"{'data':<14}{'epsilon':>8}{'dpmedian':>12}{'(s.e.)':>10}{'OpenDP':>12}{'(s.e.)':>10}")

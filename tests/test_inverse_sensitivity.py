@@ -305,6 +305,8 @@ def test_auto_takes_it_on_the_line_when_it_predicts_less_error():
     assert chosen.method == "inverse_sensitivity"
     assert chosen.prediction.excess < other.prediction.excess
     assert dpmedian.plan(500, 2, **options).method == "adaptive"
+    # A lattice that cannot be built is no reason to refuse.
+    assert dpmedian.plan(500, 1, **{**options, "resolution": 1e-15}).method == "adaptive"
 
 
 def test_the_required_number_of_records_is_found():

@@ -219,6 +219,14 @@ def _calibrated(problem: Problem, method: Method) -> Plan:
     return Plan(problem, method.name, method.prepare(problem, largest))
 
 
+def _possible(problem: Problem, method: Method) -> Plan | None:
+    """The plan of a method, if it can serve these parameters."""
+    try:
+        return _calibrated(problem, method)
+    except ValueError:
+        return None
+
+
 def _excess(made: Plan) -> float:
     """The predicted excess; infinite where nothing is predicted."""
     predicted = made.prediction.excess
@@ -236,19 +244,16 @@ def _choose(problem: Problem) -> Plan:
         return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
     best = _calibrated(problem, adaptive)
     if problem.d == 1 and problem.radius is not None and problem.resolution is not None:
-        exact = _calibrated(problem, inverse_sensitivity)
-        if _excess(exact) < _excess(best):
+        exact = _possible(problem, inverse_sensitivity)
+        if exact is not None and _excess(exact) < _excess(best):
             return replace(exact, reason="chosen by auto: on the line the exact draw has the smallest predicted error")
     failure = best.prediction.failure
     if failure <= 0.5:
         return replace(best, reason="chosen by auto: smallest predicted error, and it needs no radius")
     others = []
     for method in METHODS.values():
-        try:
-            other = _calibrated(problem, method)
-        except ValueError:
-            continue
-        if other.prediction.loss is not None and other.prediction.failure <= 0.5:
+        other = _possible(problem, method)
+        if other is not None and other.prediction.loss is not None and other.prediction.failure <= 0.5:
             others.append(other)
     if not others:
         return replace(best, reason=f"chosen by auto, but it would fail with probability {failure:.2g}")
