@@ -68,6 +68,9 @@ def test_a_blank_line_of_a_single_column_is_a_missing_value(tmp_path):
     path.write_text("x\n1\n\n3\n")
     with pytest.raises(ValueError, match="row 2, column 'x': the value is missing"):
         read_points(path)
+    path.write_text("\n1\n3\n")
+    with pytest.raises(ValueError, match="row 1, column '1': the value is missing"):
+        read_points(path, header=False)
     path.write_text("NA\n1\n3\n")
     with pytest.raises(ValueError, match="say whether it is a header"):
         read_points(path)

@@ -299,6 +299,10 @@ def test_auto_takes_it_for_a_pure_budget(d):
     assert plan.method == "inverse_sensitivity"
 
 
+def test_auto_passes_it_over_on_a_grid_beyond_its_reach():
+    assert dpmedian.plan(1000, 1, rho=1.0, radius=1e30, resolution=1e-3).method == "adaptive"
+
+
 def test_auto_takes_it_on_the_line_when_it_predicts_less_error():
     options = {"epsilon": 1.0, "delta": 1e-6, "radius": 100.0, "resolution": 0.01}
     chosen, other = dpmedian.plan(500, 1, **options), dpmedian.plan(500, 1, **options, method="adaptive")

@@ -112,9 +112,11 @@ def _read_csv(file: Path, columns: Sequence[str] | None, header: bool | None, na
     values = array("d")
     with open(file, newline="", encoding="utf-8-sig") as stream:
         rows = csv.reader(stream, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-        first = next((row for row in rows if row), None)
+        # Without a header the first line is a record, also where it is blank: a missing value of a single column.
+        first = next(rows, None) if header is False else next((row for row in rows if row), None)
         if first is None:
             raise ValueError(f"{file.name!r} is empty")
+        first = first or [""]
         named = _has_header(first) if header is None else header
         names = [cell.strip() for cell in first] if named else _numbered(len(first))
         chosen = _select(names, columns)

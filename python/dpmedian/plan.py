@@ -122,7 +122,13 @@ class Plan:
             raise
         finally:
             meter.close()
-        charge.mark("released")
+        try:
+            charge.mark("released")
+        except OSError as error:
+            # The cost stays charged as pending, and what was paid for must not be lost.
+            warnings.warn(
+                f"the ledger could not note that the run ended, its cost stays charged: {error}", stacklevel=2
+            )
         return Release(
             point=outcome.point,
             scale=outcome.scale,
@@ -220,7 +226,7 @@ def _calibrated(problem: Problem, method: Method) -> Plan:
 
 
 def _possible(problem: Problem, method: Method) -> Plan | None:
-    """The plan of a method, if it can serve these parameters."""
+    """The plan of a method, or None where an argument is missing or out of its reach."""
     try:
         return _calibrated(problem, method)
     except ValueError:
