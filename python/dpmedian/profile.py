@@ -79,7 +79,7 @@ _DEFAULT = Profile(
     descent_step="proof",
     descent_steps_most=4096,
     late_cuts=0.8,
-    selection_windows=(0.75, 0.5, 0.25, 0.125),
+    selection_windows=tuple(0.75**power for power in range(1, 8)),
     selection_weight=None,
 )
 
