@@ -167,3 +167,16 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(threads):
 def test_pure_epsilon_is_refused_by_name():
     with pytest.raises(ValueError, match="needs delta or rho"):
         dpmedian.plan(1000, 3, epsilon=1.0, method="adaptive")
+
+
+def test_auto_chooses_it_and_says_why():
+    plan = dpmedian.plan(1000, 4, epsilon=1.0, delta=1e-6)
+    assert plan.method == "adaptive"
+    assert "chosen by auto" in str(plan)
+
+
+def test_required_n_is_the_smallest_that_is_predicted_to_do():
+    arguments = {"epsilon": 1.0, "delta": 1e-6}
+    n = dpmedian.required_n(10, excess=1e-3, **arguments)
+    assert dpmedian.plan(n, 10, **arguments).prediction.excess <= 1e-3
+    assert dpmedian.plan(n - 1, 10, **arguments).prediction.excess > 1e-3

@@ -136,7 +136,7 @@ class Adaptive:
         error = math.sqrt(d) * self.deviation / n / stiffness
         # Medians, not means: of a chi-square with d degrees of freedom.
         excess = 0.5 * stiffness * error**2 * (1.0 - 2.0 / (9.0 * d)) ** 3 * (1.0 + 0.5 * self.jitter)
-        signal = n * math.sqrt(self.rho / d)
+        signal = n * math.sqrt(self.rho / max(d, 2))
         failure = 1.0 / (1.0 + math.exp(min((signal - _SIGNAL) / _SIGNAL_WIDTH, 700.0)))
         return Prediction(excess=excess, error_radius=error, failure=failure)
 
@@ -269,7 +269,9 @@ def prepare(problem: Problem, rho: float) -> Adaptive:
     for_curvature = share(200.0, 0.01, 0.04)
     for_step = min(max(90.0 * d / n**2, 0.002 * rho), 0.01 * rho)
     for_check = max(80.0 / n**2, 0.001 * rho)
-    rounds = min(_WALK_ROUNDS, int(0.1 * rho / (for_step + for_check)))
+    # A walk whose steps are mostly noise would lose what the centre has found.
+    noise = math.sqrt(2.0 * d / for_step) / n
+    rounds = min(_WALK_ROUNDS, int(0.1 * rho / (for_step + for_check))) if noise <= 0.45 else 0
     for_spread = share(200.0, 0.005, 0.04) if rounds else 0.0
     for_kink = 1e4 / n**2 if 1e4 / n**2 <= 0.015 * rho else 0.0
     left = rho - for_scale - for_centre - for_reach - rounds * (for_step + for_check) - for_spread - for_kink
