@@ -265,6 +265,9 @@ class Row(NamedTuple):
     """Whether only the long audit shows its power."""
 
 
+# Enough records that the iterates stay between the two halves.
+LOCALIZED = {"n": 1000, "radius": 4.0, "resolution": 0.5}
+
 GAMES: dict[str, Row] = {
     "gaussian": Row(gaussian),
     "above_threshold-laplace": Row(lambda noise: above_threshold("laplace", noise)),
@@ -273,7 +276,8 @@ GAMES: dict[str, Row] = {
     "exponential_mechanism": Row(exponential),
     "dpgd": Row(lambda noise: method("dpgd", noise, n=24, radius=1.0)),
     "inverse_sensitivity": Row(inverse_sensitivity),
-    "loc_dpgd": Row(lambda noise: method("loc_dpgd", noise, n=1000, radius=4.0, resolution=0.5), weak=0.25, slow=True),
+    "loc_dpgd": Row(lambda noise: method("loc_dpgd", noise, **LOCALIZED), weak=0.25, slow=True),
+    "loc_cutting_plane": Row(lambda noise: method("loc_cutting_plane", noise, **LOCALIZED), weak=0.25, slow=True),
     "adaptive": Row(lambda noise: method("adaptive", noise, n=400), weak=0.25, slow=True),
 }
 

@@ -1,4 +1,4 @@
-"""The short audit: 2,000 runs a side (500 of slow methods) from fixed keys; `make audit` plays ten times as many."""
+"""The short audit: 2,000 runs a side (250 of slow methods) from fixed keys; `make audit` plays ten times as many."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from dpmedian import set_threads
 
 RUNS = 2_000
 # For methods that take milliseconds.
-RUNS_SLOW = 500
+RUNS_SLOW = 250
 
 
 @pytest.fixture(autouse=True)

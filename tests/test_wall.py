@@ -53,6 +53,16 @@ def test_an_error_during_the_run_stays_charged():
         raise MemoryError
 
     ledger = dpmedian.Ledger(rho=1.0)
-    with pytest.raises(MemoryError):
+    with pytest.raises(RuntimeError, match="after its cost was charged"):
         replace(PLAN, recipe=Spy(PLAN.recipe, stumble)).run(POINTS, ledger=ledger)
     assert [(entry.state, entry.cost) for entry in ledger.entries] == [("interrupted", PLAN.cost)]
+
+
+@pytest.mark.parametrize("method", ["adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane", "inverse_sensitivity"])
+def test_the_cost_of_a_plan_is_that_of_its_stages(method):
+    """Nothing that a reviewer sees in the table is left out of what the ledger is charged."""
+    budget = {"epsilon": 1.0} if method == "inverse_sensitivity" else {"epsilon": 1.0, "delta": 1e-6}
+    plan = dpmedian.plan(2000, 2, **budget, method=method, radius=10.0, resolution=0.1)
+    stages = PrivacyCost.total(stage.cost for stage in plan.stages)
+    assert plan.cost.rho == pytest.approx(stages.rho, rel=1e-9)
+    assert plan.cost.delta_at(1.0) == pytest.approx(stages.delta_at(1.0), rel=1e-6)

@@ -343,6 +343,20 @@ METHODS = [
         "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
     ),
     Mutant(
+        "a cutting plane that chooses for free",
+        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        "self.late.cost, self.selection.cost))",
+        "self.late.cost))",
+        "pytest tests/test_wall.py::test_the_cost_of_a_plan_is_that_of_its_stages",
+    ),
+    Mutant(
+        "early cuts with the smaller noise of the late ones",
+        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        "for gradient in (self.early, self.late):\n            for _ in range(gradient.releases):",
+        "for gradient in (self.late, self.late):\n            for _ in range(gradient.releases):",
+        "pytest tests/test_cutting_plane.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+    ),
+    Mutant(
         "ranks of many coordinates with the sensitivity of one",
         f"{PACKAGE}/mechanisms/search.py",
         "math.sqrt(d)",
