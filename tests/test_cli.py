@@ -14,6 +14,7 @@ import pytest
 import dpmedian
 from dpmedian.cli import main
 from dpmedian.data import POSITIONS
+from dpmedian.plan import METHODS
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
 METHOD = ["--method", "dpgd", "--radius", "1000"]
@@ -229,3 +230,12 @@ def test_a_long_run_shows_a_bar_on_a_terminal_only(tmp_path, quiet):
             os.close(theirs)
     os.close(terminal)
     assert (b"dpmedian [" in shown) is not quiet
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(200, 1), (10_000_000, 3)])
+def test_plans_fit_a_terminal(run, method, shape):
+    budget = ["--epsilon", 1] if method == "inverse_sensitivity" else BUDGET
+    code, out, err = run("plan", *shape, *budget, "--method", method, "--radius", 1e6, "--resolution", 1e-3)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80

@@ -218,7 +218,8 @@ def _add_budget(parser: argparse.ArgumentParser, what: str = "the release") -> N
 
 def _add_method(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("method; all of it is public and must not depend on the data")
-    group.add_argument("--method", default="auto", choices=["auto", *METHODS], help="default: %(default)s")
+    methods = ["auto", *METHODS]
+    group.add_argument("--method", default="auto", choices=methods, metavar="NAME", help=", ".join(methods))
     group.add_argument("--radius", type=_number, help="public bound on the distance of any record to the center")
     group.add_argument("--resolution", type=_number, help="smallest distance that matters")
     group.add_argument("--center", type=_numbers, metavar="X,Y,...", help="center of the ball, default the origin")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import zip_longest
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -34,6 +36,8 @@ __all__ = ["InsecureSeedWarning", "Plan", "geometric_median", "plan", "required_
 METHODS: dict[str, Method] = {
     method.name: method for method in (adaptive, dpgd, loc_dpgd, loc_cutting_plane, inverse_sensitivity)
 }
+
+_WIDTH = 80
 
 
 class InsecureSeedWarning(UserWarning):
@@ -156,7 +160,9 @@ class Plan:
             facts.append(f"predicted distance to the median: {predicted.error_radius:.2g} spreads")
         if predicted.loss is not None:
             facts.append(f"predicted bound on the average excess distance: {predicted.loss:.3g}")
-        facts.append(f"predicted probability of failure: {predicted.failure:.2g}")
+        # Smaller probabilities are extrapolated, and nobody has counted that many runs.
+        failure = "below 1e-6" if predicted.failure < 1e-6 else f"{predicted.failure:.2g}"
+        facts.append(f"predicted probability of failure: {failure}")
         return facts + ([self.reason] if self.reason else []) + [f"note: {note}" for note in self.notes]
 
     def _table(self) -> list[tuple[str, ...]]:
@@ -165,13 +171,22 @@ class Plan:
         return [head, *rows]
 
     def __str__(self) -> str:
-        table = self._table()
-        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        pad = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in table]
-        lines = ["  ".join(row).rstrip() for row in pad]
+        """A table that fits a terminal: the two columns of words are wrapped when they have to be."""
+        head, *rows = self._table()
+        for wrap in range(40, 15, -1):
+            cells = [[textwrap.wrap(cell, wrap, break_long_words=False) for cell in row] for row in (head, *rows)]
+            widths = [max(len(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
+            if sum(widths) + 2 * len(widths) - 2 <= _WIDTH:
+                break
+        lines = [
+            "  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
+            for row in cells
+            for parts in zip_longest(*row, fillvalue="")
+        ]
         rule = "-" * max(len(line) for line in lines)
         title = f"Plan: {self.method}, n = {self.n}, d = {self.d}, {self.problem.budget.describe()}"
-        return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, *self._facts()])
+        facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in self._facts()]
+        return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, *facts])
 
     def _repr_html_(self) -> str:
         head, *rows = self._table()
