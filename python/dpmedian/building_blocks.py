@@ -124,7 +124,7 @@ def noisy_bisection(
     counts should rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
 
     >>> ages = [23, 25, 31, 38, 44, 52, 60, 71] * 50
-    >>> noisy_bisection(lambda age: sum(a <= age for a in ages), 0, 120, 200, sensitivity=1, rho=1.0).value
+    >>> noisy_bisection(lambda age: sum(a <= age for a in ages), 0, 120, 175, sensitivity=1, rho=1.0).value
     38
     """
     budget = Budget.of(rho=rho)
