@@ -264,7 +264,8 @@ def prepare(problem: Problem, rho: float) -> Adaptive:
         return min(max(needed / n**2, least * rho), most * rho)
 
     for_scale = share(480.0, 0.01, 0.2)
-    for_centre = share(140.0 * d, 0.01, 0.45)
+    # The least share finds centres 10^9 spreads away from the origin too.
+    for_centre = share(140.0 * d, 0.025, 0.45)
     for_reach = share(300.0, 0.005, 0.08)
     for_curvature = share(200.0, 0.01, 0.04)
     for_step = min(max(90.0 * d / n**2, 0.002 * rho), 0.01 * rho)
