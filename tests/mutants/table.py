@@ -308,6 +308,28 @@ LOC_DPGD_COST = (
 
 METHODS = [
     Mutant(
+        "the selection of the cutting plane is free",
+        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        "self.early.cost, self.late.cost, self.selection.cost))",
+        "self.early.cost, self.late.cost))",
+        "pytest tests/test_cutting_plane.py::test_budgets_in_both_currencies_are_used_up_and_not_exceeded",
+    ),
+    Mutant(
+        "half the range of a selection",
+        EXPONENTIAL,
+        "return self.release(tape, source.differences(candidates), bounded_range)",
+        "return self.release(tape, source.differences(candidates), bounded_range // 2)",
+        "pytest tests/test_exponential_mechanism.py::test_selection_draws_the_exact_weights_of_the_objective",
+    ),
+    Mutant(
+        "the choice at twice its eta",
+        EXPONENTIAL,
+        "math.floor(math.ldexp(self.eta, bits))",
+        "math.floor(math.ldexp(self.eta, bits + 1))",
+        "pytest tests/test_exponential_mechanism.py"
+        "::test_the_worst_log_odds_equal_the_claim_and_the_concentrated_cost_holds",
+    ),
+    Mutant(
         "fine-tuning asks again for what the burn-in has paid",
         f"{PACKAGE}/methods/loc_dpgd.py",
         "rest = self.gradient.releases - first",
