@@ -300,6 +300,41 @@ MECHANISMS = [
         "for _ in range(self.count.releases + 1):",
         "pytest tests/test_above_threshold.py::test_bisection_reaches_every_index_with_the_same_number_of_questions",
     ),
+    Mutant(
+        "a choice of twice the rate",
+        "src/sampler/choice.rs",
+        "above * u128::from(self.p)",
+        "2 * above * u128::from(self.p)",
+        "cargo sampler::tests::choices_have_their_weights",
+    ),
+    Mutant(
+        "a choice paid at half its range",
+        EXPONENTIAL,
+        "PrivacyCost.bounded_range(self.eta)",
+        "PrivacyCost.bounded_range(self.eta / 2.0)",
+        "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[exponential_mechanism]",
+    ),
+    Mutant(
+        "the range of a selection is the diameter, not twice",
+        "src/difference.rs",
+        "(2.0 * units * (1.0",
+        "(units * (1.0",
+        "cargo difference::tests::a_replaced_record_moves_differences_by_at_most_the_range",
+    ),
+    Mutant(
+        "a selection by distances that cancel",
+        "src/difference.rs",
+        "inner(shift, &p, &q) / (p_squares.sqrt() + q_squares.sqrt())",
+        "scale(p_squares.sqrt() - q_squares.sqrt(), -self.candidates.exponent())",
+        "cargo difference::tests::a_replaced_record_moves_differences_by_at_most_the_range",
+    ),
+    Mutant(
+        "a replay that does not compare the range of a choice",
+        "src/tape.rs",
+        "moved().max().unwrap_or(0) - moved().min().unwrap_or(0)",
+        "moved().max().unwrap_or(0) - moved().max().unwrap_or(0)",
+        "cargo tape::tests::a_choice_is_an_index_and_its_replay_bounds_the_range",
+    ),
 ]
 
 LOC_DPGD_COST = (
@@ -363,13 +398,6 @@ METHODS = [
         "math.ceil(profile.ball_sensitivity * m)",
         "m",
         "pytest tests/test_loc_dpgd.py::test_loc_dpgd_replays_on_neighbours",
-    ),
-    Mutant(
-        "a cutting plane that chooses for free",
-        f"{PACKAGE}/methods/loc_cutting_plane.py",
-        "self.late.cost, self.selection.cost))",
-        "self.late.cost))",
-        "pytest tests/test_wall.py::test_the_cost_of_a_plan_is_that_of_its_stages",
     ),
     Mutant(
         "early cuts with the smaller noise of the late ones",
