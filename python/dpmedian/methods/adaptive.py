@@ -143,6 +143,10 @@ class Adaptive:
     def run(self, source: ArraySource, tape: Tape) -> Outcome:
         theta, octave = self._centre(source, tape)
         theta, quarter, atom = self._walk(source, tape, theta, self._reach(source, tape, theta, octave))
+        # A cluster far smaller than the spread found looks like an atom; only the scale of the pairs tells them apart,
+        # as long as doubles of this size can have differences of that scale.
+        resolvable = math.ldexp(1.0, octave) > 2.0**-40 * float(np.max(np.abs(theta)))
+        atom = atom and not (resolvable and quarter > 4 * octave + 12)
         return self._fine(source, tape, theta, quarter, atom)
 
     def _centre(self, source: ArraySource, tape: Tape) -> tuple[NDArray[np.float64], int]:
@@ -265,7 +269,7 @@ def prepare(problem: Problem, rho: float) -> Adaptive:
 
     for_scale = share(480.0, 0.01, 0.2)
     # The least share finds centres 10^9 spreads away from the origin too.
-    for_centre = share(140.0 * d, 0.025, 0.45)
+    for_centre = share(170.0 * d, 0.025, 0.45)
     for_reach = share(300.0, 0.005, 0.08)
     for_curvature = share(200.0, 0.01, 0.04)
     for_step = min(max(90.0 * d / n**2, 0.002 * rho), 0.01 * rho)
