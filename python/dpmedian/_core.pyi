@@ -6,7 +6,18 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__: list[str]
+__all__ = [
+    "FIRST_QUARTER",
+    "LAST_QUARTER",
+    "Points",
+    "Region",
+    "Tape",
+    "__version__",
+    "difference_range",
+    "gradient_sensitivity",
+    "set_threads",
+    "threads",
+]
 __version__: str
 FIRST_QUARTER: int
 LAST_QUARTER: int
