@@ -31,7 +31,7 @@ lint: $(VENV)/dev $(VENV)/wheel  ## Formatting, lints, types and stubs; warnings
 wheel: $(VENV)/dev  ## A checked manylinux wheel and a source distribution, in dist/.
 	rm -rf dist
 	$(BIN)/maturin build --release --quiet --out dist
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/python tests/check_distribution.py dist
 
