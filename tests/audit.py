@@ -128,7 +128,7 @@ def compare(claim: PrivacyCost, a: float, b: float) -> Verdict:
         return Verdict("epsilon", claim.epsilon_at(0.0), measured)
     if a >= 1.0 or b >= 1.0:
         return Verdict("mu", 1.0, 0.0)
-    measured = -ndtri(a) - ndtri(b)
+    measured = max(-ndtri(a) - ndtri(b), 0.0)
     if claim.mu_squared / 2.0 == claim.rho and claim.delta0 == 0.0:
         return Verdict("mu", math.sqrt(claim.mu_squared), measured)
     allowed = max(1.0 - delta - math.exp(epsilon) * a for epsilon, delta in curve(claim))
@@ -200,16 +200,18 @@ def exponential(noise: float) -> Game:
     return Game(honest.cost, play, times=4)
 
 
-def method(name: str, noise: float, *, n: int, half: float = 1.0, rho: float = 0.5, **options: Any) -> Game:
-    """On the line, half of the records at -`half`, half at +`half`; the neighbour moves one of them across.
+def method(name: str, noise: float, *, n: int, even: bool = False, rho: float = 0.5, **options: Any) -> Game:
+    """On the line, half of the records at -1, half at 1, or all evenly in between; the neighbour moves one across.
 
-    Wherever the iterate is between them, that moves the gradient by 2. `release` is what the user gets, a failure being
-    read as 0; `transcript` is the sum of all that each stage releases on the way, which the proof gives away too.
+    Between them that moves the gradient by 2; evenly spaced records have a median for the release to follow. `release`
+    is what the user gets, a failure being read as 0; `transcript` has also the sum of all that each stage releases on
+    the way, which the proof gives away too.
     """
     honest, actual = (dpmedian.plan(n, 1, rho=r, method=name, **options) for r in (rho, rho / noise**2))
-    points = np.where(np.arange(n) < n // 2, half, -half)[:, None]
+    points = np.linspace(1.0, -1.0, n)[:, None]
+    points = points if even else np.sign(points)
     other = points.copy()
-    other[0] = -half
+    other[0] = -1.0
     sources = [ArraySource(data, actual.problem) for data in (points, other)]
 
     def run(side: bool, tape: Tape) -> tuple[NDArray[np.float64], dict[str, list[float]]]:
@@ -227,7 +229,7 @@ def method(name: str, noise: float, *, n: int, half: float = 1.0, rho: float = 0
     def play(side: bool, tape: Tape) -> Views:
         point, seen = run(side, tape)
         sums = [math.fsum(seen.get(stage, ())) / math.sqrt(len(seen.get(stage, "1"))) for stage in stages]
-        return {"release": point, "transcript": np.array(sums)}
+        return {"release": point, "transcript": np.array([*point, *sums])}
 
     return Game(honest.cost, play)
 
@@ -277,8 +279,8 @@ GAMES: dict[str, Row] = {
     "dpgd": Row(lambda noise: method("dpgd", noise, n=24, radius=1.0)),
     "inverse_sensitivity": Row(inverse_sensitivity),
     "loc_dpgd": Row(lambda noise: method("loc_dpgd", noise, **LOCALIZED), weak=0.25, slow=True),
-    "loc_cutting_plane": Row(lambda noise: method("loc_cutting_plane", noise, **LOCALIZED), weak=0.25, slow=True),
-    "adaptive": Row(lambda noise: method("adaptive", noise, n=400), weak=0.25, slow=True),
+    "loc_cutting_plane": Row(lambda noise: method("loc_cutting_plane", noise, **LOCALIZED), weak=0.125, slow=True),
+    "adaptive": Row(lambda noise: method("adaptive", noise, **LOCALIZED, even=True), weak=0.25, slow=True),
 }
 
 
