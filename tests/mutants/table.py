@@ -326,7 +326,7 @@ MECHANISMS = [
         "src/difference.rs",
         "inner(shift, &p, &q) / (p_squares.sqrt() + q_squares.sqrt())",
         "scale(p_squares.sqrt() - q_squares.sqrt(), -self.candidates.exponent())",
-        "cargo difference::tests::a_replaced_record_moves_differences_by_at_most_the_range",
+        "cargo difference::tests::far_records_keep_their_digits",
     ),
     Mutant(
         "a replay that does not compare the range of a choice",
