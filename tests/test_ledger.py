@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.ledger import BudgetExceeded, Charge, Ledger, as_ledger
+from dpmedian.ledger import BudgetExceeded, Charge, Ledger, as_ledger, spending
+from dpmedian.release import ReleaseFailed
 
 
 def gaussian(epsilon: float, delta: float) -> PrivacyCost:
@@ -529,3 +530,22 @@ def test_representations(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     assert str(path) in repr(Ledger(rho=1.0, path=path))
     assert str(path) in str(Ledger(rho=1.0, path=path))
+
+
+def test_a_release_is_not_lost_when_the_ledger_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
+
+    def run(name: str, failure: ReleaseFailed | None) -> None:
+        with monkeypatch.context() as patched, spending(ledger, name, "dpgd", concentrated(0.25)):
+            patched.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+            if failure:
+                raise failure
+
+    with pytest.warns(UserWarning, match="could not note a run as released"):
+        run("a", None)
+    with pytest.warns(UserWarning, match="as failed"), pytest.raises(ReleaseFailed, match="too few"):
+        run("b", ReleaseFailed("too few", concentrated(0.25)))
+    assert [entry.state for entry in ledger.entries] == ["pending", "pending"]
+    assert ledger.spent.rho == 0.5

@@ -7,8 +7,7 @@ and returns a frozen `Block`. Neighbours are data sets of the same size that dif
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.ledger import as_ledger
+from dpmedian.ledger import as_ledger, spending
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
@@ -57,21 +56,6 @@ class Block(Generic[Value]):
     cost: PrivacyCost
 
 
-@contextmanager
-def spending(ledger: Any, name: str, cost: PrivacyCost) -> Iterator[None]:
-    """Charges the cost before the block runs; a failure carries it, and stays charged like an interruption."""
-    charge = as_ledger(ledger).charge(name, name, cost)
-    try:
-        yield
-    except ReleaseFailed as failed:
-        charge.mark("failed")
-        raise ReleaseFailed(failed.message, cost) from None
-    except BaseException:
-        charge.mark("interrupted")
-        raise
-    charge.mark("released")
-
-
 def above_threshold(
     queries: Iterable[int],
     threshold: int,
@@ -100,7 +84,7 @@ def above_threshold(
     threshold = whole("threshold", threshold)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(ledger, "above_threshold", cost):
+    with spending(as_ledger(ledger), "above_threshold", "above_threshold", cost):
         index = mechanism.release(tape, map(_integer, queries), threshold)
         if index is None:
             raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
@@ -139,7 +123,7 @@ def noisy_bisection(
     )
     origin = math.floor(target)
     tape = tape_of(seed)
-    with spending(ledger, "noisy_bisection", mechanism.cost):
+    with spending(as_ledger(ledger), "noisy_bisection", "noisy_bisection", mechanism.cost):
         index = mechanism.release(
             tape, lambda j: min(max(_integer(count(j)) - origin, -_LARGEST), _LARGEST), target - origin
         )
@@ -182,7 +166,7 @@ def exponential_mechanism(
     mechanism = Exponential.of("exponential mechanism", eta)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(ledger, "exponential_mechanism", cost):
+    with spending(as_ledger(ledger), "exponential_mechanism", "exponential_mechanism", cost):
         integers = [_integer(score) for score in scores]
         if not integers:
             raise ValueError("scores must not be empty")
@@ -226,7 +210,7 @@ def _release(
     meter = Progress(part.passes, progress)
     source = ArraySource(array, problem, meter)
     try:
-        with spending(account, name, cost):
+        with spending(account, name, name, cost):
             return Block(part.run(source, tape), cost)
     finally:
         meter.close()

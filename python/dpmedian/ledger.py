@@ -20,6 +20,7 @@ import os
 import shutil
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -27,8 +28,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast, get_args
 
 from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.release import ReleaseFailed
 
-__all__ = ["Account", "BudgetExceeded", "Charge", "Entry", "Ledger", "as_ledger"]
+__all__ = ["Account", "BudgetExceeded", "Charge", "Entry", "Ledger", "as_ledger", "spending"]
 
 Outcome = Literal["released", "failed", "interrupted"]
 State = Literal["pending", "released", "failed", "interrupted"]
@@ -498,3 +500,26 @@ def as_ledger(ledger: object) -> Account:
         "ledger must be a dpmedian.Ledger, an object with check(epsilon, delta) and spend(epsilon, delta), or None, "
         f"got {ledger!r} of type {type(ledger).__name__}"
     )
+
+
+@contextlib.contextmanager
+def spending(account: Account, name: str, method: str, cost: PrivacyCost) -> Iterator[None]:
+    """Charges the full cost before the block runs; a failure carries it, and stays charged like an interruption."""
+    charge = account.charge(name, method, cost)
+
+    def mark(state: Outcome) -> None:
+        try:
+            charge.mark(state)
+        except OSError as error:
+            # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
+            warnings.warn(f"the ledger could not note a run as {state}, its cost stays charged: {error}", stacklevel=5)
+
+    try:
+        yield
+    except ReleaseFailed as failed:
+        mark("failed")
+        raise ReleaseFailed(failed.message, cost) from None
+    except BaseException:
+        mark("interrupted")
+        raise
+    mark("released")

@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.ledger import as_ledger
+from dpmedian.ledger import as_ledger, spending
 from dpmedian.methods import (
     Method,
     Prediction,
@@ -82,9 +82,10 @@ class Plan:
         """Raises, before anything is spent, if the run would fail more often than not."""
         failure = self.prediction.failure
         if failure > 0.5:
+            further = ", a radius" if self.problem.radius is None else ""
             raise ValueError(
                 f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
-                f"n={self.n}, d={self.d} under this budget; give more records, a larger budget, or a radius"
+                f"n={self.n}, d={self.d} under this budget; give more records{further} or a larger budget"
             )
 
     def run(
@@ -112,27 +113,15 @@ class Plan:
         account.check(self.cost)
         meter = Progress(self.recipe.passes, progress)
         source = ArraySource(array, self.problem, meter, nonfinite)
-        charge = account.charge("geometric median", self.method, self.cost)
-        try:
-            outcome = self.recipe.run(source, tape)
-        except ReleaseFailed as failed:
-            charge.mark("failed")
-            raise ReleaseFailed(failed.message, self.cost) from None
-        except Exception as error:
-            charge.mark("interrupted")
-            raise RuntimeError(f"the run stopped after its cost was charged ({self.cost}): {error}") from error
-        except BaseException:
-            charge.mark("interrupted")
-            raise
-        finally:
-            meter.close()
-        try:
-            charge.mark("released")
-        except OSError as error:
-            # The cost stays charged as pending, and what was paid for must not be lost.
-            warnings.warn(
-                f"the ledger could not note that the run ended, its cost stays charged: {error}", stacklevel=2
-            )
+        with spending(account, "geometric median", self.method, self.cost):
+            try:
+                outcome = self.recipe.run(source, tape)
+            except ReleaseFailed:
+                raise
+            except Exception as error:
+                raise RuntimeError(f"the run stopped after its cost was charged ({self.cost}): {error}") from error
+            finally:
+                meter.close()
         return Release(
             point=outcome.point,
             scale=outcome.scale,

@@ -215,24 +215,22 @@ COST = [
 ORDER = [
     Mutant(
         "charged after the run",
-        f"{PACKAGE}/plan.py",
-        '        charge = account.charge("geometric median", self.method, self.cost)\n        try:\n'
-        "            outcome = self.recipe.run(source, tape)",
-        "        try:\n            outcome = self.recipe.run(source, tape)\n"
-        '            charge = account.charge("geometric median", self.method, self.cost)',
+        f"{PACKAGE}/ledger.py",
+        "    charge = account.charge(name, method, cost)\n",
+        "    yield\n    charge = account.charge(name, method, cost)\n    return\n",
         "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
     ),
     Mutant(
         "never charged",
-        f"{PACKAGE}/plan.py",
-        'charge = account.charge("geometric median", self.method, self.cost)',
-        'charge = as_ledger(None).charge("geometric median", self.method, self.cost)',
+        f"{PACKAGE}/ledger.py",
+        "    charge = account.charge(name, method, cost)\n",
+        "    charge = _Unrecorded().charge(name, method, cost)\n",
         "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
     ),
     Mutant(
         "a failure costs what it says, not what was planned",
-        f"{PACKAGE}/plan.py",
-        "raise ReleaseFailed(failed.message, self.cost) from None",
+        f"{PACKAGE}/ledger.py",
+        "raise ReleaseFailed(failed.message, cost) from None",
         "raise",
         "pytest tests/test_wall.py::test_a_failure_carries_the_full_planned_cost_and_stays_charged",
     ),
