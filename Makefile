@@ -38,6 +38,7 @@ wheel: $(VENV)/dev  ## A checked manylinux wheel and a source distribution, in d
 bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against the peers in one run.
 	cargo bench
 	$(BIN)/python benches/compare.py
+	$(BIN)/python benches/scaling.py
 
 gauntlet: $(VENV)/dev $(VENV)/wheel  ## Accuracy of the default method, with intervals.
 	$(BIN)/python benches/gauntlet.py

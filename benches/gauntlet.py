@@ -105,9 +105,10 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Runs:
-    """Many releases of one data set."""
+    """Many releases of one data set. `core` is n times the median distance to the median, relative to F(median)."""
 
     excess: Points
+    core: float
     error: Points
     radius: Points
     failed: int
@@ -144,6 +145,7 @@ def measure(points: Points, runs: int, seed: int = 0, **arguments: object) -> Ru
     source = ArraySource(np.ascontiguousarray(points), plan.problem)
     median = nonprivate.geometric_median(points)
     best = nonprivate.objective(points, median)
+    core = len(points) * float(np.median(np.linalg.norm(points - median, axis=1))) / best
     excess, error, radius, failed = [], [], [], 0
     for run in range(runs):
         try:
@@ -154,7 +156,7 @@ def measure(points: Points, runs: int, seed: int = 0, **arguments: object) -> Ru
         excess.append(nonprivate.objective(points, outcome.point) / best - 1.0)
         error.append(float(np.linalg.norm(outcome.point - median)))
         radius.append(math.nan if outcome.error_radius is None else outcome.error_radius)
-    return Runs(np.array(excess), np.array(error), np.array(radius), failed, plan)
+    return Runs(np.array(excess), core, np.array(error), np.array(radius), failed, plan)
 
 
 def paper_table(runs: int, peers: bool) -> None:

@@ -42,13 +42,9 @@ class Curvature(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, *, n: int) -> Curvature:
-        """The sum is an integer of up to n 2^20, and one record moves it by at most 2^20."""
-        return cls(**vars(Gaussian.of_counts(name, math.ldexp(1.0, _UNIT), rho, n=n << _UNIT)))
-
-    @property
-    def records(self) -> float:
-        """The standard deviation of the noise, in records."""
-        return math.ldexp(self.noise, -_UNIT)
+        """The sum is an integer of up to n 2^20 in units of 2^-20, and one record moves it by at most 2^20."""
+        spec = Gaussian.of_counts(name, math.ldexp(1.0, _UNIT), rho, n=n << _UNIT)
+        return cls(**vars(spec) | {"bits": spec.bits + _UNIT})
 
     def at(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], quarter: int) -> float:
         """The noisy sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter/4).
@@ -62,4 +58,4 @@ class Curvature(Gaussian):
         outside = (1.0 - 1.0 / source.d) * np.exp2(-(np.maximum(quarters, 1) - 0.5) / 4.0)
         values = np.rint(np.ldexp(np.where(quarters <= 0, 1.0, outside), _UNIT)).astype(np.int64)
         exact = int(np.dot(np.diff(counts, prepend=0), values))
-        return math.ldexp(float(self.release(tape, np.array([exact], dtype=np.int64))[0]), -_UNIT)
+        return float(self.release_lattice(tape, np.array([exact], dtype=np.int64) << (self.bits - _UNIT))[0])

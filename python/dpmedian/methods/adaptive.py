@@ -201,7 +201,7 @@ class Adaptive:
         n, d = self.problem.n, self.problem.d
         spread, jitter = radius_of(quarter), self.jitter
         # The curvature is measured where the iterates will be, but over enough records to be seen through the noise.
-        inner = min(max(0.3 * jitter, 12.0 * self.curvature.records / n, 0.25 if d == 1 else 0.02), 1.0)
+        inner = min(max(0.3 * jitter, 12.0 * self.curvature.noise / n, 0.25 if d == 1 else 0.02), 1.0)
         steps_in = math.floor(-4.0 * math.log2(inner))
         stiffness = self.curvature.at(source, tape, theta, quarter - steps_in) * 2.0 ** (steps_in / 4.0) / n
         stiffness = min(max(stiffness, 0.25), 10.0)

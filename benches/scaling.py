@@ -1,0 +1,134 @@
+"""How the time of the default method grows: whole releases, in seconds and in plain sums over the array, by stage.
+
+    python benches/scaling.py             # 10^5 to 10^7 records in 10 dimensions, then 10 to 1000 dimensions
+    python benches/scaling.py --quick     # a tenth of the records: a check that it runs, not a measurement
+
+A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads too. A
+release is timed from the call to the point: the plan, the validated copy of the records, and every stage. The time
+between two noisy releases belongs to the stage of the later one. The slope is that of log(seconds) in log(size): 1 is
+linear. Needs 3 GB of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpmedian
+from dpmedian.source import ArraySource, Tape
+
+Points = NDArray[np.float64]
+
+THREADS = 2
+# What (10^6, 10) may take, in plain sums.
+MOST_SUMS = 250
+
+
+class Stopwatch:
+    """Stands before a tape and charges the time since the last release to the stage that asks for the next one."""
+
+    def __init__(self) -> None:
+        self.tape = Tape.draw(bytes(32))
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+
+    def gaussian(self, name: str, exact: NDArray[np.int64], sigma: int, sensitivity: float) -> NDArray[np.int64]:
+        noisy = self.tape.gaussian(name, exact, sigma, sensitivity)
+        self.lap(name)
+        return noisy
+
+
+class TimedSource(ArraySource):
+    """The one kernel that takes the tape itself gets the tape behind the stopwatch."""
+
+    def pair_counts(self, tape: Tape, radii: Sequence[float], pairings: int) -> NDArray[np.int64]:
+        return super().pair_counts(cast(Stopwatch, tape).tape, radii, pairings)
+
+
+def release(points: Points) -> dict[str, float]:
+    """Seconds of every stage of one release."""
+    watch = Stopwatch()
+    plan = dpmedian.plan(*points.shape, epsilon=1.0, delta=1e-6, method="adaptive")
+    watch.lap("plan")
+    source = TimedSource(points, plan.problem)
+    watch.lap("copy")
+    plan.recipe.run(source, cast(Tape, watch))
+    return watch.seconds
+
+
+def plain_sum(halves: Sequence[Points], pool: ThreadPoolExecutor) -> float:
+    """Seconds of the best of five plain sums."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        sum(pool.map(np.sum, halves))
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """Least squares in logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def table(title: str, shapes: Sequence[tuple[int, int]], sizes: Sequence[int], repeat: int) -> None:
+    profiles, sums = [], []
+    with ThreadPoolExecutor(THREADS) as pool:
+        for n, d in shapes:
+            points = np.random.default_rng(n + d).normal(size=(n, d))
+            halves = np.array_split(points.ravel(), THREADS)
+            releases, plain = [], []
+            # They alternate, so that a busy machine slows both.
+            for _ in range(repeat):
+                releases.append(release(points))
+                plain.append(plain_sum(halves, pool))
+            profiles.append(min(releases, key=lambda stages: sum(stages.values())))
+            sums.append(min(plain))
+            del points, halves
+    totals = [sum(profile.values()) for profile in profiles]
+
+    def row(name: str, cells: Iterable[str], last: str) -> None:
+        print(f"| {name} | {' | '.join(cells)} | {last} |")
+
+    print(f"\n## {title}\n")
+    row("stage", (f"({n}, {d})" for n, d in shapes), "slope")
+    print("|---" * (len(shapes) + 2) + "|")
+    for stage in profiles[-1]:
+        seconds = [profile.get(stage, math.nan) for profile in profiles]
+        row(stage, (f"{value:.3g} s" for value in seconds), f"{slope(sizes, seconds):.2f}")
+    row("all", (f"{total:.3g} s" for total in totals), f"{slope(sizes, totals):.2f}")
+    row("a plain sum", (f"{value:.3g} s" for value in sums), f"{slope(sizes, sums):.2f}")
+    ratios = [total / value for total, value in zip(totals, sums, strict=True)]
+    row("all, in plain sums", (f"{ratio:.0f}" for ratio in ratios), "")
+    for shape, ratio in zip(shapes, ratios, strict=True):
+        if shape == (1_000_000, 10):
+            verdict = "kept" if ratio <= MOST_SUMS else "missed"
+            print(f"\n(10^6, 10) in at most {MOST_SUMS} plain sums: {verdict}, {ratio:.0f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records")
+    parser.add_argument("--repeat", type=int, default=3, help="releases of every size, the fastest counts")
+    options = parser.parse_args()
+    dpmedian.set_threads(THREADS)
+    records = [n // 10 if options.quick else n for n in (100_000, 1_000_000, 10_000_000)]
+    table("Records: n points in 10 dimensions", [(n, 10) for n in records], records, options.repeat)
+    dimensions = [10, 100, 1000]
+    table("Dimensions", [(records[0], d) for d in dimensions], dimensions, options.repeat)
+
+
+if __name__ == "__main__":
+    main()
