@@ -13,23 +13,25 @@
 //! such vector and adds another: 2 (2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2). ∎
 
 use nalgebra::DMatrixView;
-use rayon::prelude::*;
 
 use crate::dispatch::{self, Kernel};
-use crate::lanes::Lanes;
+use crate::lanes::{Bits, Lanes};
 use crate::points::LARGEST;
 use crate::pool;
 use crate::projection::{exponent, scale};
 use crate::pulse::{Interrupted, Pulse};
 
-/// Finer lattices would let a block's sum of doubles lose bits.
+/// Finer lattices would let sums of doubles on them lose bits (those of the mean shift), and overflow with fewer records.
 pub const BITS_MAX: u32 = 40;
 
-/// Records whose rounded vectors are summed in doubles before they become integers: 2^12 vectors of 2^40 units fit 2^53.
+/// Records of one block at most: some tens of microseconds in few dimensions.
 const BLOCK: usize = 1 << 12;
 
 /// Up to this dimension the lanes are over records.
 pub(crate) const NARROW: usize = 32;
+
+/// Records that are taken together in more dimensions.
+const GROUP: usize = 4;
 
 /// Sums of squares between these have lost nothing to over- or underflow.
 pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
@@ -66,91 +68,89 @@ pub fn gradient(
     if d == 0 {
         return Ok(total);
     }
-    if n <= BLOCK && n * d <= ALONE {
-        let sum = dispatch::vectorised(BlockGradient { block: points, theta: &theta, bits });
+    if n * d <= ALONE {
+        dispatch::vectorised(BlockGradient { block: points, theta: &theta, bits, total: &mut total });
         pulse.beat(1.0)?;
-        return Ok(sum);
+        return Ok(total);
     }
     let per_beat = (BEAT / d).max(1).next_multiple_of(BLOCK);
     let per_block = records_per_block(n, d);
     for start in (0..n).step_by(per_beat) {
         let end = n.min(start + per_beat);
-        let part = pool::install(|| {
-            (start..end)
-                .into_par_iter()
-                .step_by(per_block)
-                .map(|first| {
-                    let block = points.columns(first, per_block.min(end - first));
-                    dispatch::vectorised(BlockGradient { block, theta: &theta, bits })
-                })
-                .reduce(
-                    || vec![0; d],
-                    |mut a, b| {
-                        a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
-                        a
-                    },
-                )
-        });
-        total.iter_mut().zip(&part).for_each(|(total, part)| *total += part);
+        let parts = pool::share(
+            (end - start).div_ceil(per_block),
+            || vec![0; d],
+            |part, block| {
+                let first = start + block * per_block;
+                let block = points.columns(first, per_block.min(end - first));
+                dispatch::vectorised(BlockGradient { block, theta: &theta, bits, total: part });
+            },
+        );
+        for part in parts {
+            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+        }
         pulse.beat(end as f64 / n as f64)?;
     }
     Ok(total)
 }
 
-/// Small inputs are split further, so that every thread has work.
+/// Small inputs are split further, so that every thread has work; multiples of eight leave no record alone.
 fn records_per_block(n: usize, d: usize) -> usize {
-    ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8).max(1))
+    ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8)).next_multiple_of(8)
 }
 
-/// The sum over one block. Adding and subtracting 1.5 * 2^(52 - bits) rounds a double to the lattice, and sums of
-/// multiples of 2^-bits below 2^(53 - bits) are exact in doubles, so records may be added in any order: eight side by side
-/// in few dimensions, four after each other in many.
+/// Adds a block to the total. Doubles around 1.5 * 2^(52 - bits), the `rounder`, are multiples of 2^-bits: adding it
+/// rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus the number
+/// of lattice units. So the integers are summed as they stand, in any order (eight records side by side in few
+/// dimensions, four after each other in many), and the rounder's bits are taken off at the end; a wrap cancels.
 struct BlockGradient<'a> {
     block: DMatrixView<'a, f64>,
     theta: &'a [f64],
     bits: u32,
+    total: &'a mut [i64],
 }
 
 impl Kernel for BlockGradient<'_> {
-    type Output = Vec<i64>;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Vec<i64> {
-        let Self { block, theta, bits } = self;
+    fn run(self) {
+        let Self { block, theta, bits, total } = self;
         let rounder = 1.5 * f64::from(52 - bits).exp2();
-        let unit = f64::from(bits).exp2();
-        let sum = if theta.len() <= NARROW { narrow(block, theta, rounder) } else { wide(block, theta, rounder) };
-        sum.iter().map(|&x| (x * unit) as i64).collect()
+        if theta.len() <= NARROW { narrow(block, theta, rounder, total) } else { wide(block, theta, rounder, total) }
     }
 }
 
 /// Eight records at a time, lanes over the records.
 #[inline(always)]
-fn narrow(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64) -> Vec<f64> {
+fn narrow(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let d = theta.len();
     let round = Lanes::splat(rounder);
-    let mut sums = vec![Lanes::ZERO; d];
+    let mut sums = vec![Bits::ZERO; d];
     let mut differences = vec![Lanes::ZERO; d];
     let whole = block.ncols() / 8 * 8;
+    let mut summed = 0;
     for first in (0..whole).step_by(8) {
         let squares = side_by_side(block.columns(first, 8), theta, &mut differences);
         if squares.all_within(SMALL, LARGE) {
             let inverse = Lanes::splat(1.0) / squares.sqrt();
             for (sum, difference) in sums.iter_mut().zip(&differences) {
-                *sum = *sum + ((*difference * inverse + round) - round);
+                *sum = *sum + (*difference * inverse + round).bits();
             }
+            summed += 8;
         } else {
             for l in 0..8 {
-                let column = differences.iter().map(|difference| difference.0[l]).collect();
-                alone(column, rounder, sums.iter_mut().map(|sum| &mut sum.0[l]));
+                alone(differences.iter().map(|difference| difference.0[l]).collect(), rounder, total);
             }
         }
     }
-    for record in block.columns(whole, block.ncols() - whole).column_iter() {
-        let difference = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
-        alone(difference, rounder, sums.iter_mut().map(|sum| &mut sum.0[0]));
+    let surplus = rounder.to_bits().wrapping_mul(summed);
+    for (total, sum) in total.iter_mut().zip(&sums) {
+        *total = total.wrapping_add(sum.sum().wrapping_sub(surplus).cast_signed());
     }
-    sums.iter().map(|lanes| lanes.0.iter().sum()).collect()
+    for record in block.columns(whole, block.ncols() - whole).column_iter() {
+        alone(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+    }
 }
 
 /// The differences of eight records from theta, coordinate by coordinate, and their sums of squares, in the order of
@@ -199,50 +199,42 @@ fn transpose<const C: usize>(
 
 /// Four records at a time, lanes over the coordinates.
 #[inline(always)]
-fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64) -> Vec<f64> {
-    const GROUP: usize = 4;
+fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let d = theta.len();
-    let mut sums = vec![0.0; d];
+    let mut sums = vec![0u64; d];
     let whole = block.ncols() / GROUP * GROUP;
     for first in (0..whole).step_by(GROUP) {
         let records: [_; GROUP] = std::array::from_fn(|r| block.column(first + r));
-        let records: [&[f64]; GROUP] = std::array::from_fn(|r| &records[r].as_slice()[..d]);
-        let squares: [f64; GROUP] = std::array::from_fn(|r| squared_distance(theta, records[r]));
-        let mut inverses: [f64; GROUP] = std::array::from_fn(|r| 1.0 / squares[r].sqrt());
+        let records: [&[f64]; GROUP] = records.each_ref().map(|record| &record.as_slice()[..d]);
+        let squares = records.map(|record| squared_distance(theta, record));
+        let mut inverses = squares.map(|squares| 1.0 / squares.sqrt());
         for r in 0..GROUP {
             if !(SMALL..=LARGE).contains(&squares[r]) {
                 // This record is treated on its own; here it adds zero.
                 inverses[r] = 0.0;
-                let difference = theta.iter().zip(records[r]).map(|(t, x)| t - x).collect();
-                alone(difference, rounder, sums.iter_mut());
+                alone(theta.iter().zip(records[r]).map(|(t, x)| t - x).collect(), rounder, total);
             }
         }
-        let round = Lanes::splat(rounder);
-        for from in (0..d / 8 * 8).step_by(8) {
-            let theta = Lanes::of(theta, from);
-            let mut sum = Lanes::of(&sums, from);
-            for r in 0..GROUP {
-                let inverse = Lanes::splat(inverses[r]);
-                sum = sum + (((theta - Lanes::of(records[r], from)) * inverse + round) - round);
-            }
-            sums[from..from + 8].copy_from_slice(&sum.0);
+        let [r0, r1, r2, r3] = records;
+        for (j, (sum, theta)) in sums.iter_mut().zip(theta).enumerate() {
+            let unit = |x: f64, inverse: f64| ((theta - x) * inverse + rounder).to_bits();
+            let pairs = [(r0[j], r1[j], inverses[0], inverses[1]), (r2[j], r3[j], inverses[2], inverses[3])];
+            let [a, b] = pairs.map(|(x, y, ix, iy)| unit(x, ix).wrapping_add(unit(y, iy)));
+            *sum = sum.wrapping_add(a.wrapping_add(b));
         }
-        for j in d / 8 * 8..d {
-            for r in 0..GROUP {
-                sums[j] += ((theta[j] - records[r][j]) * inverses[r] + rounder) - rounder;
-            }
-        }
+    }
+    let surplus = rounder.to_bits().wrapping_mul(whole as u64);
+    for (total, sum) in total.iter_mut().zip(sums) {
+        *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
-        let difference = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
-        alone(difference, rounder, sums.iter_mut());
+        alone(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
     }
-    sums
 }
 
 /// Adds one record's rounded unit vector, whatever the magnitude of its difference from theta.
 #[inline(never)]
-fn alone<'a>(mut difference: Vec<f64>, rounder: f64, sums: impl Iterator<Item = &'a mut f64>) {
+fn alone(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
     let squares = sum_of_squares(&difference);
     let inverse = if (SMALL..=LARGE).contains(&squares) {
         1.0 / squares.sqrt()
@@ -251,8 +243,8 @@ fn alone<'a>(mut difference: Vec<f64>, rounder: f64, sums: impl Iterator<Item = 
     } else {
         return;
     };
-    for (sum, x) in sums.zip(difference) {
-        *sum += (x * inverse + rounder) - rounder;
+    for (total, x) in total.iter_mut().zip(difference) {
+        *total += (x * inverse + rounder).to_bits().wrapping_sub(rounder.to_bits()).cast_signed();
     }
 }
 
@@ -276,13 +268,14 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
 /// The sum of squares of a difference that is not kept, in the same order.
 #[inline(always)]
 pub(crate) fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
-    let whole = theta.len() / 8 * 8;
+    let (theta, theta_rest) = theta.as_chunks::<8>();
+    let (record, record_rest) = record.as_chunks::<8>();
     let mut lanes = Lanes::ZERO;
-    for from in (0..whole).step_by(8) {
-        let difference = Lanes::of(theta, from) - Lanes::of(record, from);
+    for (theta, record) in theta.iter().zip(record) {
+        let difference = Lanes(*theta) - Lanes(*record);
         lanes = lanes + difference * difference;
     }
-    for (lane, (t, x)) in lanes.0.iter_mut().zip(theta[whole..].iter().zip(&record[whole..])) {
+    for (lane, (t, x)) in lanes.0.iter_mut().zip(theta_rest.iter().zip(record_rest)) {
         let difference = t - x;
         *lane += difference * difference;
     }
@@ -393,7 +386,9 @@ mod tests {
             });
             prop_assert_eq!(of(&points, &theta, 32), expected.clone());
             let block = points.as_view();
-            prop_assert_eq!(dispatch::portable(BlockGradient { block, theta: &theta, bits: 32 }), expected);
+            let mut total = vec![0; theta.len()];
+            dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+            prop_assert_eq!(total, expected);
         }
     }
 
@@ -436,9 +431,8 @@ mod tests {
             of(&halves[0], &theta, 32).iter().zip(of(&halves[1], &theta, 32)).map(|(a, b)| a + b).collect();
         assert_eq!(sum, whole);
         let block = points.columns(0, 4096);
-        assert_eq!(
-            dispatch::portable(BlockGradient { block, theta: &theta, bits: 32 }),
-            of(&block.into_owned(), &theta, 32)
-        );
+        let mut total = [0; 7];
+        dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+        assert_eq!(total.as_slice(), of(&block.into_owned(), &theta, 32));
     }
 }

@@ -18,10 +18,11 @@ impl Lanes {
         Self([value; 8])
     }
 
-    /// Eight consecutive elements.
+    /// The doubles as integers.
     #[inline(always)]
-    pub(crate) fn of(vector: &[f64], from: usize) -> Self {
-        Self(*vector[from..].first_chunk().expect("eight elements"))
+    pub(crate) fn bits(self) -> Bits {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        Bits([a.to_bits(), b.to_bits(), c.to_bits(), d.to_bits(), e.to_bits(), f.to_bits(), g.to_bits(), h.to_bits()])
     }
 
     #[inline(always)]
@@ -66,3 +67,36 @@ elementwise!(Add, add, +);
 elementwise!(Sub, sub, -);
 elementwise!(Mul, mul, *);
 elementwise!(Div, div, /);
+
+/// Eight integers; sums wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bits(pub(crate) [u64; 8]);
+
+impl Bits {
+    pub(crate) const ZERO: Self = Self([0; 8]);
+
+    /// Over the lanes.
+    #[inline(always)]
+    pub(crate) fn sum(self) -> u64 {
+        self.0.iter().fold(0, |sum, x| sum.wrapping_add(*x))
+    }
+}
+
+impl Add for Bits {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        let (a, b) = (self.0, other.0);
+        Self([
+            a[0].wrapping_add(b[0]),
+            a[1].wrapping_add(b[1]),
+            a[2].wrapping_add(b[2]),
+            a[3].wrapping_add(b[3]),
+            a[4].wrapping_add(b[4]),
+            a[5].wrapping_add(b[5]),
+            a[6].wrapping_add(b[6]),
+            a[7].wrapping_add(b[7]),
+        ])
+    }
+}

@@ -4,6 +4,7 @@
 //! its own, and the inherited one is leaked, never dropped, because joining threads that do not exist would hang.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -31,6 +32,35 @@ pub fn threads() -> usize {
 /// Runs `work` inside the pool of this process.
 pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     current().install(work)
+}
+
+/// Calls `work` with every index below `count` and an accumulator of the thread that does it; returns the accumulators, in
+/// no particular order, so they must be such that their order does not matter.
+///
+/// The calling thread takes part: where there is little to do it is done before the others are awake.
+pub fn share<T: Send>(count: usize, start: impl Fn() -> T + Sync, work: impl Fn(&mut T, usize) + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let mut accumulator = start();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return accumulator;
+            }
+            work(&mut accumulator, index);
+        }
+    };
+    let pool = current();
+    let others = pool.current_num_threads().min(count).saturating_sub(1);
+    let parts = Mutex::new(Vec::with_capacity(others + 1));
+    let push = |part| parts.lock().unwrap_or_else(|e| e.into_inner()).push(part);
+    pool.in_place_scope(|scope| {
+        for _ in 0..others {
+            scope.spawn(|_| push(take()));
+        }
+        push(take());
+    });
+    parts.into_inner().unwrap_or_else(|e| e.into_inner())
 }
 
 fn current() -> &'static ThreadPool {
@@ -61,5 +91,16 @@ mod tests {
             assert_eq!(super::install(rayon::current_num_threads), threads);
         }
         super::set_threads(None);
+    }
+
+    #[test]
+    fn every_index_is_shared_out_once() {
+        for count in [0, 1, 2, 1000] {
+            let parts = super::share(count, Vec::new, |part, index| part.push(index));
+            assert!(parts.len() <= super::threads().max(1));
+            let mut all = parts.concat();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..count));
+        }
     }
 }
