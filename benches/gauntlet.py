@@ -251,7 +251,7 @@ def long_table(runs: int) -> None:
             seen = [garbage(plans[run % len(plans)], generate, run) for run in range(runs)]
             bad, dimensions = seen.count(True), ", ".join(str(plan.d) for plan in plans)
             print(
-                f"| {name} | {n} | {dimensions} | {runs} | {seen.count(None)} | {bad} | {upper_bound(bad, runs):.1e} |",
+                f"| {name} | {n} | {dimensions} | {runs} | {seen.count(None)} | {bad} | {upper_bound(bad, runs):.2e} |",
                 flush=True,
             )
 

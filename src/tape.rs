@@ -253,7 +253,7 @@ pub trait Tape: Send + Sync {
     /// The streams under this tape, for public randomness.
     fn streams(&mut self) -> &mut Streams;
 
-    /// What was recorded, if this tape records.
+    /// What was recorded or replayed so far, if this tape does either.
     fn entries(&self) -> &[Entry] {
         &[]
     }
@@ -324,7 +324,7 @@ impl Tape for Replay {
         self.streams.advance();
         let entry = self
             .entries
-            .get(self.position)
+            .get_mut(self.position)
             .ok_or_else(|| Mismatch(format!("release {} ({}) is not in the recording", self.position, request.name)))?;
         if entry.request != *request || entry.exact.len() != exact.len() {
             return Err(Mismatch(format!(
@@ -342,6 +342,7 @@ impl Tape for Replay {
                 self.position, request.name, request.sensitivity
             )));
         }
+        entry.exact = exact.to_vec();
         self.position += 1;
         Ok(entry.noisy.clone())
     }
@@ -355,9 +356,10 @@ impl Tape for Replay {
         self.release(request, score.as_slice()).map_err(Stopped::Mismatch)
     }
 
-    /// What is left to replay: empty when the run asked for everything that was recorded.
+    /// What was replayed so far, with the exact values of this data set: as long as the recording when the run asked for
+    /// everything.
     fn entries(&self) -> &[Entry] {
-        &self.entries[self.position..]
+        &self.entries[..self.position]
     }
 }
 
@@ -421,7 +423,7 @@ mod tests {
         let entries = recorded(&[3, 4]);
         let mut replay = Replay::new(Streams::from_key([7; 32]), entries.clone());
         assert_eq!(replay.release(&gaussian(2.0), &[5, 4]).unwrap(), entries[0].noisy);
-        assert!(replay.entries().is_empty());
+        assert_eq!(replay.entries(), [Entry { exact: vec![5, 4], ..entries[0].clone() }]);
     }
 
     #[test]

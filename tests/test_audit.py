@@ -1,4 +1,4 @@
-"""The short audit: 2,000 runs a side (250 of slow methods) from fixed keys; `make audit` plays ten times as many."""
+"""The short audit: 2,000 runs a side (150 or fewer of slow methods) from fixed keys; `make audit` plays 20,000."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from dpmedian import set_threads
 
 RUNS = 2_000
 # For methods that take milliseconds.
-RUNS_SLOW = 250
+RUNS_SLOW = 150
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +28,16 @@ def test_no_release_shows_more_than_it_claims(name):
         assert not verdict.refuted, (view, verdict)
 
 
-@pytest.mark.parametrize("name", [name for name, row in audit.GAMES.items() if not row.slow])
+@pytest.mark.parametrize("name", [name for name in audit.GAMES if name != "loc_dpgd, paper's profile"])
 def test_a_fraction_of_the_noise_is_noticed(name):
-    """The power of the test above: with less noise (mostly half of it) the same claim is refuted, in every view."""
+    """The power of the test above: with half of the noise the same claim is refuted, in every view.
+
+    So few runs of a slow method notice a quarter of it, in all that is released on the way; the steps of the paper's
+    profile, which grow with the budget, would take too long.
+    """
     row = audit.GAMES[name]
-    game = row.make(row.weak)
-    for view, seen in audit.observe(game, RUNS).items():
-        verdict = audit.judge(game.claim, seen)
-        assert verdict.refuted, (view, verdict)
+    game = row.make(audit.WEAK / 2 if row.slow else audit.WEAK)
+    for view, seen in audit.observe(game, RUNS_SLOW if row.slow else RUNS).items():
+        if view == "transcript" or not row.slow:
+            verdict = audit.judge(game.claim, seen)
+            assert verdict.refuted, (view, verdict)
