@@ -43,6 +43,9 @@ bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against 
 gauntlet: $(VENV)/dev $(VENV)/wheel  ## Accuracy of the default method, with intervals.
 	$(BIN)/python benches/gauntlet.py
 
+calibration: $(VENV)/dev $(VENV)/wheel  ## Predicted against measured error and failure of the default method.
+	$(BIN)/python benches/calibration.py
+
 gauntlet-long: $(VENV)/dev $(VENV)/wheel  ## No silent garbage: thousands of small runs, hours.
 	$(BIN)/python benches/gauntlet.py --long
 
@@ -87,4 +90,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo test lint wheel bench gauntlet gauntlet-long audit mutants docs transcripts venv pins clean
+.PHONY: help demo test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts venv pins clean

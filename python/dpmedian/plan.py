@@ -72,6 +72,7 @@ class Plan:
 
     @property
     def prediction(self) -> Prediction:
+        """What to expect of the error, and the probability of failure."""
         return self.recipe.predict()
 
     @property
@@ -144,7 +145,8 @@ class Plan:
         predicted = self.prediction
         facts = [f"cost: {self.cost}"]
         if predicted.excess is not None:
-            facts.append(f"predicted excess F(point)/F(median) - 1: {predicted.excess:.2g}")
+            worst = "" if predicted.excess_at_most is None else f", at a kink at most {predicted.excess_at_most:.2g}"
+            facts.append(f"predicted excess F(point)/F(median) - 1: {predicted.excess:.2g}{worst}")
         if predicted.error_radius is not None:
             facts.append(f"predicted distance to the median: {predicted.error_radius:.2g} spreads")
         if predicted.loss is not None:

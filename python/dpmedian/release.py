@@ -49,8 +49,10 @@ class Outcome:
 class Release:
     """A differentially private geometric median, and what it cost.
 
-    `scale` is a private estimate of the data's spread and `error_radius` the predicted distance to the exact median;
-    both are None where the method does not give them.
+    `scale` is a private estimate of the data's spread and `error_radius` predicts the distance to the exact median, as
+    post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
+    nine runs of ten on data with one middle; with clusters of which none has half of the records, or one half
+    scattered, in fewer.
     """
 
     point: NDArray[np.float64]

@@ -33,11 +33,16 @@ class Stage:
 class Prediction:
     """What to expect, from public parameters alone. None where nothing can be said without the data.
 
-    `excess` is F(point)/F(median) - 1, `error_radius` the distance to the median in units of the data's spread, `loss`
-    a bound on (F(point) - F(median))/n in the units of the data, `failure` the probability of `ReleaseFailed`.
+    `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud of records at distances of one size.
+    Exactly, it is what the point adds to F, in units of n times the median distance of the records from their median:
+    F(median) is about that for a cloud, never below half of it, and larger with far records, whose excess is smaller.
+    `excess_at_most` is where nine runs of ten stay if many records coincide, or if there is no single middle.
+    `error_radius` is the distance to the median in units of the data's spread, `loss` a bound on
+    (F(point) - F(median))/n in the units of the data, `failure` the probability of `ReleaseFailed`.
     """
 
     excess: float | None = None
+    excess_at_most: float | None = None
     error_radius: float | None = None
     loss: float | None = None
     failure: float = 0.0

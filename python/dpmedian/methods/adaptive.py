@@ -69,8 +69,12 @@ _KINK, _KINK_QUARTERS = 0.025, 9
 # Mean squared gradient per record, over n, above which the iterates are not near a median.
 _LOST = 0.4
 
-# Failures become rare where n sqrt(rho/d) exceeds the first by a few times the second: fitted to simulations.
-_SIGNAL, _SIGNAL_WIDTH = 14.0, 1.2
+# Failures become rare where n sqrt(rho/d) exceeds the first by a few times the second, which is larger on the line: an
+# upper bound of what was simulated, data 10^5 spreads and more away from the center left out.
+_SIGNAL, _SIGNAL_WIDTH, _SIGNAL_WIDTH_LINE = 12.0, 4.5, 6.0
+
+# The least share of the centre finds middles 10^9 spreads away from the center; what it needs nearby finds 10^5.
+_CENTRE_NEEDED, _CENTRE_LEAST = 170.0, 0.025
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +120,9 @@ class Adaptive:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return ()
+        if _CENTRE_NEEDED * self.problem.d / self.problem.n**2 <= _CENTRE_LEAST * self.rho:
+            return ()
+        return ("data more than 10^5 spreads away from `center` fail more often than predicted",)
 
     @property
     def jitter(self) -> float:
@@ -129,7 +135,7 @@ class Adaptive:
         return self.fine.noise / math.sqrt(self.fine.releases)
 
     def predict(self) -> Prediction:
-        """For data whose distances from the median are of one size, like a Gaussian cloud; far records only help."""
+        """Typical for a cloud. At most: F moves by n times the distance, and is at least half of n median distances."""
         n, d = self.problem.n, self.problem.d
         # The curvature times spread/n, and the mean distance over the spread: their product is near 1 from d = 2 on.
         stiffness = 0.55 if d == 1 else 1.0 - 1.0 / d
@@ -137,8 +143,9 @@ class Adaptive:
         # Medians, not means: of a chi-square with d degrees of freedom.
         excess = 0.5 * stiffness * error**2 * (1.0 - 2.0 / (9.0 * d)) ** 3 * (1.0 + 0.5 * self.jitter)
         signal = n * math.sqrt(self.rho / max(d, 2))
-        failure = 1.0 / (1.0 + math.exp(min((signal - _SIGNAL) / _SIGNAL_WIDTH, 700.0)))
-        return Prediction(excess=excess, error_radius=error, failure=failure)
+        width = _SIGNAL_WIDTH_LINE if d == 1 else _SIGNAL_WIDTH
+        failure = math.exp(min((_SIGNAL - signal) / width, 0.0))
+        return Prediction(excess=excess, excess_at_most=2.0 * error, error_radius=error, failure=failure)
 
     def run(self, source: ArraySource, tape: Tape) -> Outcome:
         theta, octave = self._centre(source, tape)
@@ -268,8 +275,7 @@ def prepare(problem: Problem, rho: float) -> Adaptive:
         return min(max(needed / n**2, least * rho), most * rho)
 
     for_scale = share(480.0, 0.01, 0.2)
-    # The least share finds centres 10^9 spreads away from the origin too.
-    for_centre = share(170.0 * d, 0.025, 0.45)
+    for_centre = share(_CENTRE_NEEDED * d, _CENTRE_LEAST, 0.45)
     for_reach = share(300.0, 0.005, 0.08)
     for_curvature = share(200.0, 0.01, 0.04)
     for_step = min(max(90.0 * d / n**2, 0.002 * rho), 0.01 * rho)

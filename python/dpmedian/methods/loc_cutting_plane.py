@@ -101,7 +101,7 @@ class LocCuttingPlane:
         failure = self.localization.failure
         if self.problem.n < self.localization.sufficient:
             return Prediction(failure=failure)
-        return Prediction(min(self.error**2 / 2.0, self.error), error_radius=self.error, failure=failure)
+        return Prediction(excess=min(self.error**2 / 2.0, self.error), error_radius=self.error, failure=failure)
 
     def run(self, source: ArraySource, tape: Tape) -> Outcome:
         found = self.localization.run(source, tape)

@@ -111,7 +111,7 @@ class LocDpgd:
         if self.problem.n < self.localization.sufficient or self.localization.starves:
             return Prediction(failure=failure)
         error = self.error
-        return Prediction(min(error**2 / 2.0, error), error_radius=error, failure=failure)
+        return Prediction(excess=min(error**2 / 2.0, error), error_radius=error, failure=failure)
 
     def run(self, source: ArraySource, tape: Tape) -> Outcome:
         found = self.localization.run(source, tape)

@@ -1,0 +1,102 @@
+"""What the default method's plan predicts, against what is measured: every run has fresh data.
+
+    python benches/calibration.py             # excess and its bound, then probabilities of failure: half an hour
+    python benches/calibration.py --quick     # a fifth of the runs
+
+Excess: predictions are relative to F of the core, n times the median distance from the median; the first ratio is
+relative to F itself, which far records make larger. The bound is compared with the 90 % quantile.
+
+Failure: a run is lost if it fails or returns an excess above 1. A prediction is missed if it lies below the 95 % lower
+bound of what was measured. `laplace` lies 10^7 spreads away from the center, which predictions leave out.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from gauntlet import PREDICTIONS, SETS, garbage, paper, predictions, upper_bound
+
+import dpmedian
+from dpmedian import nonprivate
+from dpmedian.source import ArraySource, Tape
+
+# Where the excess is predicted within a factor of two, of the core.
+CLOUDS = ("gauss", "t2", "paper")
+FAR = "laplace"
+
+
+def excess_row(name: str, n: int, d: int, epsilon: float, runs: int) -> str:
+    generate = paper if name == "paper" else SETS[name]
+    plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
+    excess, core = [], []
+    for run in range(runs):
+        points = generate(np.random.default_rng([n, d, run]), n, d)
+        try:
+            found = plan.recipe.run(ArraySource(points, plan.problem), Tape.draw(run.to_bytes(32, "little"))).point
+        except dpmedian.ReleaseFailed:
+            continue
+        median = nonprivate.geometric_median(points)
+        best = nonprivate.objective(points, median)
+        excess.append(nonprivate.objective(points, found) / best - 1.0)
+        core.append(n * float(np.median(np.linalg.norm(points - median, axis=1))) / best)
+    ratios = predictions(plan, np.array(excess), np.array(core)) if excess else " | | "
+    median_excess = f"{np.median(excess):.2e}" if excess else ""
+    failed = runs - len(excess)
+    return f"| {name} | {n} | {d} | {epsilon:g} | {runs} | {failed} | {median_excess} | {ratios} |"
+
+
+def hopeless(n: int, d: int, epsilon: float) -> bool:
+    """Whether `run` would refuse the plan."""
+    return dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive").prediction.failure > 0.5
+
+
+def excess_table(runs: int) -> None:
+    print("\n## Predicted excess: delta = 1e-6\n")
+    print(f"| data | n | d | epsilon | runs | failed | median excess | {PREDICTIONS} |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    grid = [(n, d, 1.0) for d in (1, 2, 5, 50, 200) for n in (300, 1000, 5000, 100_000)]
+    grid += [(5000, d, epsilon) for d in (2, 50) for epsilon in (0.3, 3.0)]
+    elsewhere = [(300, 2, 1.0), (1000, 1, 1.0), (1000, 5, 1.0), (5000, 2, 1.0), (5000, 5, 1.0), (5000, 50, 1.0)]
+    for name in (*CLOUDS, *(name for name in SETS if name not in CLOUDS)):
+        for n, d, epsilon in grid if name in CLOUDS else elsewhere:
+            if not hopeless(n, d, epsilon):
+                # In many dimensions the excess hardly varies, and large data take long.
+                fewer = max(runs // 10 if n * d > 100_000 else runs, 5)
+                print(excess_row(name, n, d, epsilon, fewer), flush=True)
+
+
+def failure_table(runs: int) -> None:
+    print("\n## Predicted probability of failure, and lost runs by set: delta = 1e-6\n")
+    print(f"| n | d | epsilon | predicted | {' | '.join(SETS)} | missed |")
+    print("|---" * (len(SETS) + 5) + "|")
+    for epsilon in (0.3, 1.0, 3.0):
+        for d in (1, 2, 5, 10):
+            for n in (50, 75, 100, 150, 200, 300, 500):
+                plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
+                predicted = plan.prediction.failure
+                if predicted > 0.5:
+                    print(f"| {n} | {d} | {epsilon:g} | {predicted:.2g}: refused | {' |' * len(SETS)} |", flush=True)
+                    continue
+                lost = {
+                    name: sum(garbage(plan, generate, run) is not False for run in range(runs))
+                    for name, generate in SETS.items()
+                }
+                # The lower bound of a rate is one minus the upper bound of its complement.
+                missed = [name for name, k in lost.items() if 1.0 - upper_bound(runs - k, runs) > predicted]
+                cells = " | ".join(f"{k / runs:.2g}" for k in lost.values())
+                named = ", ".join(name for name in missed if name != FAR)
+                print(f"| {n} | {d} | {epsilon:g} | {predicted:.2g} | {cells} | {named} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a fifth of the runs")
+    options = parser.parse_args()
+    runs = 20 if options.quick else 100
+    excess_table(runs)
+    failure_table(runs)
+
+
+if __name__ == "__main__":
+    main()
