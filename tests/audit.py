@@ -298,7 +298,7 @@ GAMES: dict[str, Row] = {
 
 
 def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
-    yield True, f"{runs} runs a side (of some four times as many, or a quarter), half to learn; alpha = {ALPHA:g} per row"
+    yield True, f"{runs} runs a side (of some four times as many, or a quarter), half to learn; alpha = {ALPHA:g} a row"
     yield True, f"{'':<29}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'with noise times':>19}"
     for name in names:
         honest, weakened = GAMES[name].make(1.0), GAMES[name].make(WEAK)
