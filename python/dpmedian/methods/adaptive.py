@@ -137,11 +137,11 @@ class Adaptive:
     def predict(self) -> Prediction:
         """Typical for a cloud. At most: F moves by n times the distance, and is at least half of n median distances."""
         n, d = self.problem.n, self.problem.d
-        # The curvature times spread/n, and the mean distance over the spread: their product is near 1 from d = 2 on.
-        stiffness = 0.55 if d == 1 else 1.0 - 1.0 / d
-        error = math.sqrt(d) * self.deviation / n / stiffness
-        # Medians, not means: of a chi-square with d degrees of freedom.
-        excess = 0.5 * stiffness * error**2 * (1.0 - 2.0 / (9.0 * d)) ** 3 * (1.0 + 0.5 * self.jitter)
+        noise = math.sqrt(d) * self.deviation / n
+        # The curvature times spread/n.
+        error = noise / (0.55 if d == 1 else 1.0 - 1.0 / d)
+        # The curvature times F/n^2 is near 1 - 1/(2d). Medians, not means: of a chi-square with d degrees of freedom.
+        excess = 0.5 * noise**2 / (1.0 - 0.5 / d) * (1.0 - 2.0 / (9.0 * d)) ** 3 * (1.0 + 0.5 * self.jitter)
         signal = n * math.sqrt(self.rho / max(d, 2))
         width = _SIGNAL_WIDTH_LINE if d == 1 else _SIGNAL_WIDTH
         failure = math.exp(min((_SIGNAL - signal) / width, 0.0))
