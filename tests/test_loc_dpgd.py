@@ -203,6 +203,8 @@ def test_the_plan_says_what_is_proved_capped_and_too_small():
     assert "an order of magnitude" in large
     small = loc_dpgd(50, 200, radius=1e4, resolution=0.05, rho=0.1)
     assert "n is too small" in small.notes[0]
+    strict = loc_dpgd(3000, 200, radius=1e10, resolution=0.05, rho=0.2, profile="paper")
+    assert "the radius must hold 92% of the records" in strict.notes[0]
     assert small.prediction.excess is None
     assert "it is not met" in "\n".join(small.notes)
 

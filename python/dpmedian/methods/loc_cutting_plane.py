@@ -86,15 +86,12 @@ class LocCuttingPlane:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        n, localization = self.problem.n, self.localization
-        notes = [
+        return (
+            *self.localization.doubts,
             f"{self.cuts} cuts, each expected to remove tau = {Region.TAU:.3g} of the volume; should the set collapse "
             "before, cutting stops at the same cost",
             "the sensitivity of the selection is in diameters of its candidates",
-        ]
-        if n < localization.sufficient:
-            notes.insert(0, f"n is too small: localization is likely lost below n = {localization.sufficient:.3g}")
-        return tuple(notes)
+        )
 
     def predict(self) -> Prediction:
         """As for `loc_dpgd`: second order in the noise where F is curved; nothing if localization is lost."""

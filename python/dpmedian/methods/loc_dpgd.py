@@ -90,14 +90,11 @@ class LocDpgd:
         else:
             verdict = "it is not met: nothing is proved at this n, although far fewer records do in practice"
         notes = [
+            *localization.doubts,
             f"utility theorem, constants explicit, asks for n >= {required:.3g}: {verdict}",
             f"lower bound: any method needs n of the order of sqrt(d)/epsilon = {math.sqrt(d) / epsilon:.2g} "
             "(an order of magnitude: its constants are unknown)",
         ]
-        if n < localization.sufficient:
-            notes.insert(0, f"n is too small: localization is likely lost below n = {localization.sufficient:.3g}")
-        elif localization.starves:
-            notes.insert(0, "localization cannot arrive: its step shrinks with n, and all steps of a round fall short")
         if steps < self.printed_steps:
             notes.append(
                 f"fine-tuning capped at {steps} steps (the paper asks for {self.printed_steps}, which is cubic in n): "

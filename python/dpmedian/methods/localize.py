@@ -133,6 +133,21 @@ class Localize:
         step = STEP_RULES[self.problem.profile.localization_step](2.0, self.steps, noise, n, d) * n
         return step * self.steps < 1.0
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What may go wrong at this n, for the notes of a plan."""
+        doubts = []
+        if self.problem.n < self.sufficient:
+            doubts.append(f"n is too small: localization is likely lost below n = {self.sufficient:.3g}")
+        elif self.starves:
+            doubts.append("localization cannot arrive: its step shrinks with n, and all steps of a round fall short")
+        if self.finder.search.asked > 0.85:
+            doubts.append(
+                f"the radius must hold {self.finder.search.asked:.0%} of the records: with more than "
+                f"{1.0 - self.finder.search.asked:.0%} of outliers it is theirs, and the error larger than predicted"
+            )
+        return tuple(doubts)
+
     def run(self, source: ArraySource, tape: Tape) -> Localized:
         n, d, center = self.problem.n, self.problem.d, self.problem.center
         scale = self.finder.run(source, tape)

@@ -58,6 +58,11 @@ class Search(Protocol):
         ...
 
     @property
+    def asked(self) -> float:
+        """The fraction of the records that must lie together for their radius to be found, about."""
+        ...
+
+    @property
     def required(self) -> float:
         """The n from which the proof holds, its constants made explicit."""
         ...
@@ -100,6 +105,11 @@ class PairSearch:
     def target(self) -> float:
         """Of the pairs."""
         return self.held + self.margin
+
+    @property
+    def asked(self) -> float:
+        """If they are all that lie together, a random pair has both of its records among them."""
+        return math.sqrt(self.target)
 
     @property
     def deviation(self) -> float:
@@ -165,6 +175,10 @@ class BallSearch:
     @property
     def held(self) -> float:
         return FRACTION
+
+    @property
+    def asked(self) -> float:
+        return self.threshold / (self.m * self.n)
 
     @property
     def scales(self) -> tuple[float, float]:
