@@ -20,7 +20,7 @@ from dpmedian.problem import Problem
 from dpmedian.release import Outcome
 from dpmedian.source import ArraySource, Tape
 
-__all__ = ["STEP_RULES", "Dpgd", "check", "name", "prepare"]
+__all__ = ["STEP_RULES", "Dpgd", "check", "name", "prepare", "proved_excess"]
 
 name = "dpgd"
 
@@ -49,6 +49,18 @@ def short_step(diameter: float, steps: int, noise: float, n: int, d: int) -> flo
 
 # From the diameter of the feasible set, the number of steps, the noise on the sum, n and d to a step on the sum.
 STEP_RULES = {"proof": proof_step, "printed": printed_step, "short": short_step}
+
+
+def proved_excess(start: float, diameter: float, step: float, steps: int, noise: float, d: int, beta: float) -> float:
+    """A bound on the average excess distance of the mean iterate that fails with probability at most beta: dpgd.md.
+
+    `start` bounds the way from the first iterate to the median; step and noise are those on the average gradient.
+    """
+    logarithm = math.log(2.0 / beta)
+    relative = logarithm / (steps * d)
+    square = d * noise**2 * (1.0 + 2.0 * math.sqrt(relative) + 2.0 * relative)
+    drift = (diameter + step) * noise * math.sqrt(2.0 * logarithm / steps)
+    return start**2 / (2.0 * step * steps) + step * (1.0 + square) / 2.0 + drift
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import NoisyGradient
 from dpmedian.methods import Prediction, Stage, localize
-from dpmedian.methods.dpgd import STEP_RULES
+from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.localize import Localize
 from dpmedian.problem import Problem
 from dpmedian.release import Outcome
@@ -74,8 +74,7 @@ class LocDpgd:
         n, d, gradient = self.problem.n, self.problem.d, self.gradient
         averaged, noise = gradient.releases - self.burn_in, gradient.noise / n
         step, reach = self.step(1.0) * n, 2.0 * localize.FINAL
-        drift = reach * noise * math.sqrt(2.0 * math.log(2.0 / self.problem.failure_probability) / averaged)
-        return min(reach, reach**2 / (2.0 * step * averaged) + step * (1.0 + d * noise**2) / 2.0 + drift)
+        return min(reach, proved_excess(reach, reach, step, averaged, noise, d, self.problem.failure_probability))
 
     @property
     def notes(self) -> tuple[str, ...]:

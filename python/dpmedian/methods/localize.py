@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import SIGMA_LIMITS, NoisyGradient
 from dpmedian.methods import Stage, radius_finder
-from dpmedian.methods.dpgd import STEP_RULES
+from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.radius_finder import RadiusFinder
 from dpmedian.problem import Problem
 from dpmedian.source import ArraySource, Tape
@@ -103,8 +103,7 @@ class Localize:
         d, steps, rounds = self.problem.d, self.steps, max(self.most_rounds, 1)
         noise = self.gradient(rounds).noise
         step = STEP_RULES[self.problem.profile.localization_step](2.0, steps, noise, n, d) * n
-        drift = 2.0 * noise / n * math.sqrt(2.0 * math.log(2.0 * rounds / self.failure_probability) / steps)
-        return 1.0 / (2.0 * step * steps) + step * (1.0 + d * (noise / n) ** 2) / 2.0 + drift
+        return proved_excess(1.0, 2.0, step, steps, noise / n, d, self.failure_probability / rounds)
 
     @property
     def required(self) -> float:
