@@ -104,6 +104,17 @@ mod tests {
     }
 
     #[test]
+    fn the_sum_is_the_same_however_it_is_split() {
+        let points = DMatrix::from_fn(3, 5000, |i, j| ((i * 7919 + j * 104_729) % 1000) as f64 / 997.0);
+        let at = |from, count| shift(points.columns(from, count), &[0.5; 3], 0.7, 32, &mut Silent).unwrap();
+        let mut single = vec![0; 3];
+        for record in 0..5000 {
+            single.iter_mut().zip(at(record, 1)).for_each(|(sum, x)| *sum += x);
+        }
+        assert_eq!(at(0, 5000), single);
+    }
+
+    #[test]
     fn the_same_bits_on_every_instruction_set() {
         let block = DMatrix::from_fn(13, 200, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.01);
         let kernel = || BlockShift { block: block.as_view(), theta: &[0.5; 13], radius: 1.0, bits: 32 };

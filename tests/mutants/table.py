@@ -111,10 +111,10 @@ SENSITIVITY = [
     ),
     Mutant(
         "a float sum instead of the lattice",
-        "src/gradient.rs",
-        "*sum = *sum + ((*difference * inverse + round) - round);",
-        "*sum = *sum + *difference * inverse;",
-        "cargo gradient::tests::the_sum_is_the_same_for_any_threads_and_any_chunking",
+        "src/shift.rs",
+        "*sum += (x * inverse + rounder) - rounder;",
+        "*sum += x * inverse;",
+        "cargo shift::tests::the_sum_is_the_same_however_it_is_split",
     ),
     Mutant(
         "unsafe normalisation",
