@@ -10,8 +10,9 @@
 use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
-use crate::objective::{Distances, sweep};
-use crate::projection::{exponent, scale};
+use crate::objective::{BEAT, Distances};
+use crate::pool;
+use crate::projection::scale;
 use crate::pulse::{Interrupted, Pulse};
 
 /// The first quarter octave: 2^(FIRST/4) is the smallest positive double.
@@ -20,36 +21,61 @@ pub const FIRST: i32 = -4 * 1074;
 /// The last quarter octave: differences lie below 2^1001 and dimensions below 2^40.
 pub const LAST: i32 = 4 * 1021;
 
+/// The bits of a double below its exponent.
+const MANTISSA: u64 = (1 << 52) - 1;
+
 /// The smallest k with distance <= 2^(k/4), at least [`FIRST`].
 #[inline(always)]
 fn quarter(distance: f64) -> i32 {
     const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
-    if distance == 0.0 {
-        return FIRST;
+    if distance < f64::MIN_POSITIVE {
+        return if distance == 0.0 { FIRST } else { quarter(scale(distance, 64)) - 4 * 64 };
     }
-    let octave = exponent(distance);
-    let mantissa = scale(distance, -octave);
-    4 * octave + ROOTS.iter().map(|&root| i32::from(mantissa > root)).sum::<i32>()
+    let bits = distance.to_bits();
+    let beyond = ROOTS.map(|root| i32::from(bits & MANTISSA > root.to_bits() & MANTISSA));
+    4 * ((bits >> 52) as i32 - 1023) + beyond.iter().sum::<i32>()
 }
 
-struct Quarters<'a>(DMatrixView<'a, f64>, &'a [f64]);
+/// Counts the records of a block in their quarter octaves.
+struct Quarters<'a> {
+    block: DMatrixView<'a, f64>,
+    theta: &'a [f64],
+    counts: &'a mut [i64],
+}
 
 impl Kernel for Quarters<'_> {
-    type Output = Vec<u16>;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Vec<u16> {
-        Distances(self.0, self.1).run().into_iter().map(|distance| (quarter(distance) - FIRST) as u16).collect()
+    fn run(self) {
+        for distance in Distances(self.block, self.theta).run() {
+            self.counts[(quarter(distance) - FIRST) as usize] += 1;
+        }
     }
 }
 
 /// For each k from [`FIRST`] to [`LAST`], the number of records within 2^(k/4) of theta.
 pub fn counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
     assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
-    let parts = sweep(points, pulse, |_, block| dispatch::vectorised(Quarters(block, theta)))?;
     let mut counts = vec![0; (LAST - FIRST + 1) as usize];
-    for place in parts.into_iter().flatten() {
-        counts[usize::from(place)] += 1;
+    let (d, n) = points.shape();
+    let per_block = ((1 << 14) / d.max(1)).clamp(16, 4096);
+    let per_beat = (BEAT / d.max(1)).next_multiple_of(per_block);
+    for start in (0..n).step_by(per_beat) {
+        let end = n.min(start + per_beat);
+        let parts = pool::share(
+            (end - start).div_ceil(per_block),
+            || vec![0; (LAST - FIRST + 1) as usize],
+            |counts, block| {
+                let first = start + block * per_block;
+                let block = points.columns(first, per_block.min(end - first));
+                dispatch::vectorised(Quarters { block, theta, counts });
+            },
+        );
+        for part in parts {
+            counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
+        }
+        pulse.beat(end as f64 / n as f64)?;
     }
     let mut within = 0;
     for count in &mut counts {
@@ -97,6 +123,10 @@ mod tests {
         let points = DMatrix::from_fn(11, 100, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
         let theta = [3.3; 11];
         let block = points.as_view();
-        assert_eq!(dispatch::portable(Quarters(block, &theta)), dispatch::vectorised(Quarters(block, &theta)));
+        let mut counts = [vec![0; (LAST - FIRST + 1) as usize], vec![0; (LAST - FIRST + 1) as usize]];
+        let [here, there] = &mut counts;
+        dispatch::portable(Quarters { block, theta: &theta, counts: here });
+        dispatch::vectorised(Quarters { block, theta: &theta, counts: there });
+        assert!(counts[0] == counts[1] && counts[0].iter().sum::<i64>() == 100);
     }
 }

@@ -15,7 +15,7 @@ use crate::projection::norm;
 use crate::pulse::{Interrupted, Pulse};
 
 /// Coordinates between two beats of the pulse: some tens of milliseconds.
-const BEAT: usize = 1 << 24;
+pub(crate) const BEAT: usize = 1 << 24;
 
 /// Visits the records in blocks of a fixed size and returns what each block gave, in order.
 ///

@@ -18,8 +18,15 @@ use crate::pool;
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::permutation;
 
-/// Coordinates that one task looks at, about: a few milliseconds with cold caches.
-const TASK: usize = 1 << 20;
+/// Coordinates that one task looks at, about: below a millisecond with cold caches, so one task is not worth a thread.
+const TASK: usize = 1 << 16;
+
+/// Tasks of every thread between two beats of the pulse: some tens of milliseconds.
+const TASKS: usize = 64;
+
+/// Coordinates that are fetched together: records of random pairs lie anywhere, and many fetches at once take little
+/// longer than one.
+const FETCH: usize = 1 << 10;
 
 /// The bands of the radii, each with its largest radius.
 struct Grid {
@@ -56,9 +63,18 @@ impl Grid {
 
     fn histogram(&self, points: DMatrixView<'_, f64>, pairs: &[[usize; 2]]) -> Vec<i64> {
         let mut histogram = vec![0; self.radii];
-        for &[i, j] in pairs {
-            if let Some(place) = self.place(points.column(i).as_slice(), points.column(j).as_slice()) {
-                histogram[place] += 1;
+        let d = points.nrows();
+        let mut fetched = Vec::with_capacity(FETCH.max(2 * d));
+        for group in pairs.chunks((FETCH / 2 / d.max(1)).max(1)) {
+            fetched.clear();
+            for &record in group.as_flattened() {
+                fetched.extend_from_slice(points.column(record).as_slice());
+            }
+            for pair in 0..group.len() {
+                let (x, y) = fetched[2 * pair * d..][..2 * d].split_at(d);
+                if let Some(place) = self.place(x, y) {
+                    histogram[place] += 1;
+                }
             }
         }
         histogram
@@ -79,7 +95,7 @@ pub fn counts(
     let (d, n) = points.shape();
     let grid = Grid::new(radii);
     let task = (TASK / d.max(1)).max(1);
-    let wave = task * pool::threads() * 4;
+    let wave = task * TASKS * pool::threads();
     let mut counts = vec![0; radii.len()];
     for pairing in 0..pairings {
         let order = permutation(&mut rng, n);
@@ -87,9 +103,12 @@ pub fn counts(
         let mut done = 0;
         while done < pairs.len() {
             let end = (done + wave).min(pairs.len());
-            let parts: Vec<_> = pool::install(|| {
-                pairs[done..end].par_chunks(task).map(|pairs| grid.histogram(points, pairs)).collect()
-            });
+            let wave = &pairs[done..end];
+            let parts = if wave.len() <= task {
+                vec![grid.histogram(points, wave)]
+            } else {
+                pool::install(|| wave.par_chunks(task).map(|pairs| grid.histogram(points, pairs)).collect())
+            };
             for part in parts {
                 counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
             }

@@ -11,6 +11,9 @@ use crate::projection::Ball;
 /// Coordinates are clamped to this magnitude, so that no difference of two of them overflows.
 pub const LARGEST: f64 = f64::from_bits((1000 + 1023) << 52);
 
+/// Coordinates of a block that one thread admits.
+const BLOCK: usize = 1 << 15;
+
 /// The first coordinate, in reading order, that is NaN or infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NonFinite {
@@ -33,23 +36,37 @@ pub fn admit(
     if d == 0 || n == 0 {
         return Ok(copy);
     }
+    // Blocks of records: most have nothing to replace and are copied by one plain loop.
+    let length = (BLOCK / d).max(1) * d;
     let failed = pool::install(|| {
-        let columns = copy.par_column_iter_mut().enumerate();
-        columns
-            .filter_map(|(record, mut target)| {
-                let source = points.column(record);
-                match (source.iter().position(|x| !x.is_finite()), replacement) {
-                    (None, _) => target.copy_from(&source),
-                    (Some(_), Some(replacement)) => target.copy_from_slice(replacement),
-                    (Some(coordinate), None) => return Some(NonFinite { record, coordinate }),
+        let targets = copy.as_mut_slice().par_chunks_mut(length).enumerate();
+        let admit = |(block, target): (usize, &mut [f64])| -> Option<NonFinite> {
+            let first = block * length / d;
+            let source = points.columns(first, target.len() / d);
+            let mut finite = true;
+            for (record, target) in source.column_iter().zip(target.chunks_exact_mut(d)) {
+                for (x, target) in record.iter().zip(target) {
+                    finite &= x.is_finite();
+                    *target = x.clamp(-LARGEST, LARGEST);
                 }
-                target.apply(|x| *x = x.clamp(-LARGEST, LARGEST));
-                if let Some(ball) = ball {
-                    ball.project(target.as_mut_slice());
+            }
+            if !finite {
+                for (index, (record, target)) in source.column_iter().zip(target.chunks_exact_mut(d)).enumerate() {
+                    match (record.iter().position(|x| !x.is_finite()), replacement) {
+                        (None, _) => {}
+                        (Some(_), Some(replacement)) => {
+                            target.iter_mut().zip(replacement).for_each(|(x, y)| *x = y.clamp(-LARGEST, LARGEST));
+                        }
+                        (Some(coordinate), None) => return Some(NonFinite { record: first + index, coordinate }),
+                    }
                 }
-                None
-            })
-            .min_by_key(|place| place.record)
+            }
+            if let Some(ball) = ball {
+                target.chunks_exact_mut(d).for_each(|record| ball.project(record));
+            }
+            None
+        };
+        targets.filter_map(admit).min_by_key(|place| place.record)
     });
     failed.map_or(Ok(copy), Err)
 }

@@ -1,5 +1,6 @@
 //! The border to Python: the only file that names pyo3 or numpy. Bodies are a few lines; the work is elsewhere.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use nalgebra::{DMatrix, DMatrixView, DVectorView};
@@ -13,9 +14,10 @@ use crate::inverse::lattice::Lattice;
 use crate::inverse::rate::Rate;
 use crate::projection::{Ball, Feasible};
 use crate::pulse::{Interrupted, Pulse};
+use crate::rank::Ranking;
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{ball, centre, distance, gradient, inverse, median, objective, pair, points, pool, rank, shift};
+use crate::{ball, centre, distance, gradient, inverse, median, objective, pair, points, pool, shift};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -115,6 +117,8 @@ type Integers<'py> = Bound<'py, PyArray1<i64>>;
 #[pyclass(frozen, module = "dpmedian._core")]
 struct Points {
     matrix: DMatrix<f64>,
+    /// Made by the first question about ranks.
+    ranking: Mutex<Option<Ranking>>,
 }
 
 #[pymethods]
@@ -130,7 +134,7 @@ impl Points {
         let view = view(&array)?;
         let ball = ball.map(|(center, radius)| Ball::new(center, radius));
         let admitted = py.detach(|| points::admit(view, ball.as_ref(), replacement.as_deref()));
-        admitted.map(|matrix| Self { matrix }).map_err(|place| {
+        admitted.map(|matrix| Self { matrix, ranking: Mutex::new(None) }).map_err(|place| {
             PyValueError::new_err(format!("points[{}, {}] is not finite", place.record, place.coordinate))
         })
     }
@@ -190,7 +194,13 @@ impl Points {
         pulse: Option<Py<PyAny>>,
     ) -> PyResult<Integers<'py>> {
         let thresholds = thresholds.as_slice()?;
-        let counts = detached(py, pulse, |pulse| rank::ranks(self.matrix.as_view(), thresholds, pulse))?;
+        let counts = detached(py, pulse, |pulse| {
+            let mut ranking = self.ranking.lock().unwrap_or_else(|e| e.into_inner());
+            if ranking.is_none() {
+                *ranking = Some(Ranking::new(self.matrix.as_view(), pulse)?);
+            }
+            ranking.as_mut().expect("made above").ranks(thresholds, pulse)
+        })?;
         Ok(PyArray1::from_vec(py, counts))
     }
 
