@@ -62,7 +62,9 @@ pub fn admit(
                 }
             }
             if let Some(ball) = ball {
-                target.chunks_exact_mut(d).for_each(|record| ball.project(record));
+                for record in target.chunks_exact_mut(d) {
+                    ball.project(record);
+                }
             }
             None
         };

@@ -140,7 +140,7 @@ SENSITIVITY = [
     Mutant(
         "records are not projected",
         "src/points.rs",
-        "ball.project(target.as_mut_slice());",
+        "ball.project(record);",
         "",
         "cargo points::tests::records_are_clamped_and_projected",
     ),
