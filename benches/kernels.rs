@@ -4,9 +4,13 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use dpmedian::descent::Descent;
+use dpmedian::projection::{Ball, Feasible};
 use dpmedian::pulse::Silent;
-use dpmedian::sampler::DiscreteGaussian;
-use dpmedian::{ball, gradient, median, objective};
+use dpmedian::rank::Ranking;
+use dpmedian::sampler::{BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, uniform};
+use dpmedian::tape::{Draw, Streams};
+use dpmedian::{ball, distance, gradient, median, objective, pair, points};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -60,6 +64,66 @@ fn sums(criterion: &mut Criterion) {
     group.finish();
 }
 
+fn searches(criterion: &mut Criterion) {
+    let points = records(1_000_000, 10);
+    let mut group = criterion.benchmark_group("admission");
+    group.bench_function(id(&points), |b| b.iter(|| points::admit(points.as_view(), None, None)));
+    group.finish();
+    let mut group = criterion.benchmark_group("pair_counts");
+    let radii: Vec<f64> = (-1022..1000).map(|k| f64::from(k).exp2()).collect();
+    let rng = || Streams::from_key([1; 32]).public();
+    group.bench_function(id(&points), |b| b.iter(|| pair::counts(points.as_view(), &radii, 1, rng(), &mut Silent)));
+    group.finish();
+    let mut group = criterion.benchmark_group("distance_counts");
+    group.bench_function(id(&points), |b| b.iter(|| distance::counts(points.as_view(), &[0.1; 10], &mut Silent)));
+    group.finish();
+    let mut group = criterion.benchmark_group("ranks, copy and 20 halvings");
+    group.bench_function(id(&points), |b| {
+        b.iter(|| {
+            let mut ranking = Ranking::new(points.as_view(), &mut Silent).expect("nothing interrupts");
+            (0..20).map(|k| ranking.ranks(&[0.5f64.powi(k); 10], &mut Silent)).collect::<Vec<_>>()
+        });
+    });
+    group.finish();
+}
+
+/// Two balls of radius 2 whose centres are 2 apart.
+fn lens(d: usize) -> Feasible {
+    let ball = |x: f64| Ball::new((0..d).map(|j| if j == 0 { x } else { 0.0 }).collect(), 2.0);
+    Feasible::Lens(ball(-1.0), ball(1.0))
+}
+
+fn descents(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("descent, 100 steps in a lens");
+    for (n, d) in [(3_000, 200), (100_000, 10)] {
+        let points = records(n, d);
+        let descent = Descent {
+            name: "bench".into(),
+            start: vec![0.0; d],
+            feasible: lens(d),
+            step: 1.0 / n as f64,
+            steps: 100,
+            bits: 32,
+            sigma: 1 << 40,
+        };
+        let mut tape = Draw(Streams::from_key([1; 32]));
+        group.bench_function(id(&points), |b| b.iter(|| descent.run(points.as_view(), &mut tape, &mut Silent)));
+    }
+    group.finish();
+    let mut group = criterion.benchmark_group("projection onto a lens");
+    for d in [10, 200] {
+        let lens = lens(d);
+        group.bench_function(format!("n=1,d={d}"), |b| {
+            b.iter(|| {
+                let mut x = vec![1.0; d];
+                lens.project(&mut x);
+                x
+            });
+        });
+    }
+    group.finish();
+}
+
 fn solver(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("geometric_median");
     for (n, d) in [(3_000, 200), (100_000, 10)] {
@@ -69,12 +133,20 @@ fn solver(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// One draw each: n = d = 1.
 fn samplers(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("discrete_gaussian");
-    let gaussian = DiscreteGaussian::new(1 << 40).expect("a positive sigma");
     let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let mut group = criterion.benchmark_group("draw");
     group.throughput(Throughput::Elements(1));
-    group.bench_function("sigma=2^40", |b| b.iter(|| gaussian.sample(&mut rng)));
+    let gaussian = DiscreteGaussian::new(1 << 40).expect("a positive sigma");
+    group.bench_function("discrete Gaussian, sigma=2^40", |b| b.iter(|| gaussian.sample(&mut rng)));
+    let laplace = DiscreteLaplace::new(1, 1 << 40).expect("a positive rate");
+    group.bench_function("discrete Laplace, scale=2^40", |b| b.iter(|| laplace.sample(&mut rng)));
+    let geometric = Geometric::new(1, 1 << 40).expect("a positive rate");
+    group.bench_function("geometric, scale=2^40", |b| b.iter(|| geometric.sample(&mut rng)));
+    let bernoulli = BernoulliExp::new(2, 3).expect("a fraction");
+    group.bench_function("Bernoulli(exp(-2/3))", |b| b.iter(|| bernoulli.sample(&mut rng)));
+    group.bench_function("uniform below 10^6", |b| b.iter(|| uniform::below(&mut rng, 1_000_000)));
     group.finish();
 }
 
@@ -84,6 +156,6 @@ criterion_group! {
         .sample_size(10)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(2));
-    targets = balls, sums, solver, samplers
+    targets = balls, sums, searches, descents, solver, samplers
 }
 criterion_main!(benches);
