@@ -245,6 +245,8 @@ def small_table(runs: int) -> None:
 
 def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
     """The one-sided Clopper-Pearson bound: the rate at which so few events have probability alpha."""
+    if events == runs:
+        return 1.0
     low, high = events / runs, 1.0
     for _ in range(60):
         rate = (low + high) / 2.0
