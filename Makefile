@@ -28,9 +28,10 @@ lint: $(VENV)/dev $(VENV)/wheel  ## Formatting, lints, types and stubs; warnings
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest dpmedian._core
 
+# zig, found on the path, links against the symbols of an old C library, so that old systems take the wheel.
 wheel: $(VENV)/dev  ## A checked manylinux wheel and a source distribution, in dist/.
 	rm -rf dist
-	$(BIN)/maturin build --release --quiet --out dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/python tests/check_distribution.py dist
