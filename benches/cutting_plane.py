@@ -162,7 +162,7 @@ def main() -> None:
         for d in options.dimensions or [2, 5, 10, 20]:
             compare(100_000, d, options.runs)
     if "large" in parts:
-        runs = min(options.runs, 3)
+        runs = min(options.runs, 10)
         print(f"\nn = 10^6, d = 10, {runs} runs\n\n{HEAD}")
         compare(1_000_000, 10, runs)
         plan = dpmedian.plan(1_000_000, 10, epsilon=1.0, delta=1e-6, method="loc_dpgd", radius=1e4, resolution=0.05)
