@@ -37,9 +37,10 @@ class Walk:
 
     def cut(self, normal: NDArray[np.float64], offset: float) -> float:
         """The fraction of the walkers that a cut removes; the others multiply and move on."""
+        # Half of the walkers measure, for the adversary has learned from the other half.
+        removed = float(np.mean(self.walkers[1::2] @ normal > offset))
         inside = self.walkers[self.walkers @ normal <= offset]
         self.normals, self.offsets = np.vstack([self.normals, normal]), np.append(self.offsets, offset)
-        removed = 1.0 - len(inside) / WALKERS
         self.walkers = inside[self.rng.integers(len(inside), size=WALKERS)]
         covariance = np.cov(self.walkers, rowvar=False).reshape(len(normal), len(normal))
         self.shape = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(normal)))
@@ -60,7 +61,7 @@ class Walk:
         self.walkers = self.walkers + (low + (high - low) * self.rng.random(WALKERS))[:, None] * directions
 
     def keeping_most(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The direction of an adversary: away from where the mass lies, seen from the centre."""
+        """The direction of an adversary: away from where half of the walkers lie, seen from the centre."""
         covariance = np.cov(self.walkers[::2], rowvar=False).reshape(len(centre), len(centre))
         ridge = 1e-9 * np.trace(covariance) * np.eye(len(centre))
         return np.linalg.solve(covariance + ridge, centre - self.walkers[::2].mean(axis=0))

@@ -18,6 +18,7 @@
 //! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
 //! | [`rank`] | how many records lie at or below a threshold, in every coordinate |
+//! | [`posterior`] | where a noisy search for the median of every coordinate asks next |
 //! | [`distance`] | how many records lie within each radius of a point |
 //! | [`shift`] | the sum of differences to the records within a radius, on the gradient's lattice |
 //! | [`dispatch`], `lanes` | the same bits on every instruction set; eight doubles side by side |
@@ -41,6 +42,7 @@ pub mod objective;
 pub mod pair;
 pub mod points;
 pub mod pool;
+pub mod posterior;
 pub mod projection;
 pub mod pulse;
 pub mod rank;

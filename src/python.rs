@@ -17,7 +17,7 @@ use crate::pulse::{Interrupted, Pulse};
 use crate::rank::Ranking;
 use crate::sampler::uniform;
 use crate::tape::{self, BadNoise, Entry, Mismatch, Noise, Request, Streams};
-use crate::{ball, centre, distance, gradient, inverse, median, objective, pair, points, pool, shift};
+use crate::{ball, centre, distance, gradient, inverse, median, objective, pair, points, pool, posterior, shift};
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT: Duration = Duration::from_millis(50);
@@ -516,6 +516,43 @@ impl Region {
     }
 }
 
+/// The posterior of a search for the median of every coordinate.
+#[pyclass(module = "dpmedian._core")]
+struct Posterior {
+    inner: posterior::Posterior,
+}
+
+#[pymethods]
+impl Posterior {
+    #[new]
+    fn new(dimension: usize, octaves: (i32, i32), limit: f64, resolution: f64) -> PyResult<Self> {
+        let (first, last) = octaves;
+        if first > last || !(limit > 0.0 && limit.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "a posterior needs ascending octaves and a positive limit, got {first} to {last} and {limit}"
+            )));
+        }
+        Ok(Self { inner: posterior::Posterior::new(dimension, first, last, limit, resolution) })
+    }
+
+    fn ask<'py>(&mut self, py: Python<'py>) -> Vector<'py> {
+        PyArray1::from_vec(py, self.inner.ask())
+    }
+
+    fn learn(&mut self, evidence: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
+        let evidence = evidence.as_slice()?;
+        if evidence.len() != self.inner.dimension() {
+            return Err(PyValueError::new_err("one answer is needed for every coordinate"));
+        }
+        self.inner.learn(evidence);
+        Ok(())
+    }
+
+    fn median<'py>(&mut self, py: Python<'py>) -> Vector<'py> {
+        PyArray1::from_vec(py, self.inner.median())
+    }
+}
+
 /// The exponent of the unit of `Points.differences`, and by how much a difference of two scores may move.
 #[pyfunction]
 fn difference_range(candidates: PyReadonlyArray2<'_, f64>) -> PyResult<(i32, u64)> {
@@ -547,6 +584,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Points>()?;
     module.add_class::<Tape>()?;
     module.add_class::<Region>()?;
+    module.add_class::<Posterior>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(threads, module)?)?;
     module.add_function(wrap_pyfunction!(gradient_sensitivity, module)?)?;
