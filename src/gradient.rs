@@ -117,24 +117,44 @@ impl Kernel for BlockGradient<'_> {
     fn run(self) {
         let Self { block, theta, bits, total } = self;
         let rounder = 1.5 * f64::from(52 - bits).exp2();
-        if theta.len() <= NARROW { narrow(block, theta, rounder, total) } else { wide(block, theta, rounder, total) }
+        match theta.len() {
+            1 => few::<1>(block, theta, rounder, total),
+            2 => few::<2>(block, theta, rounder, total),
+            3 => few::<3>(block, theta, rounder, total),
+            4 => few::<4>(block, theta, rounder, total),
+            d if d <= NARROW => {
+                narrow(block, theta, rounder, total, &mut vec![Bits::ZERO; d], &mut vec![Lanes::ZERO; d]);
+            }
+            _ => wide(block, theta, rounder, total),
+        }
     }
 }
 
-/// Eight records at a time, lanes over the records.
+/// [`narrow`] in a dimension that the compiler knows, so that everything stays in registers.
 #[inline(always)]
-fn narrow(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
-    let d = theta.len();
+fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+    let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
+    narrow(block, theta, rounder, total, &mut [Bits::ZERO; D], &mut [Lanes::ZERO; D]);
+}
+
+/// Eight records at a time, lanes over the records. `sums` and `differences` have room for every coordinate; sums are 0.
+#[inline(always)]
+fn narrow(
+    block: DMatrixView<'_, f64>,
+    theta: &[f64],
+    rounder: f64,
+    total: &mut [i64],
+    sums: &mut [Bits],
+    differences: &mut [Lanes],
+) {
     let round = Lanes::splat(rounder);
-    let mut sums = vec![Bits::ZERO; d];
-    let mut differences = vec![Lanes::ZERO; d];
     let whole = block.ncols() / 8 * 8;
     let mut summed = 0;
     for first in (0..whole).step_by(8) {
-        let squares = side_by_side(block.columns(first, 8), theta, &mut differences);
+        let squares = side_by_side(block.columns(first, 8), theta, differences);
         if squares.all_within(SMALL, LARGE) {
             let inverse = Lanes::splat(1.0) / squares.sqrt();
-            for (sum, difference) in sums.iter_mut().zip(&differences) {
+            for (sum, difference) in sums.iter_mut().zip(&*differences) {
                 *sum = *sum + (*difference * inverse + round).bits();
             }
             summed += 8;
@@ -145,7 +165,7 @@ fn narrow(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut 
         }
     }
     let surplus = rounder.to_bits().wrapping_mul(summed);
-    for (total, sum) in total.iter_mut().zip(&sums) {
+    for (total, sum) in total.iter_mut().zip(sums) {
         *total = total.wrapping_add(sum.sum().wrapping_sub(surplus).cast_signed());
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
