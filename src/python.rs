@@ -383,7 +383,8 @@ impl Tape {
         Ok(Self { inner: Box::new(replay), key: Some(key) })
     }
 
-    /// What was recorded, or replayed with the exact values of this data set: (name, sensitivity, scale, exact, noisy) of every release.
+    /// What was recorded, or replayed with the exact values of this data set: (name, sensitivity, scale, exact, noisy) of
+    /// every release.
     fn entries<'py>(&self, py: Python<'py>) -> Vec<(String, f64, f64, Integers<'py>, Integers<'py>)> {
         let row = |entry: &Entry| {
             let Entry { request, exact, noisy } = entry;
