@@ -21,9 +21,10 @@ use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
 use crate::gradient::sum_of_squares;
-use crate::objective::sweep;
+use crate::objective::records_per_block;
 use crate::projection::{exponent, norm, scale};
 use crate::pulse::{Interrupted, Pulse};
+use crate::tally::tally;
 
 /// The unit is the smallest power of two that is no less than the diameter, times 2^-32.
 const BITS: i32 = 32;
@@ -104,12 +105,10 @@ impl Candidates {
         let (d, n) = points.shape();
         assert!(n <= RECORDS_MAX, "{n} records may overflow 64 bits");
         assert!(self.points.iter().all(|point| point.len() == d), "candidates have another dimension than the points");
-        let parts = sweep(points, pulse, |_, block| dispatch::vectorised(Block { candidates: self, block }))?;
-        let mut sums = vec![0i64; self.points.len()];
-        for part in parts {
-            sums.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
-        }
-        Ok(sums)
+        tally(n, d, records_per_block(d), self.points.len(), pulse, |sums, records| {
+            let block = points.columns(records.start, records.len());
+            dispatch::vectorised(Block { candidates: self, block, sums });
+        })
     }
 }
 
@@ -117,21 +116,21 @@ impl Candidates {
 struct Block<'a> {
     candidates: &'a Candidates,
     block: DMatrixView<'a, f64>,
+    sums: &'a mut [i64],
 }
 
 impl Kernel for Block<'_> {
-    type Output = Vec<i64>;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Vec<i64> {
+    fn run(self) {
         let Candidates { points, shifts, .. } = self.candidates;
-        let mut sums = vec![0i64; points.len()];
         let (mut p, mut q) = (vec![0.0; self.block.nrows()], vec![0.0; self.block.nrows()]);
         for record in self.block.column_iter() {
             let record = record.as_slice();
             subtract(&points[0], record, &mut q);
             let q_squares = sum_of_squares(&q);
-            for ((point, (shift, bound)), sum) in points.iter().zip(shifts).zip(&mut sums).skip(1) {
+            for ((point, (shift, bound)), sum) in points.iter().zip(shifts).zip(&mut *self.sums).skip(1) {
                 subtract(point, record, &mut p);
                 let p_squares = sum_of_squares(&p);
                 let safe = f64::from_bits((1023 - 960) << 52)..=f64::from_bits((1023 + 960) << 52);
@@ -143,7 +142,6 @@ impl Kernel for Block<'_> {
                 *sum += difference.clamp(-bound, *bound).round_ties_even() as i64;
             }
         }
-        sums
     }
 }
 
@@ -287,11 +285,12 @@ mod tests {
         }
         pool::set_threads(None);
         let made = Candidates::new(candidates.as_view());
-        let portable = |first: usize, count: usize| {
-            dispatch::portable(Block { candidates: &made, block: points.columns(first, count) })
-        };
-        let halves: Vec<i64> = portable(0, 777).iter().zip(portable(777, 19_223)).map(|(a, b)| a + b).collect();
-        assert_eq!(halves, whole);
+        let mut sums = vec![0; 5];
+        for (first, count) in [(0, 777), (777, 19_223)] {
+            let block = points.columns(first, count);
+            dispatch::portable(Block { candidates: &made, block, sums: &mut sums });
+        }
+        assert_eq!(sums, whole);
         let unit = scale(1.0, made.exponent());
         let distance = |j: usize| points.column_iter().map(|x| (candidates.column(j) - x).norm()).sum::<f64>();
         for (j, &sum) in whole.iter().enumerate() {

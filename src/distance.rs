@@ -10,10 +10,10 @@
 use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
-use crate::objective::{BEAT, Distances};
-use crate::pool;
+use crate::objective::{Distances, records_per_block};
 use crate::projection::scale;
 use crate::pulse::{Interrupted, Pulse};
+use crate::tally::tally;
 
 /// The first quarter octave: 2^(FIRST/4) is the smallest positive double.
 pub const FIRST: i32 = -4 * 1074;
@@ -57,26 +57,11 @@ impl Kernel for Quarters<'_> {
 /// For each k from [`FIRST`] to [`LAST`], the number of records within 2^(k/4) of theta.
 pub fn counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
     assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
-    let mut counts = vec![0; (LAST - FIRST + 1) as usize];
     let (d, n) = points.shape();
-    let per_block = ((1 << 14) / d.max(1)).clamp(16, 4096);
-    let per_beat = (BEAT / d.max(1)).next_multiple_of(per_block);
-    for start in (0..n).step_by(per_beat) {
-        let end = n.min(start + per_beat);
-        let parts = pool::share(
-            (end - start).div_ceil(per_block),
-            || vec![0; (LAST - FIRST + 1) as usize],
-            |counts, block| {
-                let first = start + block * per_block;
-                let block = points.columns(first, per_block.min(end - first));
-                dispatch::vectorised(Quarters { block, theta, counts });
-            },
-        );
-        for part in parts {
-            counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
-        }
-        pulse.beat(end as f64 / n as f64)?;
-    }
+    let mut counts = tally(n, d, records_per_block(d), (LAST - FIRST + 1) as usize, pulse, |counts, records| {
+        let block = points.columns(records.start, records.len());
+        dispatch::vectorised(Quarters { block, theta, counts });
+    })?;
     let mut within = 0;
     for count in &mut counts {
         within += *count;

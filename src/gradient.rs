@@ -17,9 +17,9 @@ use nalgebra::DMatrixView;
 use crate::dispatch::{self, Kernel};
 use crate::lanes::{Bits, Lanes};
 use crate::points::LARGEST;
-use crate::pool;
 use crate::projection::{exponent, scale};
 use crate::pulse::{Interrupted, Pulse};
+use crate::tally::tally;
 
 /// Finer lattices would let sums of doubles on them lose bits (those of the mean shift), and overflow with fewer records.
 pub const BITS_MAX: u32 = 40;
@@ -39,9 +39,6 @@ pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 
 /// Up to so many coordinates one thread is done before others are awake: a descent on few records asks thousands of times.
 const ALONE: usize = 1 << 13;
-
-/// Coordinates between two beats of the pulse: some tens of milliseconds.
-const BEAT: usize = 1 << 24;
 
 /// The L2 sensitivity of [`gradient`], in lattice units, rounded up.
 pub fn sensitivity(d: usize, bits: u32) -> f64 {
@@ -64,38 +61,17 @@ pub fn gradient(
     assert_eq!(theta.len(), d, "theta has another dimension than the points");
     // A public map of theta, so that no difference from an admitted record overflows.
     let theta: Vec<f64> = theta.iter().map(|x| x.clamp(-LARGEST, LARGEST)).collect();
-    let mut total = vec![0i64; d];
-    if d == 0 {
-        return Ok(total);
-    }
-    if n * d <= ALONE {
-        dispatch::vectorised(BlockGradient { block: points, theta: &theta, bits, total: &mut total });
-        pulse.beat(1.0)?;
-        return Ok(total);
-    }
-    let per_beat = (BEAT / d).max(1).next_multiple_of(BLOCK);
-    let per_block = records_per_block(n, d);
-    for start in (0..n).step_by(per_beat) {
-        let end = n.min(start + per_beat);
-        let parts = pool::share(
-            (end - start).div_ceil(per_block),
-            || vec![0; d],
-            |part, block| {
-                let first = start + block * per_block;
-                let block = points.columns(first, per_block.min(end - first));
-                dispatch::vectorised(BlockGradient { block, theta: &theta, bits, total: part });
-            },
-        );
-        for part in parts {
-            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-        }
-        pulse.beat(end as f64 / n as f64)?;
-    }
-    Ok(total)
+    tally(n, d, records_per_block(n, d), d, pulse, |total, records| {
+        let block = points.columns(records.start, records.len());
+        dispatch::vectorised(BlockGradient { block, theta: &theta, bits, total });
+    })
 }
 
 /// Small inputs are split further, so that every thread has work; multiples of eight leave no record alone.
 fn records_per_block(n: usize, d: usize) -> usize {
+    if n * d <= ALONE {
+        return n.max(1);
+    }
     ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8)).next_multiple_of(8)
 }
 
@@ -326,6 +302,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pool;
     use crate::projection::norm;
     use crate::pulse::Silent;
 

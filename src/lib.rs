@@ -18,9 +18,10 @@
 //! | [`median`] | the geometric median without privacy, as a yardstick |
 //! | [`pair`] | counts of random disjoint pairs within each radius, in linear time |
 //! | [`rank`] | how many records lie at or below a threshold, in every coordinate |
-//! | [`posterior`] | where a noisy search for the median of every coordinate asks next |
+//! | [`posterior`] | where a noisy search asks next: for an index, or for the median of every coordinate |
 //! | [`distance`] | how many records lie within each radius of a point |
 //! | [`shift`] | the sum of differences to the records within a radius, on the gradient's lattice |
+//! | `tally` | sums of integers over records, by every thread |
 //! | [`dispatch`], `lanes` | the same bits on every instruction set; eight doubles side by side |
 //! | [`inverse`] | the inverse-sensitivity mechanism in one to three dimensions, sampled exactly |
 //! | [`pool`], [`pulse`] | our own threads; interrupts and progress between blocks |
@@ -48,6 +49,7 @@ pub mod pulse;
 pub mod rank;
 pub mod sampler;
 pub mod shift;
+mod tally;
 pub mod tape;
 pub mod tree;
 

@@ -12,10 +12,12 @@ use crate::gradient::{LARGE, NARROW, SMALL, side_by_side, squared_distance};
 use crate::lanes::Lanes;
 use crate::pool;
 use crate::projection::norm;
-use crate::pulse::{Interrupted, Pulse};
+use crate::pulse::{BEAT, Interrupted, Pulse};
 
-/// Coordinates between two beats of the pulse: some tens of milliseconds.
-pub(crate) const BEAT: usize = 1 << 24;
+/// Records of a block: a hundred kilobytes, and a multiple of eight.
+pub(crate) fn records_per_block(d: usize) -> usize {
+    ((1 << 14) / d.max(1)).clamp(16, 4096)
+}
 
 /// Visits the records in blocks of a fixed size and returns what each block gave, in order.
 ///
@@ -26,7 +28,7 @@ pub(crate) fn sweep<T: Send>(
     visit: impl Fn(usize, DMatrixView<'_, f64>) -> T + Sync,
 ) -> Result<Vec<T>, Interrupted> {
     let (d, n) = points.shape();
-    let per_block = ((1 << 14) / d.max(1)).clamp(16, 4096);
+    let per_block = records_per_block(d);
     if (1..=per_block).contains(&n) {
         // One block is done before another thread is awake, and searches on few records ask hundreds of times.
         let part = visit(0, points);
@@ -82,7 +84,7 @@ impl Kernel for Distances<'_> {
 
 /// One distance, whatever its magnitude.
 #[inline(always)]
-fn distance(theta: &[f64], record: &[f64]) -> f64 {
+pub(crate) fn distance(theta: &[f64], record: &[f64]) -> f64 {
     let squares = squared_distance(theta, record);
     if (SMALL..=LARGE).contains(&squares) {
         squares.sqrt()

@@ -5,79 +5,53 @@
 //! record moves every Q(nu) by at most the number of pairings. A pass costs time linear in the number of records, where
 //! ball counts look at every pair.
 //!
-//! Pairings are public randomness: independent of the data, the same for neighbours. A pair counts from the first radius,
-//! in ascending order, that has it inside by the predicate of [`crate::ball`]: a symmetric function of the two records and
-//! the public radii alone.
+//! Pairings are public randomness: independent of the data, the same for neighbours. A pair counts from the first radius
+//! that is no less than its computed distance: a symmetric function of the two records alone.
 
 use nalgebra::DMatrixView;
 use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
 
-use crate::ball::Band;
-use crate::pool;
+use crate::dispatch::{self, Kernel};
+use crate::objective::distance;
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::permutation;
+use crate::tally::tally;
 
 /// Coordinates that one task looks at, about: below a millisecond with cold caches, so one task is not worth a thread.
 const TASK: usize = 1 << 16;
-
-/// Tasks of every thread between two beats of the pulse: some tens of milliseconds.
-const TASKS: usize = 64;
 
 /// Coordinates that are fetched together: records of random pairs lie anywhere, and many fetches at once take little
 /// longer than one.
 const FETCH: usize = 1 << 10;
 
-/// The bands of the radii, each with its largest radius.
-struct Grid {
-    bands: Vec<(Band, f64)>,
-    radii: usize,
+/// Counts pairs at the first radius that has them inside.
+struct Pairs<'a> {
+    points: DMatrixView<'a, f64>,
+    pairs: &'a [[usize; 2]],
+    radii: &'a [f64],
+    counts: &'a mut [i64],
 }
 
-impl Grid {
-    fn new(radii: &[f64]) -> Self {
-        let top = |band: &Band| radii[band.first + band.thresholds.len() - 1];
-        let bands = Band::split(radii).into_iter().map(|band| (top(&band), band)).map(|(top, band)| (band, top));
-        Self { bands: bands.collect(), radii: radii.len() }
-    }
+impl Kernel for Pairs<'_> {
+    type Output = ();
 
-    /// The index of the first radius that has the pair inside.
-    fn place(&self, x: &[f64], y: &[f64]) -> Option<usize> {
-        let widest = x.iter().zip(y).fold(0.0, |most: f64, (x, y)| most.max((x - y).abs()));
-        for (band, top) in &self.bands {
-            // One coordinate alone is farther than every radius of this band.
-            if widest > 2.0 * top {
-                continue;
-            }
-            let sum = x.iter().zip(y).fold(0.0, |sum, (x, y)| {
-                let step = (x - y) * band.scale;
-                sum + step * step
-            });
-            let bucket = band.bucket(sum);
-            if bucket < band.thresholds.len() {
-                return Some(band.first + bucket);
-            }
-        }
-        None
-    }
-
-    fn histogram(&self, points: DMatrixView<'_, f64>, pairs: &[[usize; 2]]) -> Vec<i64> {
-        let mut histogram = vec![0; self.radii];
-        let d = points.nrows();
+    #[inline(always)]
+    fn run(self) {
+        let d = self.points.nrows();
         let mut fetched = Vec::with_capacity(FETCH.max(2 * d));
-        for group in pairs.chunks((FETCH / 2 / d.max(1)).max(1)) {
+        for group in self.pairs.chunks((FETCH / 2 / d.max(1)).max(1)) {
             fetched.clear();
             for &record in group.as_flattened() {
-                fetched.extend_from_slice(points.column(record).as_slice());
+                fetched.extend_from_slice(self.points.column(record).as_slice());
             }
             for pair in 0..group.len() {
                 let (x, y) = fetched[2 * pair * d..][..2 * d].split_at(d);
-                if let Some(place) = self.place(x, y) {
-                    histogram[place] += 1;
+                let apart = distance(x, y);
+                if let Some(count) = self.counts.get_mut(self.radii.partition_point(|&radius| radius < apart)) {
+                    *count += 1;
                 }
             }
         }
-        histogram
     }
 }
 
@@ -93,29 +67,14 @@ pub fn counts(
 ) -> Result<Vec<i64>, Interrupted> {
     assert!(radii.is_sorted() && radii.iter().all(|r| r.is_finite() && *r >= 0.0), "radii: finite, ascending, >= 0");
     let (d, n) = points.shape();
-    let grid = Grid::new(radii);
-    let task = (TASK / d.max(1)).max(1);
-    let wave = task * TASKS * pool::threads();
-    let mut counts = vec![0; radii.len()];
-    for pairing in 0..pairings {
-        let order = permutation(&mut rng, n);
-        let (pairs, _) = order.as_chunks::<2>();
-        let mut done = 0;
-        while done < pairs.len() {
-            let end = (done + wave).min(pairs.len());
-            let wave = &pairs[done..end];
-            let parts = if wave.len() <= task {
-                vec![grid.histogram(points, wave)]
-            } else {
-                pool::install(|| wave.par_chunks(task).map(|pairs| grid.histogram(points, pairs)).collect())
-            };
-            for part in parts {
-                counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
-            }
-            done = end;
-            pulse.beat((pairing as f64 + done as f64 / pairs.len() as f64) / pairings as f64)?;
-        }
+    let mut pairs = Vec::with_capacity(n / 2 * pairings);
+    for _ in 0..pairings {
+        pairs.extend_from_slice(permutation(&mut rng, n).as_chunks::<2>().0);
     }
+    let task = (TASK / d.max(1)).max(1);
+    let mut counts = tally(pairs.len(), 2 * d, task, radii.len(), pulse, |counts, some| {
+        dispatch::vectorised(Pairs { points, pairs: &pairs[some], radii, counts });
+    })?;
     let mut within = 0;
     for count in &mut counts {
         within += *count;
@@ -164,14 +123,19 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
         #[test]
-        fn counts_are_those_of_the_predicate((points, radii) in (records(), radii())) {
+        fn a_pair_counts_where_its_distance_is_within_the_radius((points, radii) in (records(), radii())) {
             let order = permutation(&mut rng(), points.ncols());
-            let expected: Vec<i64> = radii.iter().map(|&radius| {
-                order.chunks_exact(2).filter(|pair| {
-                    within(points.column(pair[0]).as_slice(), points.column(pair[1]).as_slice(), radius)
-                }).count() as i64
-            }).collect();
-            prop_assert_eq!(counts(points.as_view(), &radii, 1, rng(), &mut Silent).unwrap(), expected);
+            // Up to rounding of the distance.
+            let [fewest, most] = [1.0 - 1e-12, 1.0 + 1e-12].map(|factor| {
+                let count = |&radius: &f64| order.as_chunks::<2>().0.iter().filter(|[x, y]| {
+                    within(points.column(*x).as_slice(), points.column(*y).as_slice(), factor * radius)
+                }).count() as i64;
+                radii.iter().map(count).collect::<Vec<_>>()
+            });
+            let counts = counts(points.as_view(), &radii, 1, rng(), &mut Silent).unwrap();
+            for (k, count) in counts.into_iter().enumerate() {
+                prop_assert!((fewest[k]..=most[k]).contains(&count), "{count} within {}", radii[k]);
+            }
         }
 
         #[test]

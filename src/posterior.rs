@@ -1,8 +1,65 @@
-//! The posterior of a noisy binary search for the median of every coordinate at once.
+//! Posteriors of noisy binary searches: for an index of a grid, and for the median of every coordinate at once.
 //!
-//! For each coordinate it is a distribution over cells of the line, relative to a public centre. A question divides the
-//! cell that holds the median of the mass; the answer weighs the two sides. Everything here is post-processing of noisy
-//! answers: a poor prior costs questions, never privacy.
+//! Each is a distribution over where the answer lies: indices, or cells of the line relative to a public centre. A
+//! question divides the mass in half; the answer, as log-odds, weighs the two sides. Everything here is post-processing of
+//! noisy answers: a poor prior costs questions, never privacy.
+
+/// One answer may change the odds by at most this factor (as a logarithm), so that no answer is final.
+const CAUTION: f64 = 30.0;
+
+/// Log-odds that the answer lies in the larger part, with a total mass that is made 1.
+fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
+    let evidence = evidence.clamp(-CAUTION, CAUTION);
+    for (part, evidence) in [(smaller, -evidence), (larger, evidence)] {
+        let factor = evidence.min(0.0).exp() / total;
+        part.iter_mut().for_each(|mass| *mass *= factor);
+    }
+}
+
+/// The posterior over the indices of a grid.
+pub struct Grid {
+    mass: Vec<f64>,
+    asked: usize,
+    total: f64,
+}
+
+impl Grid {
+    /// Over 0, ..., size - 1; indices within `width` of the likely one are about as likely, others as one over the square
+    /// of their distance.
+    pub fn new(size: usize, likely: f64, width: f64) -> Self {
+        assert!(size > 0 && width > 0.0, "a grid of {size} indices with a prior of width {width}");
+        let prior = |index: usize| {
+            let far = width + (index as f64 - likely).abs();
+            1.0 / (far * far)
+        };
+        Self { mass: (0..size).map(prior).collect(), asked: 0, total: 0.0 }
+    }
+
+    /// The index that divides those up to it from those beyond as evenly as possible.
+    pub fn ask(&mut self) -> usize {
+        self.total = self.mass.iter().sum();
+        let half = 0.5 * self.total;
+        let (mut before, mut place) = (0.0, 0);
+        let last = self.mass.len().saturating_sub(2);
+        while place < last && before + self.mass[place] < half {
+            before += self.mass[place];
+            place += 1;
+        }
+        let nearer_before = place > 0 && half - before < before + self.mass[place] - half;
+        self.asked = if nearer_before { place - 1 } else { place };
+        self.asked
+    }
+
+    /// Log-odds that the index lies beyond the one that was asked last.
+    pub fn learn(&mut self, evidence: f64) {
+        weigh(self.mass.split_at_mut(self.asked + 1), evidence, self.total);
+    }
+
+    /// The likeliest index.
+    pub fn mode(&self) -> usize {
+        (1..self.mass.len()).fold(0, |best, index| if self.mass[index] > self.mass[best] { index } else { best })
+    }
+}
 
 /// A prior on the line that is uniform within signed octaves: any distance is found in a few questions.
 ///
@@ -106,22 +163,18 @@ impl Line {
         self.edges.insert(place + 1, self.asked);
         self.mass.insert(place + 1, self.mass[place] * (1.0 - share));
         self.mass[place] *= share;
-        let (smaller, larger) = self.mass.split_at_mut(place + 1);
-        for (part, evidence) in [(smaller, -evidence), (larger, evidence)] {
-            let factor = evidence.min(0.0).exp() / self.total;
-            part.iter_mut().for_each(|mass| *mass *= factor);
-        }
+        weigh(self.mass.split_at_mut(place + 1), evidence, self.total);
     }
 }
 
-/// The posterior of all coordinates.
-pub struct Posterior {
+/// The posterior of the median of every coordinate.
+pub struct Coordinates {
     prior: Octaves,
     resolution: f64,
     lines: Vec<Line>,
 }
 
-impl Posterior {
+impl Coordinates {
     /// Over [-limit, limit] in every coordinate, by octaves from 2^first to 2^last.
     pub fn new(dimension: usize, first: i32, last: i32, limit: f64, resolution: f64) -> Self {
         assert!(first <= last && limit > 0.0, "octaves {first} to {last} up to {limit}");
@@ -165,7 +218,7 @@ mod tests {
 
     /// Answers without noise, worth a factor e^4.
     fn searched(targets: &[f64], first: i32, resolution: f64, questions: usize) -> Vec<f64> {
-        let mut posterior = Posterior::new(targets.len(), first, 1000, 1e300, resolution);
+        let mut posterior = Coordinates::new(targets.len(), first, 1000, 1e300, resolution);
         for _ in 0..questions {
             let asked = posterior.ask();
             let answers: Vec<f64> =
@@ -173,6 +226,31 @@ mod tests {
             posterior.learn(&answers);
         }
         posterior.median()
+    }
+
+    #[test]
+    fn any_index_of_a_grid_is_found() {
+        for size in [1, 2, 3, 50, 4000] {
+            for target in [0, size / 3, size - 1] {
+                let mut grid = Grid::new(size, 7.0, 8.0);
+                for _ in 0..40 {
+                    let asked = grid.ask();
+                    assert!(asked + 1 < size.max(2));
+                    grid.learn(if target > asked { 4.0 } else { -4.0 });
+                }
+                assert_eq!(grid.mode(), target, "of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_answer_is_final() {
+        let mut grid = Grid::new(9, 4.0, 1.0);
+        for evidence in [1e300, -1e300, -1e300, 3.0] {
+            grid.ask();
+            grid.learn(evidence);
+        }
+        assert!(grid.mass.iter().all(|mass| mass.is_finite() && *mass > 0.0), "{:?}", grid.mass);
     }
 
     #[test]
@@ -188,7 +266,7 @@ mod tests {
         fn cells_stay_ordered_and_mass_stays_finite(
             first in -1020i32..900, answers in proptest::collection::vec(-30.0..30.0f64, 1..80)
         ) {
-            let mut posterior = Posterior::new(1, first, 1001, 1e301, 0.0);
+            let mut posterior = Coordinates::new(1, first, 1001, 1e301, 0.0);
             for answer in answers {
                 posterior.ask();
                 posterior.learn(&[answer]);

@@ -22,6 +22,9 @@ pub trait Pulse {
     fn beat(&mut self, done: f64) -> Result<(), Interrupted>;
 }
 
+/// Coordinates that a kernel may look at between two beats: some tens of milliseconds.
+pub(crate) const BEAT: usize = 1 << 24;
+
 /// The pulse of a caller who neither interrupts nor watches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;

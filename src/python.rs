@@ -517,14 +517,45 @@ impl Region {
     }
 }
 
-/// The posterior of a search for the median of every coordinate.
+/// The posterior of a search for an index of a grid.
 #[pyclass(module = "dpmedian._core")]
-struct Posterior {
-    inner: posterior::Posterior,
+struct GridPosterior {
+    inner: posterior::Grid,
 }
 
 #[pymethods]
-impl Posterior {
+impl GridPosterior {
+    #[new]
+    fn new(size: usize, likely: f64, width: f64) -> PyResult<Self> {
+        if size == 0 || !(width > 0.0 && likely.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "a grid needs an index and a prior of positive width, got {size} indices, {width} around {likely}"
+            )));
+        }
+        Ok(Self { inner: posterior::Grid::new(size, likely, width) })
+    }
+
+    fn ask(&mut self) -> usize {
+        self.inner.ask()
+    }
+
+    fn learn(&mut self, evidence: f64) {
+        self.inner.learn(evidence);
+    }
+
+    fn mode(&self) -> usize {
+        self.inner.mode()
+    }
+}
+
+/// The posterior of a search for the median of every coordinate.
+#[pyclass(module = "dpmedian._core")]
+struct CoordinatePosterior {
+    inner: posterior::Coordinates,
+}
+
+#[pymethods]
+impl CoordinatePosterior {
     #[new]
     fn new(dimension: usize, octaves: (i32, i32), limit: f64, resolution: f64) -> PyResult<Self> {
         let (first, last) = octaves;
@@ -533,7 +564,7 @@ impl Posterior {
                 "a posterior needs ascending octaves and a positive limit, got {first} to {last} and {limit}"
             )));
         }
-        Ok(Self { inner: posterior::Posterior::new(dimension, first, last, limit, resolution) })
+        Ok(Self { inner: posterior::Coordinates::new(dimension, first, last, limit, resolution) })
     }
 
     fn ask<'py>(&mut self, py: Python<'py>) -> Vector<'py> {
@@ -585,7 +616,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Points>()?;
     module.add_class::<Tape>()?;
     module.add_class::<Region>()?;
-    module.add_class::<Posterior>()?;
+    module.add_class::<GridPosterior>()?;
+    module.add_class::<CoordinatePosterior>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(threads, module)?)?;
     module.add_function(wrap_pyfunction!(gradient_sensitivity, module)?)?;

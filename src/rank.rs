@@ -7,20 +7,18 @@
 //! records is sorted as far as the questions need: a new threshold divides the values between its two neighbours among
 //! the thresholds asked so far, which are few once the search has closed in.
 
+use std::sync::Mutex;
+
 use nalgebra::DMatrixView;
-use rayon::prelude::*;
 
 use crate::pool;
-use crate::pulse::{Interrupted, Pulse};
+use crate::pulse::{BEAT, Interrupted, Pulse};
 
 /// Records of a block: a coordinate of it fits the first cache.
 const BLOCK: usize = 1 << 10;
 
 /// Records that are transposed together: their lines stay in the first cache.
 const TILE: usize = 1 << 6;
-
-/// Values that may be divided between two beats of the pulse: some tens of milliseconds.
-const BEAT: usize = 1 << 24;
 
 /// Values that take as long to divide as a cut without values.
 const CUT: usize = 16;
@@ -68,8 +66,12 @@ impl Ranking {
         let starts: Vec<usize> = (0..n).step_by(BLOCK).collect();
         let mut blocks = Vec::with_capacity(starts.len());
         for wave in starts.chunks((BEAT / BLOCK / d.max(1)).max(1)) {
-            let transposed = |&start: &usize| transpose(points.columns(start, BLOCK.min(n - start)));
-            pool::install(|| blocks.par_extend(wave.par_iter().map(transposed)));
+            let copy = |made: &mut Vec<_>, index: usize| {
+                let start = wave[index];
+                made.push(transpose(points.columns(start, BLOCK.min(n - start))));
+            };
+            // In any order: counts are sums over the blocks.
+            blocks.extend(pool::share(wave.len(), Vec::new, copy).into_iter().flatten());
             pulse.beat(0.0)?;
         }
         Ok(Self { asked: vec![Vec::new(); d], records: n as i64, blocks })
@@ -96,17 +98,21 @@ impl Ranking {
         let alone = new.iter().map(between).sum::<i64>() + (CUT * new.len() * count) as i64 <= ALONE;
         for start in (0..count).step_by(per_beat) {
             let end = count.min(start + per_beat);
-            let cut = |block: &mut Vec<Column>| -> Vec<i64> {
-                new.iter().map(|&j| block[j].cut(places[j], thresholds[j])).collect()
+            let cut = |sums: &mut Vec<i64>, block: &mut Vec<Column>| {
+                for (sum, &j) in sums.iter_mut().zip(&new) {
+                    *sum += block[j].cut(places[j], thresholds[j]);
+                }
             };
             let wave = &mut self.blocks[start..end];
-            let parts: Vec<_> = if alone {
-                wave.iter_mut().map(cut).collect()
+            if alone {
+                wave.iter_mut().for_each(|block| cut(&mut counts, block));
             } else {
-                pool::install(|| wave.par_iter_mut().map(cut).collect())
-            };
-            for part in parts {
-                counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
+                let queue = Mutex::new(wave.iter_mut());
+                let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next().expect("a block for every index");
+                let parts = pool::share(end - start, || vec![0; new.len()], |sums, _| cut(sums, next()));
+                for part in parts {
+                    counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
+                }
             }
             if pulse.beat(end as f64 / count as f64).is_err() {
                 // Every block must have the same cuts.

@@ -12,23 +12,25 @@ use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
 use crate::gradient::BITS_MAX;
-use crate::objective::{for_each_distance, sweep};
+use crate::objective::{for_each_distance, records_per_block};
 use crate::pulse::{Interrupted, Pulse};
+use crate::tally::tally;
 
 struct BlockShift<'a> {
     block: DMatrixView<'a, f64>,
     theta: &'a [f64],
     radius: f64,
     bits: u32,
+    total: &'a mut [i64],
 }
 
 impl Kernel for BlockShift<'_> {
-    type Output = Vec<i64>;
+    type Output = ();
 
     /// Adding and subtracting 1.5 * 2^(52 - bits) rounds a double to the lattice; a block has at most 2^12 records, so
     /// the sum of multiples of 2^-bits is exact in doubles.
     #[inline(always)]
-    fn run(self) -> Vec<i64> {
+    fn run(self) {
         let rounder = 1.5 * f64::from(52 - self.bits).exp2();
         let inverse = 1.0 / self.radius;
         let mut sum = vec![0.0; self.theta.len()];
@@ -40,7 +42,7 @@ impl Kernel for BlockShift<'_> {
             }
         });
         let unit = f64::from(self.bits).exp2();
-        sum.iter().map(|&x| (x * unit) as i64).collect()
+        self.total.iter_mut().zip(sum).for_each(|(total, x)| *total += (x * unit) as i64);
     }
 }
 
@@ -59,12 +61,10 @@ pub fn shift(
     assert!((n as u64) <= 1 << (62 - bits), "{n} records overflow a lattice of 2^-{bits}");
     assert!((2f64.powi(-1020)..=2f64.powi(1020)).contains(&radius), "the reciprocal of {radius} is not normal");
     assert_eq!(theta.len(), d, "theta has another dimension than the points");
-    let mut total = vec![0; d];
-    let parts = sweep(points, pulse, |_, block| dispatch::vectorised(BlockShift { block, theta, radius, bits }))?;
-    for part in parts {
-        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-    }
-    Ok(total)
+    tally(n, d, records_per_block(d), d, pulse, |total, records| {
+        let block = points.columns(records.start, records.len());
+        dispatch::vectorised(BlockShift { block, theta, radius, bits, total });
+    })
 }
 
 #[cfg(test)]
@@ -117,7 +117,13 @@ mod tests {
     #[test]
     fn the_same_bits_on_every_instruction_set() {
         let block = DMatrix::from_fn(13, 200, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.01);
-        let kernel = || BlockShift { block: block.as_view(), theta: &[0.5; 13], radius: 1.0, bits: 32 };
-        assert_eq!(dispatch::portable(kernel()), dispatch::vectorised(kernel()));
+        let mut totals = [[0; 13], [0; 13]];
+        let [here, there] = totals.each_mut().map(|total| {
+            let block = block.as_view();
+            BlockShift { block, theta: &[0.5; 13], radius: 1.2, bits: 32, total }
+        });
+        dispatch::portable(here);
+        dispatch::vectorised(there);
+        assert!(totals[0] == totals[1] && totals[0] != [0; 13]);
     }
 }

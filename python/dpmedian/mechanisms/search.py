@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian._core import Posterior
+from dpmedian._core import CoordinatePosterior, GridPosterior
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.source import Tape
 
 __all__ = ["CoordinateSearch", "GridSearch"]
-
-# One answer may change the odds by at most this factor (as a logarithm), so that no answer is final.
-_CAUTION = 30.0
 
 
 @dataclass(frozen=True)
@@ -65,21 +62,13 @@ class GridSearch:
 
     def release(self, tape: Tape, count: Callable[[int], int], target: float, likely: float, width: float) -> int:
         """`count(index)` is an exact integer, monotone in the index; `likely` and `width` shape the prior."""
-        size = self.high - self.low + 1
-        mass = (width + np.abs(np.arange(self.low, self.high + 1) - likely)) ** -2.0
+        posterior = GridPosterior(self.high - self.low + 1, likely - self.low, width)
         gain = 2.0 * self.amplitude / self.count.noise**2
         for _ in range(self.count.releases):
-            below = np.cumsum(mass)
-            half = 0.5 * below[-1]
-            # The answer splits the indices into those up to `place` and those beyond: as evenly as possible.
-            place = min(int(np.searchsorted(below, half)), max(size - 2, 0))
-            if place > 0 and half - below[place - 1] < below[place] - half:
-                place -= 1
-            noisy = self.count.release(tape, np.array([count(self.low + place)], dtype=np.int64))[0]
-            evidence = min(max(gain * (noisy - target), -_CAUTION), _CAUTION)
-            mass[: place + 1] *= math.exp(min(evidence, 0.0)) / below[-1]
-            mass[place + 1 :] *= math.exp(min(-evidence, 0.0)) / below[-1]
-        return self.low + int(np.argmax(mass))
+            exact = count(self.low + posterior.ask())
+            noisy = self.count.release(tape, np.array([exact], dtype=np.int64))[0]
+            posterior.learn(gain * (target - noisy))
+        return self.low + posterior.mode()
 
 
 @dataclass(frozen=True)
@@ -123,9 +112,9 @@ class CoordinateSearch:
         `resolution` are not divided.
         """
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
-        posterior = Posterior(self.ranks.coordinates, octaves, limit, resolution)
+        posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution)
         gain = 0.5 * self.n / self.ranks.noise**2
         for _ in range(self.ranks.releases):
             noisy = self.ranks.release(tape, ranks(center + posterior.ask()))
-            posterior.learn(np.clip(gain * (0.5 * self.n - noisy), -_CAUTION, _CAUTION))
+            posterior.learn(gain * (0.5 * self.n - noisy))
         return center + posterior.median()
