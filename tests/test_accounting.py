@@ -364,6 +364,19 @@ def test_calibrated_cost_fits_and_slightly_more_does_not(budget: Budget) -> None
     assert not budget.fits(split(rho * (1 + 1e-8)))
 
 
+@pytest.mark.parametrize("jump", [1e-6, 0.02, 0.3, 5.0])
+def test_calibration_finds_a_jump_of_the_cost(jump: float) -> None:
+    """A number of steps that depends on rho, say, makes the cost jump: then no smooth rule leads to the border."""
+    budget, asked = Budget.of(1.0, 1e-6), []
+
+    def cost_of(rho: float) -> PrivacyCost:
+        asked.append(rho)
+        return PrivacyCost(mu_squared=1e-9 * rho) if rho < jump else PrivacyCost(mu_squared=1e3)
+
+    assert calibrate(cost_of, budget) == pytest.approx(jump, rel=1e-8)
+    assert len(asked) < 160
+
+
 def test_epsilon_one_allows_the_noise_that_theory_allows() -> None:
     """At epsilon 1, delta 1e-6: 0.83 times the noise of the authors' conversion, 0.79 times that of the closed form."""
     delta = 1e-6

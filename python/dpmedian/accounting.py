@@ -198,12 +198,38 @@ def _compose(one: _Losses, other: _Losses) -> _Losses:
     return tuple((low + j * step, weight) for j, weight in enumerate(weights))
 
 
+def _border(excess: Callable[[float], float], *, good: float, bad: float, width: float) -> float:
+    """The argument nearest to `bad`, within `width`, whose excess was found to be at most 0, as it is at `good`.
+
+    By the rule of false position, in its Illinois form, which needs few steps where the excess is smooth; where it is
+    infinite, and every fourth time, the middle is taken. Candidates keep a distance from both ends, so that the last
+    ones fall on either side of the border and the interval closes.
+    """
+    below, above = excess(good), excess(bad)
+    margin, moved, tries = 0.4 * width, 0, 0
+    while abs(bad - good) > width:
+        tries += 1
+        length = abs(bad - good)
+        share = below / (below - above) if tries % 4 and math.isfinite(above - below) else 0.5
+        candidate = good + math.copysign(min(max(share * length, margin), length - margin), bad - good)
+        value = excess(candidate)
+        if value <= 0.0:
+            good, below, above = candidate, value, above * (0.5 if moved < 0 else 1.0)
+            moved = -1
+        else:
+            bad, above, below = candidate, value, below * (0.5 if moved > 0 else 1.0)
+            moved = 1
+    return good
+
+
 def _up(x: float) -> float:
     return math.nextafter(x, math.inf)
 
 
 def _number(name: str, value: object, accepted: str) -> float:
     """A real number as a double, or a TypeError that names the argument."""
+    if type(value) is float:  # A plan makes hundreds of costs, and the check of an abstract type is slow.
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
     return float(value)
@@ -363,22 +389,7 @@ class PrivacyCost:
             """Positive exactly where delta is exceeded."""
             return math.log(max(self.delta_at(epsilon), _DELTA_FLOOR) / delta)
 
-        # The rule of false position, in its Illinois form, on the logarithm of delta, which is smooth. Candidates keep
-        # a distance from both ends, so that the last ones fall on either side of the root and the interval closes.
-        above, below = excess(low), excess(high)
-        moved = 0
-        while high - low > 1e-11 * high:
-            distance = 4e-12 * high
-            candidate = low + (high - low) * above / (above - below)
-            candidate = min(max(candidate, low + distance), high - distance)
-            value = excess(candidate)
-            if value <= 0.0:
-                high, below, above = candidate, value, above * (0.5 if moved < 0 else 1.0)
-                moved = -1
-            else:
-                low, above, below = candidate, value, below * (0.5 if moved > 0 else 1.0)
-                moved = 1
-        return high
+        return _border(excess, good=high, bad=low, width=1e-11 * high)
 
     def _composed_delta(self, epsilon: float) -> float:
         """Gaussians and the losses of the other steps, by the exact formula, with the slack of discrete noise."""
@@ -484,12 +495,21 @@ class Budget:
 
     def fits(self, cost: PrivacyCost, *, rounding: float = 0.0) -> bool:
         """Whether the cost is within the budget; `rounding` is a relative allowance for sums of decimal numbers."""
+        return self.excess(cost, rounding=rounding) <= 0.0
+
+    def excess(self, cost: PrivacyCost, *, rounding: float = 0.0) -> float:
+        """At most 0 exactly if the cost fits: the logarithm of its delta, or rho, over the budget's."""
         grown = 1.0 + rounding
         delta = (self.delta or 0.0) * grown
         if self.rho is not None:
-            return cost.rho <= self.rho * grown and cost.delta0 <= delta
-        assert self.epsilon is not None
-        return cost.delta_at(self.epsilon * grown) <= delta
+            spent, allowed = (cost.rho, self.rho * grown) if cost.delta0 <= delta else (math.inf, 1.0)
+        else:
+            assert self.epsilon is not None
+            spent, allowed = cost.delta_at(self.epsilon * grown), delta
+        if spent == 0.0 or allowed == 0.0:
+            return -math.inf if spent == 0.0 else math.inf
+        # A quotient of doubles is rounded to 1 only if they are equal, so the sign is exact.
+        return math.log(spent / allowed)
 
     def remaining(self, cost: PrivacyCost) -> float:
         """What the cost leaves, in the budget's own unit: rho, or epsilon at the budget's delta; 0 if nothing."""
@@ -513,47 +533,45 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     """The largest rho, to nine digits, whose cost fits the budget; the returned value itself fits.
 
     `cost_of` maps a rho to the cost of what would be done with it, and must grow with rho. It may refuse a rho that is
-    out of its reach with a ValueError; if it refuses all that could fit, the error says so. It is called fewer than 60
-    times.
+    out of its reach with a ValueError; if it refuses all that could fit, the error says so.
     """
     guess = _likely_rho(budget)
-    excess = ""
+    too_much = ""
     refusal: ValueError | None = None
 
-    def fits(rho: float) -> bool:
-        nonlocal excess, refusal
+    @functools.cache
+    def excess(octave: float) -> float:
+        """At guess * 2^octave."""
+        nonlocal too_much, refusal
+        rho = guess * 2.0**octave
         try:
             cost, refusal = cost_of(rho), None
         except ValueError as error:
             refusal = error
-            return False
-        fitting = budget.fits(cost)
-        if not fitting:
-            excess = f"at rho = {rho:.3g} the cost is {cost}"
-        return fitting
+            return math.inf
+        found = budget.excess(cost)
+        if found > 0.0:
+            too_much = f"at rho = {rho:.3g} the cost is {cost}"
+        return found
 
     # From the guess by factors of 2^2, 2^4, 2^8, ... to the other side of the border.
-    upwards = fits(guess)
-    near = guess
-    for stride in (2, 4, 8, 16, 32, 64, 128):
-        far = math.ldexp(guess, stride if upwards else -stride)
-        if fits(far) != upwards:
+    upwards = excess(0.0) <= 0.0
+    near = 0.0
+    for stride in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
+        far = stride if upwards else -stride
+        if (excess(far) <= 0.0) != upwards:
             break
         near = far
     else:
         if upwards:
-            raise ValueError(f"at rho = {near:.3g} the cost is still within {budget}: it does not grow with rho")
-        if budget.pure and excess:
-            raise ValueError(f"nothing fits the budget {budget}: {excess}, and without delta only pure steps fit")
-        raise ValueError(f"nothing fits the budget {budget}: {refusal or excess}") from refusal
-    inside, outside = (near, far) if upwards else (far, near)
-    while outside / inside > 1.0 + 1e-9:
-        middle = math.sqrt(inside) * math.sqrt(outside)
-        if fits(middle):
-            inside = middle
-        else:
-            outside = middle
-    return inside
+            largest = guess * 2.0**near
+            raise ValueError(f"at rho = {largest:.3g} the cost is still within {budget}: it does not grow with rho")
+        if budget.pure and too_much:
+            raise ValueError(f"nothing fits the budget {budget}: {too_much}, and without delta only pure steps fit")
+        raise ValueError(f"nothing fits the budget {budget}: {refusal or too_much}") from refusal
+    good, bad = (near, far) if upwards else (far, near)
+    octaves = _border(excess, good=good, bad=bad, width=1e-9)
+    return guess * math.pow(2.0, octaves)
 
 
 def _likely_rho(budget: Budget) -> float:

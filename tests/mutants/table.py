@@ -206,8 +206,8 @@ COST = [
     Mutant(
         "calibration stops on the wrong side",
         f"{PACKAGE}/accounting.py",
-        "            outside = middle\n    return inside",
-        "            outside = middle\n    return outside",
+        "            moved = 1\n    return good",
+        "            moved = 1\n    return bad",
         "pytest tests/test_accounting.py::test_calibrated_cost_fits_and_slightly_more_does_not",
     ),
 ]
@@ -216,14 +216,14 @@ ORDER = [
     Mutant(
         "charged after the run",
         f"{PACKAGE}/ledger.py",
-        "    charge = account.charge(name, method, cost)\n",
-        "    yield\n    charge = account.charge(name, method, cost)\n    return\n",
+        "    charge = account.charge(name or method, method, cost)\n",
+        "    yield\n    charge = account.charge(name or method, method, cost)\n    return\n",
         "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
     ),
     Mutant(
         "never charged",
         f"{PACKAGE}/ledger.py",
-        "    charge = account.charge(name, method, cost)\n",
+        "    charge = account.charge(name or method, method, cost)\n",
         "    charge = _Unrecorded().charge(name, method, cost)\n",
         "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
     ),
@@ -428,8 +428,8 @@ METHODS = [
     Mutant(
         "the last stage is free",
         f"{PACKAGE}/methods/adaptive.py",
-        "return PrivacyCost.total(stage.cost for stage in self.stages)",
-        "return PrivacyCost.total(stage.cost for stage in self.stages[:-1])",
+        "for _, spec in self._releases)\n",
+        "for _, spec in self._releases[:-1])\n",
         "pytest tests/test_adaptive.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
     ),
 ]
