@@ -57,6 +57,8 @@ _WALK_ROUNDS = 6
 _SHRINK = 5
 # After a mean shift that found no atom, so many gradient steps before the next one.
 _PATIENCE = 2
+# A spread so many quarter octaves above the scale of the pairs is that of a cluster not yet reached, not of an atom.
+_UNREACHED = 4
 
 _APPROACH_STEPS, _FINE_STEPS = 4, 24
 # An approach step has this share of a fine step's budget.
@@ -96,21 +98,25 @@ class Adaptive:
     fine: NoisyGradient
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
-        def row(stage: str, spec: Gaussian) -> Stage:
-            noise = f"Gaussian, sigma {spec.noise:.4g}"
-            return Stage(stage, str(spec.releases), noise, spec.sensitivity, spec.cost)
-
-        rows = [row("scale", self.scale.count), row("centre", self.centre.ranks), row("reach", self.reach.count)]
+    def _releases(self) -> list[tuple[str, Gaussian]]:
+        """Everything that is released, by stage."""
+        found = [("scale", self.scale.count), ("centre", self.centre.ranks), ("reach", self.reach.count)]
         if self.walk is not None and self.checks is not None and self.spread is not None:
-            rows += [row("walk", self.walk), row("walk counts", self.checks), row("spread", self.spread.count)]
+            found += [("walk", self.walk), ("walk counts", self.checks), ("spread", self.spread.count)]
         if self.kink is not None:
-            rows.append(row("kink", self.kink))
-        return (*rows, row("curvature", self.curvature), row("approach", self.approach), row("fine", self.fine))
+            found.append(("kink", self.kink))
+        return [*found, ("curvature", self.curvature), ("approach", self.approach), ("fine", self.fine)]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return tuple(
+            Stage(name, str(spec.releases), f"Gaussian, sigma {spec.noise:.4g}", spec.sensitivity, spec.cost)
+            for name, spec in self._releases
+        )
 
     @property
     def cost(self) -> PrivacyCost:
-        return PrivacyCost.total(stage.cost for stage in self.stages)
+        return PrivacyCost.total(spec.cost for _, spec in self._releases)
 
     @property
     def passes(self) -> float:
@@ -153,12 +159,13 @@ class Adaptive:
         # A cluster far smaller than the spread found looks like an atom; only the scale of the pairs tells them apart,
         # as long as doubles of this size can have differences of that scale.
         resolvable = math.ldexp(1.0, octave) > 2.0**-40 * float(np.max(np.abs(theta)))
-        atom = atom and not (resolvable and quarter > 4 * octave + 12)
+        atom = atom and not (resolvable and quarter > 4 * octave + _UNREACHED)
         return self._fine(source, tape, theta, quarter, atom)
 
     def _centre(self, source: ArraySource, tape: Tape) -> tuple[NDArray[np.float64], int]:
         problem, low = self.problem, self.scale.low
-        pairs = source.pair_counts(tape, [math.ldexp(1.0, k) for k in range(low, self.scale.high + 1)], self.pairings)
+        radii = np.ldexp(1.0, np.arange(low, self.scale.high + 1)).tolist()
+        pairs = source.pair_counts(tape, radii, self.pairings)
         target = _PAIRS * (problem.n // 2) * self.pairings
         octave = self.scale.release(tape, lambda k: int(pairs[k - low]), target, likely=0.0, width=32.0)
         centre = self.centre.release(
