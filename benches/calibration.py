@@ -15,11 +15,10 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from gauntlet import PREDICTIONS, SETS, garbage, paper, predictions, upper_bound
+from gauntlet import PREDICTIONS, SETS, Yardstick, attempt, garbage, paper, predictions, upper_bound
 
 import dpmedian
-from dpmedian import nonprivate
-from dpmedian.source import ArraySource, Tape
+from dpmedian.source import ArraySource
 
 # Where the excess is predicted within a factor of two, of the core.
 CLOUDS = ("gauss", "t2", "paper")
@@ -32,14 +31,11 @@ def excess_row(name: str, n: int, d: int, epsilon: float, runs: int) -> str:
     excess, core = [], []
     for run in range(runs):
         points = generate(np.random.default_rng([n, d, run]), n, d)
-        try:
-            found = plan.recipe.run(ArraySource(points, plan.problem), Tape.draw(run.to_bytes(32, "little"))).point
-        except dpmedian.ReleaseFailed:
-            continue
-        median = nonprivate.geometric_median(points)
-        best = nonprivate.objective(points, median)
-        excess.append(nonprivate.objective(points, found) / best - 1.0)
-        core.append(n * float(np.median(np.linalg.norm(points - median, axis=1))) / best)
+        outcome = attempt(plan, ArraySource(points, plan.problem), run)
+        if outcome is not None:
+            yardstick = Yardstick(points)
+            excess.append(yardstick.excess(outcome.point))
+            core.append(yardstick.core)
     ratios = predictions(plan, np.array(excess), np.array(core)) if excess else " | | "
     median_excess = f"{np.median(excess):.2e}" if excess else ""
     failed = runs - len(excess)

@@ -24,6 +24,7 @@ from dpmedian import nonprivate
 from dpmedian.accounting import calibrate
 from dpmedian.mechanisms.search import CoordinateSearch
 from dpmedian.problem import LARGEST
+from dpmedian.release import Outcome
 from dpmedian.source import ArraySource, Tape
 
 Points = NDArray[np.float64]
@@ -149,24 +150,40 @@ HEAD = (
 )
 
 
-def measure(points: Points, runs: int, seed: int = 0, **arguments: object) -> Runs:
+class Yardstick:
+    """The median of some points, and F there."""
+
+    def __init__(self, points: Points) -> None:
+        self.points = points
+        self.median = nonprivate.geometric_median(points)
+        self.best = nonprivate.objective(points, self.median)
+
+    @property
+    def core(self) -> float:
+        return len(self.points) * float(np.median(np.linalg.norm(self.points - self.median, axis=1))) / self.best
+
+    def excess(self, point: Points) -> float:
+        return nonprivate.objective(self.points, point) / self.best - 1.0
+
+
+def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> Outcome | None:
+    """A release with the noise of this seed, or None when it failed."""
+    try:
+        return plan.recipe.run(source, Tape.draw(seed.to_bytes(32, "little")))
+    except dpmedian.ReleaseFailed:
+        return None
+
+
+def measure(points: Points, runs: int, **arguments: object) -> Runs:
     """Releases of the same points with different noise."""
     plan = dpmedian.plan(*points.shape, **arguments)  # type: ignore[arg-type]
-    source = ArraySource(np.ascontiguousarray(points), plan.problem)
-    median = nonprivate.geometric_median(points)
-    best = nonprivate.objective(points, median)
-    core = len(points) * float(np.median(np.linalg.norm(points - median, axis=1))) / best
-    excess, error, radius, failed = [], [], [], 0
-    for run in range(runs):
-        try:
-            outcome = plan.recipe.run(source, Tape.draw((seed + run).to_bytes(32, "little")))
-        except dpmedian.ReleaseFailed:
-            failed += 1
-            continue
-        excess.append(nonprivate.objective(points, outcome.point) / best - 1.0)
-        error.append(float(np.linalg.norm(outcome.point - median)))
-        radius.append(math.nan if outcome.error_radius is None else outcome.error_radius)
-    return Runs(np.array(excess), core, np.array(error), np.array(radius), failed, plan)
+    source, yardstick = ArraySource(np.ascontiguousarray(points), plan.problem), Yardstick(points)
+    outcomes = [outcome for seed in range(runs) if (outcome := attempt(plan, source, seed)) is not None]
+    excess = [yardstick.excess(outcome.point) for outcome in outcomes]
+    error = [float(np.linalg.norm(outcome.point - yardstick.median)) for outcome in outcomes]
+    radius = [math.nan if outcome.error_radius is None else outcome.error_radius for outcome in outcomes]
+    failed = runs - len(outcomes)
+    return Runs(np.array(excess), yardstick.core, np.array(error), np.array(radius), failed, plan)
 
 
 def paper_table(runs: int, peers: bool) -> None:
@@ -263,11 +280,10 @@ def garbage(plan: dpmedian.Plan, generate: Generator, run: int) -> bool | None:
     """Whether a release of fresh data has an excess above 1; None when it failed."""
     n, d = plan.n, plan.d
     points = generate(np.random.default_rng([n, d, run]), n, d)
-    try:
-        found = plan.recipe.run(ArraySource(points, plan.problem), Tape.draw(run.to_bytes(32, "little"))).point
-    except dpmedian.ReleaseFailed:
+    outcome = attempt(plan, ArraySource(points, plan.problem), run)
+    if outcome is None:
         return None
-    value = nonprivate.objective(points, found)
+    value = nonprivate.objective(points, outcome.point)
     # The coordinate medians are near enough to the optimum to see an excess of 1, and fast.
     if value <= 1.5 * nonprivate.objective(points, np.median(points, axis=0)):
         return False

@@ -538,7 +538,7 @@ def test_a_release_is_not_lost_when_the_ledger_cannot_be_written(
     ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
 
     def run(name: str, failure: ReleaseFailed | None) -> None:
-        with monkeypatch.context() as patched, spending(ledger, name, "dpgd", concentrated(0.25)):
+        with monkeypatch.context() as patched, spending(ledger, "dpgd", concentrated(0.25), name):
             patched.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
             if failure:
                 raise failure

@@ -84,7 +84,7 @@ def above_threshold(
     threshold = whole("threshold", threshold)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(as_ledger(ledger), "above_threshold", "above_threshold", cost):
+    with spending(as_ledger(ledger), "above_threshold", cost):
         index = mechanism.release(tape, map(_integer, queries), threshold)
         if index is None:
             raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
@@ -123,7 +123,7 @@ def noisy_bisection(
     )
     origin = math.floor(target)
     tape = tape_of(seed)
-    with spending(as_ledger(ledger), "noisy_bisection", "noisy_bisection", mechanism.cost):
+    with spending(as_ledger(ledger), "noisy_bisection", mechanism.cost):
         index = mechanism.release(
             tape, lambda j: min(max(_integer(count(j)) - origin, -_LARGEST), _LARGEST), target - origin
         )
@@ -166,7 +166,7 @@ def exponential_mechanism(
     mechanism = Exponential.of("exponential mechanism", eta)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(as_ledger(ledger), "exponential_mechanism", "exponential_mechanism", cost):
+    with spending(as_ledger(ledger), "exponential_mechanism", cost):
         integers = [_integer(score) for score in scores]
         if not integers:
             raise ValueError("scores must not be empty")
@@ -210,7 +210,7 @@ def _release(
     meter = Progress(part.passes, progress)
     source = ArraySource(array, problem, meter)
     try:
-        with spending(account, name, name, cost):
+        with spending(account, name, cost):
             return Block(part.run(source, tape), cost)
     finally:
         meter.close()

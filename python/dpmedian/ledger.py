@@ -503,9 +503,9 @@ def as_ledger(ledger: object) -> Account:
 
 
 @contextlib.contextmanager
-def spending(account: Account, name: str, method: str, cost: PrivacyCost) -> Iterator[None]:
+def spending(account: Account, method: str, cost: PrivacyCost, name: str | None = None) -> Iterator[None]:
     """Charges the full cost before the block runs; a failure carries it, and stays charged like an interruption."""
-    charge = account.charge(name, method, cost)
+    charge = account.charge(name or method, method, cost)
 
     def mark(state: Outcome) -> None:
         try:

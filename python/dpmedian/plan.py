@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import textwrap
 import warnings
@@ -65,7 +66,7 @@ class Plan:
     def stages(self) -> tuple[Stage, ...]:
         return self.recipe.stages
 
-    @property
+    @functools.cached_property
     def cost(self) -> PrivacyCost:
         budget = self.problem.budget
         return self.recipe.cost.asked(budget.epsilon, budget.delta)
@@ -114,7 +115,7 @@ class Plan:
         account.check(self.cost)
         meter = Progress(self.recipe.passes, progress)
         source = ArraySource(array, self.problem, meter, nonfinite)
-        with spending(account, "geometric median", self.method, self.cost):
+        with spending(account, self.method, self.cost, "geometric median"):
             try:
                 outcome = self.recipe.run(source, tape)
             except ReleaseFailed:
