@@ -2,8 +2,9 @@
 //!
 //! Every step is a map of a record on its own, so neighbouring data sets stay neighbours.
 
+use std::sync::Mutex;
+
 use nalgebra::{DMatrix, DMatrixView};
-use rayon::prelude::*;
 
 use crate::pool;
 use crate::projection::Ball;
@@ -38,39 +39,42 @@ pub fn admit(
     }
     // Blocks of records: most have nothing to replace and are copied by one plain loop.
     let length = (BLOCK / d).max(1) * d;
-    let failed = pool::install(|| {
-        let targets = copy.as_mut_slice().par_chunks_mut(length).enumerate();
-        let admit = |(block, target): (usize, &mut [f64])| -> Option<NonFinite> {
-            let first = block * length / d;
-            let source = points.columns(first, target.len() / d);
-            let mut finite = true;
-            for (record, target) in source.column_iter().zip(target.chunks_exact_mut(d)) {
-                for (x, target) in record.iter().zip(target) {
-                    finite &= x.is_finite();
-                    *target = x.clamp(-LARGEST, LARGEST);
-                }
+    let admit = |(block, target): (usize, &mut [f64])| -> Option<NonFinite> {
+        let first = block * length / d;
+        let source = points.columns(first, target.len() / d);
+        let mut finite = true;
+        for (record, target) in source.column_iter().zip(target.chunks_exact_mut(d)) {
+            for (x, target) in record.iter().zip(target) {
+                finite &= x.is_finite();
+                *target = x.clamp(-LARGEST, LARGEST);
             }
-            if !finite {
-                for (index, (record, target)) in source.column_iter().zip(target.chunks_exact_mut(d)).enumerate() {
-                    match (record.iter().position(|x| !x.is_finite()), replacement) {
-                        (None, _) => {}
-                        (Some(_), Some(replacement)) => {
-                            target.iter_mut().zip(replacement).for_each(|(x, y)| *x = y.clamp(-LARGEST, LARGEST));
-                        }
-                        (Some(coordinate), None) => return Some(NonFinite { record: first + index, coordinate }),
+        }
+        if !finite {
+            for (index, (record, target)) in source.column_iter().zip(target.chunks_exact_mut(d)).enumerate() {
+                match (record.iter().position(|x| !x.is_finite()), replacement) {
+                    (None, _) => {}
+                    (Some(_), Some(replacement)) => {
+                        target.iter_mut().zip(replacement).for_each(|(x, y)| *x = y.clamp(-LARGEST, LARGEST));
                     }
+                    (Some(coordinate), None) => return Some(NonFinite { record: first + index, coordinate }),
                 }
             }
-            if let Some(ball) = ball {
-                for record in target.chunks_exact_mut(d) {
-                    ball.project(record);
-                }
+        }
+        if let Some(ball) = ball {
+            for record in target.chunks_exact_mut(d) {
+                ball.project(record);
             }
-            None
-        };
-        targets.filter_map(admit).min_by_key(|place| place.record)
+        }
+        None
+    };
+    let failed = Mutex::new(Vec::new());
+    pool::each(copy.as_mut_slice().chunks_mut(length).enumerate(), |block| {
+        if let Some(place) = admit(block) {
+            failed.lock().unwrap_or_else(|e| e.into_inner()).push(place);
+        }
     });
-    failed.map_or(Ok(copy), Err)
+    let failed = failed.into_inner().unwrap_or_else(|e| e.into_inner());
+    failed.into_iter().min_by_key(|place| place.record).map_or(Ok(copy), Err)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Our own thread pool, built on first use and keyed by the process.
+//! Our own thread pools, built on first use and keyed by the process.
 //!
-//! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds a pool of
-//! its own, and the inherited one is leaked, never dropped, because joining threads that do not exist would hang.
+//! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds pools of its
+//! own, and the inherited ones are leaked, never dropped, because joining threads that do not exist would hang.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +10,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 struct Owned {
     process: u32,
-    threads: usize,
     pool: &'static ThreadPool,
 }
 
 static REQUESTED: Mutex<Option<usize>> = Mutex::new(None);
-static CURRENT: Mutex<Option<Owned>> = Mutex::new(None);
+static POOLS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 /// Sets the number of threads of every later kernel; `None` goes back to `RAYON_NUM_THREADS` or the number of cores.
 pub fn set_threads(threads: Option<usize>) {
@@ -29,15 +28,16 @@ pub fn threads() -> usize {
     requested.or_else(from_environment).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |k| k.get()))
 }
 
-/// Runs `work` inside the pool of this process.
+/// Runs `work`, with rayon's parallel iterators, inside a pool while the calling thread sleeps.
 pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    current().install(work)
+    pool(threads()).install(work)
 }
 
 /// Calls `work` with every index below `count` and an accumulator of the thread that does it; returns the accumulators, in
 /// no particular order, so they must be such that their order does not matter.
 ///
-/// The calling thread takes part: where there is little to do it is done before the others are awake.
+/// The calling thread takes part, and has one helper fewer than threads: idle threads of a pool do not sleep at once, and
+/// would take the calling thread's place on the processor.
 pub fn share<T: Send>(count: usize, start: impl Fn() -> T + Sync, work: impl Fn(&mut T, usize) + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -50,12 +50,14 @@ pub fn share<T: Send>(count: usize, start: impl Fn() -> T + Sync, work: impl Fn(
             work(&mut accumulator, index);
         }
     };
-    let pool = current();
-    let others = pool.current_num_threads().min(count).saturating_sub(1);
-    let parts = Mutex::new(Vec::with_capacity(others + 1));
+    let helpers = (threads() - 1).min(count.saturating_sub(1));
+    if helpers == 0 {
+        return vec![take()];
+    }
+    let parts = Mutex::new(Vec::with_capacity(helpers + 1));
     let push = |part| parts.lock().unwrap_or_else(|e| e.into_inner()).push(part);
-    pool.in_place_scope(|scope| {
-        for _ in 0..others {
+    pool(threads() - 1).in_place_scope(|scope| {
+        for _ in 0..helpers {
             scope.spawn(|_| push(take()));
         }
         push(take());
@@ -63,22 +65,29 @@ pub fn share<T: Send>(count: usize, start: impl Fn() -> T + Sync, work: impl Fn(
     parts.into_inner().unwrap_or_else(|e| e.into_inner())
 }
 
-fn current() -> &'static ThreadPool {
-    let (process, threads) = (std::process::id(), threads());
-    let mut current = CURRENT.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some(owned) = current.as_ref()
-        && owned.process == process
-        && owned.threads == threads
-    {
+/// Calls `work` with every item; the calling thread takes part.
+pub fn each<T: Send>(items: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    let count = items.len();
+    let queue = Mutex::new(items);
+    let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next();
+    share(count, || (), |(), _| next().into_iter().for_each(&work));
+}
+
+/// The pool of this process with so many workers.
+fn pool(workers: usize) -> &'static ThreadPool {
+    let process = std::process::id();
+    let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
+    pools.retain(|owned| owned.process == process);
+    if let Some(owned) = pools.iter().find(|owned| owned.pool.current_num_threads() == workers) {
         return owned.pool;
     }
     let pool = ThreadPoolBuilder::new()
-        .num_threads(threads)
+        .num_threads(workers)
         .thread_name(|index| format!("dpmedian-{index}"))
         .build()
         .expect("the operating system refused to start threads");
     let pool: &'static ThreadPool = Box::leak(Box::new(pool));
-    *current = Some(Owned { process, threads, pool });
+    pools.push(Owned { process, pool });
     pool
 }
 

@@ -9,7 +9,6 @@ use std::fmt;
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
-use rayon::prelude::*;
 
 use crate::descent::Stopped;
 use crate::pool;
@@ -214,11 +213,7 @@ impl Streams {
                 *value = noisy.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             }
         };
-        if noisy.len() <= BLOCK {
-            add((0, &mut noisy));
-        } else {
-            pool::install(|| noisy.par_chunks_mut(BLOCK).enumerate().for_each(add));
-        }
+        pool::each(noisy.chunks_mut(BLOCK).enumerate(), add);
         noisy
     }
 }

@@ -554,10 +554,10 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
             too_much = f"at rho = {rho:.3g} the cost is {cost}"
         return found
 
-    # From the guess by factors of 2^2, 2^4, 2^8, ... to the other side of the border.
+    # From the guess, which is nearly exact for Gaussian costs, by growing factors to the other side of the border.
     upwards = excess(0.0) <= 0.0
     near = 0.0
-    for stride in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
+    for stride in (2.0**-20, 2.0**-6, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
         far = stride if upwards else -stride
         if (excess(far) <= 0.0) != upwards:
             break
@@ -581,6 +581,11 @@ def _likely_rho(budget: Budget) -> float:
     assert budget.epsilon is not None
     if not budget.delta:
         return budget.epsilon * math.tanh(budget.epsilon / 2.0)
-    # The solution of epsilon = rho + 2 sqrt(rho log(1/delta)).
+    # The solution of epsilon = rho + 2 sqrt(rho log(1/delta)) is never too large for one Gaussian.
     log = math.log(1.0 / budget.delta)
-    return (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2
+    safe = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2
+
+    def excess(octave: float) -> float:
+        return budget.excess(PrivacyCost(mu_squared=2.0 * safe * math.pow(2.0, octave)))
+
+    return safe * math.pow(2.0, _border(excess, good=0.0, bad=8.0, width=1e-9)) if excess(8.0) > 0.0 else safe

@@ -95,7 +95,7 @@ class Gaussian:
     def release_lattice(self, tape: Tape, exact: NDArray[np.int64]) -> NDArray[np.float64]:
         """Values that are in lattice units already."""
         noisy = tape.gaussian(self.name, np.ascontiguousarray(exact), self.sigma, self.lattice_sensitivity)
-        return np.ldexp(noisy.astype(np.float64), -self.bits)
+        return noisy * np.float64(math.ldexp(1.0, -self.bits))
 
 
 @dataclass(frozen=True)
