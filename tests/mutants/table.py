@@ -39,8 +39,8 @@ NOISE = [
     Mutant(
         "half the noise in a Gaussian release",
         f"{PACKAGE}/mechanisms/gaussian.py",
-        "self.sigma, self.lattice_sensitivity)\n        return np.ldexp",
-        "self.sigma // 2, self.lattice_sensitivity)\n        return np.ldexp",
+        "self.sigma, self.lattice_sensitivity)\n        return noisy *",
+        "self.sigma // 2, self.lattice_sensitivity)\n        return noisy *",
         "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[gaussian]",
     ),
     Mutant(
