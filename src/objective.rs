@@ -35,7 +35,7 @@ pub(crate) fn sweep<T: Send>(
         pulse.beat(1.0)?;
         return Ok(vec![part]);
     }
-    let per_beat = (BEAT / d.max(1)).next_multiple_of(per_block);
+    let per_beat = (BEAT / d.max(1)).max(1).next_multiple_of(per_block);
     let mut parts = Vec::with_capacity(n.div_ceil(per_block));
     for start in (0..n).step_by(per_beat) {
         let end = n.min(start + per_beat);

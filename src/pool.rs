@@ -3,8 +3,7 @@
 //! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds pools of its
 //! own, and the inherited ones are leaked, never dropped, because joining threads that do not exist would hang.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -16,16 +15,25 @@ struct Owned {
 static REQUESTED: Mutex<Option<usize>> = Mutex::new(None);
 static POOLS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
+/// More are of no use, and the operating system may refuse them.
+pub const THREADS_MAX: usize = 1024;
+
 /// Sets the number of threads of every later kernel; `None` goes back to `RAYON_NUM_THREADS` or the number of cores.
 pub fn set_threads(threads: Option<usize>) {
-    *REQUESTED.lock().unwrap_or_else(|e| e.into_inner()) = threads;
+    *REQUESTED.lock().unwrap_or_else(|e| e.into_inner()) = threads.map(|k| k.clamp(1, THREADS_MAX));
 }
 
 /// The number of threads that the next kernel will use.
 pub fn threads() -> usize {
+    // Asking the operating system takes longer than a small kernel.
+    static USUAL: OnceLock<usize> = OnceLock::new();
+    let usual = || {
+        let from_environment = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+        let cores = || std::thread::available_parallelism().map_or(1, |k| k.get());
+        from_environment.filter(|&k| k > 0).unwrap_or_else(cores).min(THREADS_MAX)
+    };
     let requested = *REQUESTED.lock().unwrap_or_else(|e| e.into_inner());
-    let from_environment = || std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok().filter(|&k| k > 0);
-    requested.or_else(from_environment).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |k| k.get()))
+    requested.unwrap_or_else(|| *USUAL.get_or_init(usual))
 }
 
 /// Runs `work`, with rayon's parallel iterators, inside a pool while the calling thread sleeps.
@@ -33,31 +41,37 @@ pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     pool(threads()).install(work)
 }
 
-/// Calls `work` with every index below `count` and an accumulator of the thread that does it; returns the accumulators, in
-/// no particular order, so they must be such that their order does not matter.
+/// Calls `work` with every item and an accumulator of the thread that does it; returns the accumulators, in no particular
+/// order, so they must be such that their order does not matter.
 ///
 /// The calling thread takes part, and has one helper fewer than threads: idle threads of a pool do not sleep at once, and
 /// would take the calling thread's place on the processor.
-pub fn share<T: Send>(count: usize, start: impl Fn() -> T + Sync, work: impl Fn(&mut T, usize) + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
+pub fn share<I: Send, T: Send>(
+    items: impl ExactSizeIterator<Item = I> + Send,
+    start: impl Fn() -> T + Sync,
+    work: impl Fn(&mut T, I) + Sync,
+) -> Vec<T> {
+    let count = items.len();
+    let queue = Mutex::new(items);
     let take = || {
         let mut accumulator = start();
         loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return accumulator;
+            // The lock is let go before the work begins.
+            let item = queue.lock().unwrap_or_else(|e| e.into_inner()).next();
+            match item {
+                Some(item) => work(&mut accumulator, item),
+                None => return accumulator,
             }
-            work(&mut accumulator, index);
         }
     };
-    let helpers = (threads() - 1).min(count.saturating_sub(1));
-    if helpers == 0 {
+    let workers = if count <= 1 { 0 } else { threads() - 1 };
+    if workers == 0 {
         return vec![take()];
     }
-    let parts = Mutex::new(Vec::with_capacity(helpers + 1));
+    let parts = Mutex::new(Vec::with_capacity(workers + 1));
     let push = |part| parts.lock().unwrap_or_else(|e| e.into_inner()).push(part);
-    pool(threads() - 1).in_place_scope(|scope| {
-        for _ in 0..helpers {
+    pool(workers).in_place_scope(|scope| {
+        for _ in 0..workers.min(count - 1) {
             scope.spawn(|_| push(take()));
         }
         push(take());
@@ -66,11 +80,8 @@ pub fn share<T: Send>(count: usize, start: impl Fn() -> T + Sync, work: impl Fn(
 }
 
 /// Calls `work` with every item; the calling thread takes part.
-pub fn each<T: Send>(items: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) + Sync) {
-    let count = items.len();
-    let queue = Mutex::new(items);
-    let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next();
-    share(count, || (), |(), _| next().into_iter().for_each(&work));
+pub fn each<I: Send>(items: impl ExactSizeIterator<Item = I> + Send, work: impl Fn(I) + Sync) {
+    share(items, || (), |(), item| work(item));
 }
 
 /// The pool of this process with so many workers.
@@ -103,10 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn every_index_is_shared_out_once() {
+    fn every_item_is_shared_out_once() {
         for count in [0, 1, 2, 1000] {
-            let parts = super::share(count, Vec::new, |part, index| part.push(index));
-            assert!(parts.len() <= super::threads().max(1));
+            let parts = super::share(0..count, Vec::new, |part, index| part.push(index));
             let mut all = parts.concat();
             all.sort_unstable();
             assert!(all.into_iter().eq(0..count));

@@ -7,7 +7,7 @@
 /// One answer may change the odds by at most this factor (as a logarithm), so that no answer is final.
 const CAUTION: f64 = 30.0;
 
-/// Log-odds that the answer lies in the larger part, with a total mass that is made 1.
+/// Log-odds that the answer lies in the larger part; the mass is divided by its total before, so that it stays near 1.
 fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
     let evidence = evidence.clamp(-CAUTION, CAUTION);
     for (part, evidence) in [(smaller, -evidence), (larger, evidence)] {
@@ -32,7 +32,7 @@ impl Grid {
             let far = width + (index as f64 - likely).abs();
             1.0 / (far * far)
         };
-        Self { mass: (0..size).map(prior).collect(), asked: 0, total: 0.0 }
+        Self { mass: (0..size).map(prior).collect(), asked: 0, total: 1.0 }
     }
 
     /// The index that divides those up to it from those beyond as evenly as possible.

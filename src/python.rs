@@ -592,10 +592,20 @@ fn difference_range(candidates: PyReadonlyArray2<'_, f64>) -> PyResult<(i32, u64
     Ok((candidates.exponent(), candidates.range()))
 }
 
+/// The number of threads of every later call; None for RAYON_NUM_THREADS or the number of cores.
+///
+/// Results have the same bits for any number.
 #[pyfunction]
 #[pyo3(signature = (threads=None))]
-fn set_threads(threads: Option<usize>) {
-    pool::set_threads(threads);
+fn set_threads(threads: Option<i64>) -> PyResult<()> {
+    match threads.map(usize::try_from).transpose() {
+        Ok(wanted) if wanted.is_none_or(|k| (1..=pool::THREADS_MAX).contains(&k)) => pool::set_threads(wanted),
+        _ => {
+            let (most, got) = (pool::THREADS_MAX, threads.unwrap_or_default());
+            return Err(PyValueError::new_err(format!("threads must be None or lie between 1 and {most}, got {got}")));
+        }
+    }
+    Ok(())
 }
 
 #[pyfunction]

@@ -7,8 +7,6 @@
 //! records is sorted as far as the questions need: a new threshold divides the values between its two neighbours among
 //! the thresholds asked so far, which are few once the search has closed in.
 
-use std::sync::Mutex;
-
 use nalgebra::DMatrixView;
 
 use crate::pool;
@@ -66,12 +64,11 @@ impl Ranking {
         let starts: Vec<usize> = (0..n).step_by(BLOCK).collect();
         let mut blocks = Vec::with_capacity(starts.len());
         for wave in starts.chunks((BEAT / BLOCK / d.max(1)).max(1)) {
-            let copy = |made: &mut Vec<_>, index: usize| {
-                let start = wave[index];
+            let copy = |made: &mut Vec<_>, &start: &usize| {
                 made.push(transpose(points.columns(start, BLOCK.min(n - start))));
             };
             // In any order: counts are sums over the blocks.
-            blocks.extend(pool::share(wave.len(), Vec::new, copy).into_iter().flatten());
+            blocks.extend(pool::share(wave.iter(), Vec::new, copy).into_iter().flatten());
             pulse.beat(0.0)?;
         }
         Ok(Self { asked: vec![Vec::new(); d], records: n as i64, blocks })
@@ -107,10 +104,7 @@ impl Ranking {
             if alone {
                 wave.iter_mut().for_each(|block| cut(&mut counts, block));
             } else {
-                let queue = Mutex::new(wave.iter_mut());
-                let next = || queue.lock().unwrap_or_else(|e| e.into_inner()).next().expect("a block for every index");
-                let parts = pool::share(end - start, || vec![0; new.len()], |sums, _| cut(sums, next()));
-                for part in parts {
+                for part in pool::share(wave.iter_mut(), || vec![0; new.len()], cut) {
                     counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
                 }
             }

@@ -25,15 +25,9 @@ pub(crate) fn tally(
         if end - start <= per_block {
             add(&mut total, start..end);
         } else {
-            let blocks = (end - start).div_ceil(per_block);
-            let parts = pool::share(
-                blocks,
-                || vec![0; size],
-                |part, block| {
-                    let first = start + block * per_block;
-                    add(part, first..end.min(first + per_block));
-                },
-            );
+            let blocks = (start..end).step_by(per_block);
+            let zeros = || vec![0; size];
+            let parts = pool::share(blocks, zeros, |part, first| add(part, first..end.min(first + per_block)));
             for part in parts {
                 total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
             }

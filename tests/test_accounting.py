@@ -364,6 +364,30 @@ def test_calibrated_cost_fits_and_slightly_more_does_not(budget: Budget) -> None
     assert not budget.fits(split(rho * (1 + 1e-8)))
 
 
+def test_a_cost_too_small_to_be_compared_fits() -> None:
+    assert Budget.of(rho=10.0).fits(PrivacyCost(mu_squared=1e-323))
+    assert Budget.of(rho=10.0).fits(PrivacyCost())
+
+
+def test_calibration_finds_a_narrow_reach() -> None:
+    """A method whose lattice fits rho from 0.0095 on only."""
+
+    def cost_of(rho: float) -> PrivacyCost:
+        if rho < 0.0095:
+            raise ValueError("too little")
+        return PrivacyCost(mu_squared=2.2 * rho)
+
+    assert calibrate(cost_of, Budget.of(1.0, 1e-6)) == pytest.approx(0.0254677, rel=1e-5)
+
+
+@pytest.mark.parametrize("missing", [1e-3, 1e-6, 1e-9])
+def test_a_small_epsilon_has_its_digits(missing: float) -> None:
+    cost = PrivacyCost(mu_squared=1e-10)
+    delta = cost.delta_at(0.0) * (1.0 - missing)
+    epsilon = cost.epsilon_at(delta)
+    assert cost.delta_at(epsilon) <= delta < cost.delta_at(epsilon * (1.0 - 1e-3))
+
+
 @pytest.mark.parametrize("jump", [1e-6, 0.02, 0.3, 5.0])
 def test_calibration_finds_a_jump_of_the_cost(jump: float) -> None:
     """A number of steps that depends on rho, say, makes the cost jump: then no smooth rule leads to the border."""

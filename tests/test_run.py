@@ -123,6 +123,12 @@ def test_the_same_bits_for_every_container_and_thread_count():
     dpmedian.set_threads(None)
 
 
+@pytest.mark.parametrize("threads", [0, -1, 5000])
+def test_a_number_of_threads_that_cannot_be_is_refused(threads):
+    with pytest.raises(ValueError, match=f"threads must be None or lie between 1 and 1024, got {threads}"):
+        dpmedian.set_threads(threads)
+
+
 def test_frames_keep_their_column_names():
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     expected = dpmedian.geometric_median(POINTS, **DPGD, seed=1).point

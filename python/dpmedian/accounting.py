@@ -198,18 +198,20 @@ def _compose(one: _Losses, other: _Losses) -> _Losses:
     return tuple((low + j * step, weight) for j, weight in enumerate(weights))
 
 
-def _border(excess: Callable[[float], float], *, good: float, bad: float, width: float) -> float:
-    """The argument nearest to `bad`, within `width`, whose excess was found to be at most 0, as it is at `good`.
+def _border(
+    excess: Callable[[float], float], *, good: float, bad: float, absolute: float = 0.0, relative: float = 0.0
+) -> float:
+    """The argument nearest to `bad`, to a precision, whose excess was found to be at most 0, as it is at `good`.
 
     By the rule of false position, in its Illinois form, which needs few steps where the excess is smooth; where it is
     infinite, and every fourth time, the middle is taken. Candidates keep a distance from both ends, so that the last
     ones fall on either side of the border and the interval closes.
     """
     below, above = excess(good), excess(bad)
-    margin, moved, tries = 0.4 * width, 0, 0
-    while abs(bad - good) > width:
+    moved, tries = 0, 0
+    while (length := abs(bad - good)) > (width := absolute + relative * max(abs(good), abs(bad))):
+        margin = 0.4 * width
         tries += 1
-        length = abs(bad - good)
         share = below / (below - above) if tries % 4 and math.isfinite(above - below) else 0.5
         candidate = good + math.copysign(min(max(share * length, margin), length - margin), bad - good)
         value = excess(candidate)
@@ -389,7 +391,7 @@ class PrivacyCost:
             """Positive exactly where delta is exceeded."""
             return math.log(max(self.delta_at(epsilon), _DELTA_FLOOR) / delta)
 
-        return _border(excess, good=high, bad=low, width=1e-11 * high)
+        return _border(excess, good=high, bad=low, relative=1e-11)
 
     def _composed_delta(self, epsilon: float) -> float:
         """Gaussians and the losses of the other steps, by the exact formula, with the slack of discrete noise."""
@@ -506,10 +508,11 @@ class Budget:
         else:
             assert self.epsilon is not None
             spent, allowed = cost.delta_at(self.epsilon * grown), delta
-        if spent == 0.0 or allowed == 0.0:
+        if allowed == 0.0:
             return -math.inf if spent == 0.0 else math.inf
         # A quotient of doubles is rounded to 1 only if they are equal, so the sign is exact.
-        return math.log(spent / allowed)
+        quotient = spent / allowed
+        return math.log(quotient) if quotient > 0.0 else -math.inf
 
     def remaining(self, cost: PrivacyCost) -> float:
         """What the cost leaves, in the budget's own unit: rho, or epsilon at the budget's delta; 0 if nothing."""
@@ -557,7 +560,7 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     # From the guess, which is nearly exact for Gaussian costs, by growing factors to the other side of the border.
     upwards = excess(0.0) <= 0.0
     near = 0.0
-    for stride in (2.0**-20, 2.0**-6, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
+    for stride in (2.0**-20, 2.0**-6, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
         far = stride if upwards else -stride
         if (excess(far) <= 0.0) != upwards:
             break
@@ -570,7 +573,7 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
             raise ValueError(f"nothing fits the budget {budget}: {too_much}, and without delta only pure steps fit")
         raise ValueError(f"nothing fits the budget {budget}: {refusal or too_much}") from refusal
     good, bad = (near, far) if upwards else (far, near)
-    octaves = _border(excess, good=good, bad=bad, width=1e-9)
+    octaves = _border(excess, good=good, bad=bad, absolute=1e-9)
     return guess * math.pow(2.0, octaves)
 
 
@@ -588,4 +591,4 @@ def _likely_rho(budget: Budget) -> float:
     def excess(octave: float) -> float:
         return budget.excess(PrivacyCost(mu_squared=2.0 * safe * math.pow(2.0, octave)))
 
-    return safe * math.pow(2.0, _border(excess, good=0.0, bad=8.0, width=1e-9)) if excess(8.0) > 0.0 else safe
+    return safe * math.pow(2.0, _border(excess, good=0.0, bad=8.0, absolute=1e-9)) if excess(8.0) > 0.0 else safe
