@@ -13,7 +13,7 @@ use crate::dispatch::{self, Kernel};
 use crate::objective::{Distances, records_per_block};
 use crate::projection::scale;
 use crate::pulse::{Interrupted, Pulse};
-use crate::tally::tally;
+use crate::tally::{cumulative, tally};
 
 /// The first quarter octave: 2^(FIRST/4) is the smallest positive double.
 pub const FIRST: i32 = -4 * 1074;
@@ -58,16 +58,11 @@ impl Kernel for Quarters<'_> {
 pub fn counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
     assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
     let (d, n) = points.shape();
-    let mut counts = tally(n, d, records_per_block(d), (LAST - FIRST + 1) as usize, pulse, |counts, records| {
+    let counts = tally(n, d, records_per_block(d), (LAST - FIRST + 1) as usize, pulse, |counts, records| {
         let block = points.columns(records.start, records.len());
         dispatch::vectorised(Quarters { block, theta, counts });
     })?;
-    let mut within = 0;
-    for count in &mut counts {
-        within += *count;
-        *count = within;
-    }
-    Ok(counts)
+    Ok(cumulative(counts))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::dispatch::{self, Kernel};
 use crate::objective::distance;
 use crate::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::permutation;
-use crate::tally::tally;
+use crate::tally::{cumulative, tally};
 
 /// Coordinates that one task looks at, about: below a millisecond with cold caches, so one task is not worth a thread.
 const TASK: usize = 1 << 16;
@@ -72,15 +72,10 @@ pub fn counts(
         pairs.extend_from_slice(permutation(&mut rng, n).as_chunks::<2>().0);
     }
     let task = (TASK / d.max(1)).max(1);
-    let mut counts = tally(pairs.len(), 2 * d, task, radii.len(), pulse, |counts, some| {
+    let counts = tally(pairs.len(), 2 * d, task, radii.len(), pulse, |counts, some| {
         dispatch::vectorised(Pairs { points, pairs: &pairs[some], radii, counts });
     })?;
-    let mut within = 0;
-    for count in &mut counts {
-        within += *count;
-        *count = within;
-    }
-    Ok(counts)
+    Ok(cumulative(counts))
 }
 
 #[cfg(test)]

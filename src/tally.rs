@@ -37,6 +37,16 @@ pub(crate) fn tally(
     Ok(total)
 }
 
+/// Counts by bucket become counts of all buckets up to each.
+pub(crate) fn cumulative(mut counts: Vec<i64>) -> Vec<i64> {
+    let mut within = 0;
+    for count in &mut counts {
+        within += *count;
+        *count = within;
+    }
+    counts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
