@@ -151,7 +151,9 @@ class Adaptive:
         signal = n * math.sqrt(self.rho / max(d, 2))
         width = _SIGNAL_WIDTH_LINE if d == 1 else _SIGNAL_WIDTH
         failure = math.exp(min((_SIGNAL - signal) / width, 0.0))
-        return Prediction(excess=excess, excess_at_most=2.0 * error, error_radius=error, failure=failure)
+        # On the line two halves may have nothing between them: a slope is seen there only above the noise of one step.
+        at_most = (4.0 * math.sqrt(self.fine.releases) if d == 1 else 2.0) * error
+        return Prediction(excess=excess, excess_at_most=at_most, error_radius=error, failure=failure)
 
     def run(self, source: ArraySource, tape: Tape) -> Outcome:
         theta, octave = self._centre(source, tape)
