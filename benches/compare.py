@@ -2,8 +2,9 @@
 
     python benches/compare.py [--quick] [--authors PATH]
 
-Seconds vary between machines, ratios hardly. Every time is the best of several; ours and the peer's alternate, so that
-a busy machine slows both. Ours use two threads, like cKDTree and the plain sum; numpy's own loops use one.
+Seconds vary between machines, ratios hardly. Every time is the best of several, or for whole releases the median; ours
+and the peer's alternate, so that a busy machine slows both. Ours use two threads, like cKDTree and the plain sum;
+numpy's own loops use one.
 `--authors` is a checkout of the paper's public code (it needs scipy; torch, which only its non-private median uses,
 is not needed here) and compares whole private releases. Rows of a peer that is not installed are left out and named.
 """

@@ -20,7 +20,7 @@
 use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
-use crate::gradient::sum_of_squares;
+use crate::gradient::{LARGE, SMALL, sum_of_squares, tree};
 use crate::objective::records_per_block;
 use crate::projection::{exponent, norm, scale};
 use crate::pulse::{Interrupted, Pulse};
@@ -133,7 +133,7 @@ impl Kernel for Block<'_> {
             for ((point, (shift, bound)), sum) in points.iter().zip(shifts).zip(&mut *self.sums).skip(1) {
                 subtract(point, record, &mut p);
                 let p_squares = sum_of_squares(&p);
-                let safe = f64::from_bits((1023 - 960) << 52)..=f64::from_bits((1023 + 960) << 52);
+                let safe = SMALL..=LARGE;
                 let difference = if safe.contains(&p_squares) && safe.contains(&q_squares) {
                     inner(shift, &p, &q) / (p_squares.sqrt() + q_squares.sqrt())
                 } else {
@@ -166,8 +166,7 @@ fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     for (lane, ((shift, p), q)) in lanes.iter_mut().zip(rest) {
         *lane += shift * (p + q);
     }
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+    tree(lanes)
 }
 
 /// The same quotient with p and q scaled by a power of two, so that the larger has its largest coordinate in [1, 2).

@@ -12,6 +12,8 @@
 //! [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. A replaced record removes one
 //! such vector and adds another: 2 (2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2). ∎
 
+use std::ops::Add;
+
 use nalgebra::DMatrixView;
 
 use crate::dispatch::{self, Kernel};
@@ -166,8 +168,7 @@ pub(crate) fn side_by_side(eight: DMatrixView<'_, f64>, theta: &[f64], differenc
     if d % 2 == 1 {
         transpose::<1>(&records, theta, d - 1, differences, &mut lanes);
     }
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+    tree(lanes)
 }
 
 /// A few coordinates of [`side_by_side`]; their number is fixed, so that they go through registers.
@@ -280,7 +281,7 @@ pub(crate) fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
 
 /// The order in which eight lanes are added.
 #[inline(always)]
-fn tree([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
+pub(crate) fn tree<T: Add<Output = T>>([a, b, c, d, e, f, g, h]: [T; 8]) -> T {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 

@@ -598,13 +598,11 @@ fn difference_range(candidates: PyReadonlyArray2<'_, f64>) -> PyResult<(i32, u64
 #[pyfunction]
 #[pyo3(signature = (threads=None))]
 fn set_threads(threads: Option<i64>) -> PyResult<()> {
-    match threads.map(usize::try_from).transpose() {
-        Ok(wanted) if wanted.is_none_or(|k| (1..=pool::THREADS_MAX).contains(&k)) => pool::set_threads(wanted),
-        _ => {
-            let (most, got) = (pool::THREADS_MAX, threads.unwrap_or_default());
-            return Err(PyValueError::new_err(format!("threads must be None or lie between 1 and {most}, got {got}")));
-        }
+    let most = pool::THREADS_MAX;
+    if let Some(got) = threads.filter(|k| !(1..=most as i64).contains(k)) {
+        return Err(PyValueError::new_err(format!("threads must be None or lie between 1 and {most}, got {got}")));
     }
+    pool::set_threads(threads.map(|k| k as usize));
     Ok(())
 }
 
