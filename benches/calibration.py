@@ -18,7 +18,7 @@ import numpy as np
 from gauntlet import PREDICTIONS, SETS, Yardstick, attempt, garbage, paper, predictions, upper_bound
 
 import dpmedian
-from dpmedian.source import ArraySource
+from dpmedian.sources.array import ArraySource
 
 # Where the excess is predicted within a factor of two, of the core.
 CLOUDS = ("gauss", "t2", "paper")
@@ -31,7 +31,7 @@ def excess_row(name: str, n: int, d: int, epsilon: float, runs: int) -> str:
     excess, core = [], []
     for run in range(runs):
         points = generate(np.random.default_rng([n, d, run]), n, d)
-        outcome = attempt(plan, ArraySource(points, plan.problem), run)
+        outcome = attempt(plan, ArraySource.of(points, plan.parameters), run)
         if outcome is not None:
             yardstick = Yardstick(points)
             excess.append(yardstick.excess(outcome.point))

@@ -1,4 +1,4 @@
-"""Prints what `method="loc_cutting_plane"` is worth: the centre's tau and time, its accuracy, and its speed.
+"""Prints what `method="loc_cutting_plane"` is worth: the center's tau and time, its accuracy, and its speed.
 
     python benches/cutting_plane.py [tau] [accuracy] [large] [--runs 20] [--dimensions 2 5 10 20 50]
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import dpmedian
 from dpmedian import nonprivate
-from dpmedian.centre import Region
+from dpmedian.postprocess import VolumetricCenter
 
 Points = NDArray[np.float64]
 WALKERS = 400
@@ -60,30 +60,30 @@ class Walk:
         low = np.maximum(low, np.where(slopes < 0.0, reach, -np.inf).max(axis=1, initial=-np.inf))
         self.walkers = self.walkers + (low + (high - low) * self.rng.random(WALKERS))[:, None] * directions
 
-    def keeping_most(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The direction of an adversary: away from where half of the walkers lie, seen from the centre."""
-        covariance = np.cov(self.walkers[::2], rowvar=False).reshape(len(centre), len(centre))
-        ridge = 1e-9 * np.trace(covariance) * np.eye(len(centre))
-        return np.linalg.solve(covariance + ridge, centre - self.walkers[::2].mean(axis=0))
+    def keeping_most(self, center: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The direction of an adversary: away from where half of the walkers lie, seen from the center."""
+        covariance = np.cov(self.walkers[::2], rowvar=False).reshape(len(center), len(center))
+        ridge = 1e-9 * np.trace(covariance) * np.eye(len(center))
+        return np.linalg.solve(covariance + ridge, center - self.walkers[::2].mean(axis=0))
 
 
 def removed_fraction(d: int, kind: str) -> float:
     """The geometric mean over the cuts of what one leaves, as a fraction removed."""
     rng = np.random.default_rng(d)
-    region, walk = Region(np.zeros(d), 1.0), Walk(d, rng)
+    region, walk = VolumetricCenter(np.zeros(d), 1.0), Walk(d, rng)
     target = rng.normal(size=d)
     target *= 0.5 / np.linalg.norm(target)
     axes = np.logspace(0.0, 2.0, d)
     logarithms = []
     for _ in range(max(40, 5 * d)):
-        centre = region.centre
+        center = region.center
         direction = {
-            "aimed": lambda centre=centre: axes * (centre - target),
+            "aimed": lambda center=center: axes * (center - target),
             "random": lambda: rng.normal(size=d),
-            "adversary": lambda centre=centre: walk.keeping_most(centre),
+            "adversary": lambda center=center: walk.keeping_most(center),
         }[kind]()
         normal = direction / np.linalg.norm(direction)
-        logarithms.append(math.log1p(-min(walk.cut(normal, float(normal @ centre)), 0.999)))
+        logarithms.append(math.log1p(-min(walk.cut(normal, float(normal @ center)), 0.999)))
         if not region.cut(direction):
             break
     return 1.0 - math.exp(float(np.mean(logarithms)))
@@ -92,7 +92,7 @@ def removed_fraction(d: int, kind: str) -> float:
 def time_per_cut(d: int) -> tuple[float, int]:
     """Milliseconds of a cut once the set is full of them, and the half-spaces it keeps."""
     rng = np.random.default_rng(d)
-    region = Region(np.zeros(d), 1.0)
+    region = VolumetricCenter(np.zeros(d), 1.0)
     for _ in range(6 * d):
         region.cut(rng.normal(size=d))
     start = time.perf_counter()
@@ -102,7 +102,7 @@ def time_per_cut(d: int) -> tuple[float, int]:
 
 
 def tau(dimensions: list[int]) -> None:
-    print(f"\nVolume removed per cut (walks of {WALKERS}), claimed tau = {Region.TAU:.3f}\n")
+    print(f"\nVolume removed per cut (walks of {WALKERS}), claimed tau = {VolumetricCenter.TAU:.3f}\n")
     print("| d | aimed | random | adversary | ms per cut | half-spaces kept |\n|---|---|---|---|---|---|")
     for d in dimensions:
         aimed, blind, adverse = (removed_fraction(d, kind) for kind in ("aimed", "random", "adversary"))
@@ -138,7 +138,7 @@ def compare(n: int, d: int, runs: int) -> None:
         for seed in range(runs):
             found.append(excess(points, median, plan.run(points, seed=seed, progress=False).point))
         seconds = (time.perf_counter() - start) / runs
-        fine = plan.recipe.passes - plan.recipe.localization.passes
+        fine = plan.calibrated.passes - plan.calibrated.localization.passes
         errors = f"{np.median(found):.2e} | {max(found):.2e}"
         print(f"| {n} | {d} | {method} | {errors} | {seconds:.3g} | {fine:.0f} |", flush=True)
 
@@ -167,7 +167,7 @@ def main() -> None:
         print(f"\nn = 10^6, d = 10, {runs} runs\n\n{HEAD}")
         compare(1_000_000, 10, runs)
         plan = dpmedian.plan(1_000_000, 10, epsilon=1.0, delta=1e-6, method="loc_dpgd", radius=1e4, resolution=0.05)
-        printed = plan.recipe.printed_steps
+        printed = plan.calibrated.printed_steps
         print(f"\nThe printed fine-tuning would make {printed} passes over the data (counted, not run).")
 
 

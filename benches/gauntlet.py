@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 import dpmedian
 from dpmedian import nonprivate
 from dpmedian.accounting import calibrate
-from dpmedian.mechanisms.search import CoordinateSearch
-from dpmedian.problem import LARGEST
-from dpmedian.release import Outcome
-from dpmedian.source import ArraySource, Tape
+from dpmedian.mechanisms.coordinates import CoordinateSearch
+from dpmedian.parameters import LARGEST, PublicParameters
+from dpmedian.release import MethodResult
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
 
 Points = NDArray[np.float64]
 Generator = Callable[[np.random.Generator, int, int], Points]
@@ -137,7 +138,7 @@ class Runs:
 
 def predictions(plan: dpmedian.Plan, excess: Points, core: float | Points) -> str:
     """Predicted over measured median excess, relative to F and to F of the core; the bound over the 90 % quantile."""
-    typical, most = plan.prediction.excess, plan.prediction.excess_at_most
+    typical, most = plan.prediction.excess, plan.prediction.excess_if_many_coincide
     of_all, of_core, high = np.median(excess), np.median(excess / np.maximum(core, 1e-300)), np.quantile(excess, 0.9)
     ratios = [(typical, of_all), (typical, of_core), (most, high)]
     return " | ".join("" if p is None or m <= 0.0 or m > 1e9 else f"{p / m:.2g}" for p, m in ratios)
@@ -166,10 +167,10 @@ class Yardstick:
         return nonprivate.objective(self.points, point) / self.best - 1.0
 
 
-def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> Outcome | None:
+def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> MethodResult | None:
     """A release with the noise of this seed, or None when it failed."""
     try:
-        return plan.recipe.run(source, Tape.draw(seed.to_bytes(32, "little")))
+        return plan.calibrated.run(source, Tape.draw(seed.to_bytes(32, "little")))
     except dpmedian.ReleaseFailed:
         return None
 
@@ -177,7 +178,7 @@ def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> Outcome | No
 def measure(points: Points, runs: int, **arguments: object) -> Runs:
     """Releases of the same points with different noise."""
     plan = dpmedian.plan(*points.shape, **arguments)  # type: ignore[arg-type]
-    source, yardstick = ArraySource(np.ascontiguousarray(points), plan.problem), Yardstick(points)
+    source, yardstick = ArraySource.of(points, plan.parameters), Yardstick(points)
     outcomes = [outcome for seed in range(runs) if (outcome := attempt(plan, source, seed)) is not None]
     excess = [yardstick.excess(outcome.point) for outcome in outcomes]
     error = [float(np.linalg.norm(outcome.point - yardstick.median)) for outcome in outcomes]
@@ -219,21 +220,21 @@ def print_peers(points: Points, radius: float, epsilon: float, delta: float) -> 
 
 
 def coordinate_medians(points: Points, runs: int, epsilon: float, delta: float) -> str:
-    """What the centre's search finds with the whole budget, and how far from the geometric median that is."""
+    """What the center's search finds with the whole budget, and how far from the geometric median that is."""
     n, d = points.shape
-    problem = dpmedian.plan(n, d, epsilon=epsilon, delta=delta).problem
+    parameters = PublicParameters.of(n, d, epsilon=epsilon, delta=delta)
 
     def search(rho: float) -> CoordinateSearch:
-        return CoordinateSearch.of("medians", n=n, d=d, rho=rho, releases=80)
+        return CoordinateSearch.of("medians", rho, parameters, releases=80)
 
-    spec = search(calibrate(lambda rho: search(rho).cost, problem.budget))
-    source, best = ArraySource(points, problem), nonprivate.objective(points, nonprivate.geometric_median(points))
+    spec = search(calibrate(lambda rho: search(rho).ranks.cost, parameters.budget))
+    source, best = ArraySource.of(points, parameters), nonprivate.objective(points, nonprivate.geometric_median(points))
     excess = []
     for run in range(runs):
         found = spec.release(
+            source,
             Tape.draw(run.to_bytes(32, "little")),
-            source.ranks,
-            center=problem.center,
+            center=parameters.origin,
             octave=0,
             limit=LARGEST,
             resolution=2.0**-20,
@@ -280,7 +281,7 @@ def garbage(plan: dpmedian.Plan, generate: Generator, run: int) -> bool | None:
     """Whether a release of fresh data has an excess above 1; None when it failed."""
     n, d = plan.n, plan.d
     points = generate(np.random.default_rng([n, d, run]), n, d)
-    outcome = attempt(plan, ArraySource(points, plan.problem), run)
+    outcome = attempt(plan, ArraySource.of(points, plan.parameters), run)
     if outcome is None:
         return None
     value = nonprivate.objective(points, outcome.point)

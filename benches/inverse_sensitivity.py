@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpmedian
+from dpmedian import _core
 from dpmedian import nonprivate
-from dpmedian.source import ArraySource, Tape
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
 
 Points = NDArray[np.float64]
 RUNS = 400
@@ -46,7 +48,7 @@ LINES = ("gaussian", "skewed", "ages (ties)", "constant", "heavy tails")
 def ours(n: int, epsilon: float, radius: float, resolution: float) -> Callable[[Points], float]:
     plan = dpmedian.plan(n, 1, epsilon=epsilon, method="inverse_sensitivity", radius=radius, resolution=resolution)
     tape = Tape.draw(bytes(32))
-    return lambda records: float(plan.recipe.run(ArraySource(records[:, None], plan.problem), tape).point[0])
+    return lambda records: float(plan.calibrated.run(ArraySource.of(records[:, None], plan.parameters), tape).point[0])
 
 
 def opendp(n: int, epsilon: float, radius: float, spacing: float) -> Callable[[Points], float] | None:
@@ -147,12 +149,11 @@ def gap() -> None:
             points = rng.normal(size=(12, d)) * 1000.0
             plan = dpmedian.plan(12, d, epsilon=1.0, radius=1e5, resolution=0.1)
             median = nonprivate.geometric_median(points)
-            lattice = plan.recipe.mechanism.lattice  # type: ignore[attr-defined]
+            lattice = plan.calibrated.mechanism.lattice  # type: ignore[attr-defined]
             spread = median + 1000.0 * rng.normal(size=(10, d))
             places = (2 * np.round(spread / lattice.step / 2.0) + 1).astype(np.int64)
             units = (lattice.step, lattice.reach, lattice.smoothing)
-            source = ArraySource(points, plan.problem)
-            ours_ += (source.inverse_sensitivity_scores(places, np.zeros(d), units) / 2.0**31).tolist()
+            ours_ += (_core.nonprivate_lattice_scores(points, places, [0.0] * d, units) / 2.0**31).tolist()
             papers += [_fewest_changes(points, place * lattice.step) for place in places]
         difference = np.array(papers) - np.array(ours_)
         print(

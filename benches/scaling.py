@@ -24,7 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpmedian
-from dpmedian.source import ArraySource, Tape
+from dpmedian._core import Stream
+from dpmedian.sources.array import ArraySource
+from dpmedian.statistics import Exact
+from dpmedian.tape import Tape
 
 Points = NDArray[np.float64]
 
@@ -48,17 +51,13 @@ class Stopwatch:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
 
-    def gaussian(self, name: str, exact: NDArray[np.int64], sigma: int, sensitivity: float) -> NDArray[np.int64]:
-        noisy = self.tape.gaussian(name, exact, sigma, sensitivity)
+    def gaussian(self, name: str, exact: Exact, noise_multiplier: float) -> NDArray[np.int64]:
+        noisy = self.tape.gaussian(name, exact, noise_multiplier)
         self.lap(name)
         return noisy
 
-
-class TimedSource(ArraySource):
-    """The one kernel that takes the tape itself gets the tape behind the stopwatch."""
-
-    def pair_counts(self, tape: Tape, radii: Sequence[float], pairings: int) -> NDArray[np.int64]:
-        return super().pair_counts(cast(Stopwatch, tape).tape, radii, pairings)
+    def hidden(self) -> Stream:
+        return self.tape.hidden()
 
 
 def release(points: Points) -> dict[str, float]:
@@ -66,9 +65,9 @@ def release(points: Points) -> dict[str, float]:
     watch = Stopwatch()
     plan = dpmedian.plan(*points.shape, epsilon=1.0, delta=1e-6, method="adaptive")
     watch.lap("plan")
-    source = TimedSource(points, plan.problem)
+    source = ArraySource.of(points, plan.parameters)
     watch.lap("copy")
-    plan.recipe.run(source, cast(Tape, watch))
+    plan.calibrated.run(source, cast(Tape, watch))
     return watch.seconds
 
 

@@ -33,7 +33,9 @@ from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.source import ArraySource, Tape
+from dpmedian.sources.array import ArraySource
+from dpmedian.statistics import Exact
+from dpmedian.tape import Tape
 
 # The probability, per row, that an honest claim is refuted. Half of it goes to each of the two error rates.
 ALPHA = 1e-3
@@ -152,10 +154,18 @@ def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
 def gaussian(noise: float) -> Game:
     """One release of a vector of counts, moved by its sensitivity."""
     honest, actual = (
-        Gaussian.of_counts("counts", math.sqrt(2.0), rho, n=100, coordinates=3) for rho in (0.5, 0.5 / noise**2)
+        Gaussian.calibrate(
+            "counts", "counts", lambda bits: math.ldexp(math.sqrt(2.0), bits), rho, largest=100, coordinates=3
+        )
+        for rho in (0.5, 0.5 / noise**2)
     )
     counts = (np.array([10, 20, 30]), np.array([11, 19, 30]))
-    return Game(honest.cost, lambda side, tape: {"counts": actual.release(tape, counts[side])})
+
+    def play(side: bool, tape: Tape) -> Views:
+        exact = Exact.stated(counts[side] << actual.bits, actual.lattice_sensitivity)
+        return {"counts": actual.release(tape, exact)}
+
+    return Game(honest.cost, play)
 
 
 def above_threshold(kind: str, noise: float) -> Game:
@@ -170,7 +180,7 @@ def above_threshold(kind: str, noise: float) -> Game:
     there = [gap[0] + step] * ups + [gap[1] - step] * downs
 
     def play(side: bool, tape: Tape) -> Views:
-        index = actual.release(tape, there if side else here, -actual.recentring)
+        index = actual.release(tape, map(actual.stated, there if side else here), -actual.recentring)
         return {"index": np.array(-1 if index is None else index)}
 
     return Game(honest.cost, play, times=4)
@@ -179,11 +189,13 @@ def above_threshold(kind: str, noise: float) -> Game:
 def bisection(noise: float) -> Game:
     """Counts at the target everywhere, so that every answer is a coin, and every count moves by the sensitivity."""
     honest, actual = (
-        NoisyBisection.of("test", 0, 7, sensitivity=1, rho=rho, largest=100) for rho in (0.5, 0.5 / noise**2)
+        Gaussian.of_stated("test", 1.0, rho, largest=100, releases=NoisyBisection.questions(0, 7))
+        for rho in (0.5, 0.5 / noise**2)
     )
+    search = NoisyBisection(0, 7, actual)
 
     def play(side: bool, tape: Tape) -> Views:
-        return {"index": np.array(actual.release(tape, lambda _: 50 + side, 50.5))}
+        return {"index": np.array(search.release(tape, lambda _: actual.stated(50 + side), 50.5))}
 
     return Game(honest.cost, play)
 
@@ -195,7 +207,7 @@ def exponential(noise: float) -> Game:
     scores = (np.array([3 * width // 2, 0]), np.array([width // 2, 0]))
 
     def play(side: bool, tape: Tape) -> Views:
-        return {"index": np.array(actual.release(tape, scores[side], width))}
+        return {"index": np.array(actual.release(tape, Exact.stated(scores[side], float(width), scores=True)))}
 
     return Game(honest.cost, play, times=4)
 
@@ -212,11 +224,11 @@ def method(name: str, noise: float, *, n: int, even: bool = False, times: float 
     points = points if even else np.sign(points)
     other = points.copy()
     other[0] = -1.0
-    sources = [ArraySource(data, actual.problem) for data in (points, other)]
+    sources = [ArraySource.of(data, actual.parameters) for data in (points, other)]
 
     def run(side: bool, tape: Tape) -> NDArray[np.float64]:
         try:
-            return actual.recipe.run(sources[side], tape).point
+            return actual.calibrated.run(sources[side], tape).point
         except dpmedian.ReleaseFailed:
             return np.zeros(1)
 
@@ -257,10 +269,10 @@ def inverse_sensitivity(noise: float) -> Game:
         for e in (1.0, 1.0 / noise)
     )
     records = ([-1.0, -1.0, 0.5, 1.0], [-1.0, 1.0, 0.5, 1.0])
-    sources = [ArraySource(np.array(data)[:, None], actual.problem) for data in records]
+    sources = [ArraySource.of(np.array(data)[:, None], actual.parameters) for data in records]
 
     def play(side: bool, tape: Tape) -> Views:
-        outcome = actual.recipe.run(sources[side], tape)
+        outcome = actual.calibrated.run(sources[side], tape)
         return {"release": np.floor(4.0 * outcome.point[0]).astype(np.int64)}
 
     return Game(honest.cost, play, times=4)

@@ -95,7 +95,7 @@ def test_the_program_draws_the_enumerated_distribution(kind):
     expected = outputs(kind, rates_of(mechanism), [(query - shift, 1) for query in queries])
     tape, runs, seen = Tape.draw(bytes(32)), 20_000, np.zeros(5)
     for _ in range(runs):
-        index = mechanism.release(tape, queries, threshold)
+        index = mechanism.release(tape, map(mechanism.stated, queries), threshold)
         seen[4 if index is None else index] += 1
     assert np.sum((seen - runs * expected) ** 2 / (runs * expected)) < 33.38
 
@@ -108,7 +108,7 @@ def test_queries_after_the_crossing_are_not_asked_for():
             asked.append(value)
             yield value
 
-    result = dpmedian.above_threshold(queries(), 0, sensitivity=1, epsilon=1.0, seed=1)
+    result = dpmedian.building_blocks.above_threshold(queries(), 0, sensitivity=1, epsilon=1.0, seed=1)
     assert (result.value, len(asked)) == (1, 2)
     assert result.cost.pure == (pytest.approx(1.0, rel=1e-8),)
 
@@ -117,14 +117,14 @@ def test_a_recentred_threshold_is_crossed_as_often_as_not():
     """2,000 runs of one query at the threshold; for noise this wide the chance is between 0.35 and 0.65."""
     mechanism = AboveThreshold.of("test", 1, 0.05, "exponential")
     tape = Tape.draw(bytes(32))
-    crossed = sum(mechanism.release(tape, [100], 100) is not None for _ in range(2000))
+    crossed = sum(mechanism.release(tape, [mechanism.stated(100)], 100) is not None for _ in range(2000))
     assert 700 <= crossed <= 1300
 
 
 def test_nothing_above_is_a_failed_release_that_carries_its_cost_and_is_charged():
     ledger = dpmedian.Ledger(epsilon=2.0)
     with pytest.raises(dpmedian.ReleaseFailed) as failed:
-        dpmedian.above_threshold([-(10**6)] * 3, 0, sensitivity=1, epsilon=1.0, ledger=ledger, seed=1)
+        dpmedian.building_blocks.above_threshold([-(10**6)] * 3, 0, sensitivity=1, epsilon=1.0, ledger=ledger, seed=1)
     assert failed.value.cost.epsilon_at(0.0) <= 1.0
     assert [entry.state for entry in ledger.entries] == ["failed"]
 
@@ -153,12 +153,12 @@ def test_wrong_arguments_are_refused_before_a_query_is_asked(arguments, error):
         yield 0
 
     with pytest.raises(error):
-        dpmedian.above_threshold(queries(), 0, **arguments)
+        dpmedian.building_blocks.above_threshold(queries(), 0, **arguments)
 
 
 def test_bisection_finds_the_place_of_a_step_and_costs_what_it_says():
     asked = []
-    result = dpmedian.noisy_bisection(
+    result = dpmedian.building_blocks.noisy_bisection(
         lambda j: asked.append(j) or (0 if j < 37 else 10_000), 0, 1000, 5000, sensitivity=1, rho=0.5, seed=3
     )
     assert result.value == 37
@@ -171,7 +171,7 @@ def test_bisection_finds_the_place_of_a_step_and_costs_what_it_says():
 def test_bisection_reaches_every_index_with_the_same_number_of_questions(size):
     for place in range(size):
         asked = []
-        result = dpmedian.noisy_bisection(
+        result = dpmedian.building_blocks.noisy_bisection(
             lambda j, place=place, asked=asked: asked.append(j) or (10**6 if j >= place else -(10**6)),
             0, size - 1, 0, sensitivity=1, rho=1.0, seed=1,
         )  # fmt: skip
@@ -184,7 +184,7 @@ def test_bisection_never_asks_for_its_last_index():
     for seed in range(200):
         asked = []
         count = lambda j, asked=asked: asked.append(j) or 0  # noqa: E731
-        result = dpmedian.noisy_bisection(count, 0, 5, 0, sensitivity=1, rho=1e-4, seed=seed)
+        result = dpmedian.building_blocks.noisy_bisection(count, 0, 5, 0, sensitivity=1, rho=1e-4, seed=seed)
         assert 0 <= result.value <= 5
         assert max(asked) <= 4
         assert len(asked) == 3

@@ -1,45 +1,152 @@
-"""The wall, as imports: methods -> mechanisms -> (source, accounting) -> _core."""
+"""The wall and the rooms, as facts about the sources."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import dpmedian
 
 PACKAGE = Path(dpmedian.__file__).parent
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    ".".join(("dpmedian", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+
+# A module may import from its own layer and from those before it. What is not here may import everything.
+LAYERS = [
+    {"dpmedian._core", "dpmedian.profile", "dpmedian.progress", "dpmedian.accounting"},
+    {"dpmedian.statistics", "dpmedian.parameters"},
+    {"dpmedian.tape", "dpmedian.postprocess", "dpmedian.sources", "dpmedian.release"},
+    {"dpmedian.mechanisms"},
+    {"dpmedian.methods"},
+    {"dpmedian.ledger", "dpmedian.rendering"},
+    {"dpmedian.running"},
+    {"dpmedian.planning"},
+    {"dpmedian.api", "dpmedian.building_blocks"},
+]
 
 
-def imports(path: Path) -> set[str]:
+def statements(tree: ast.AST, lazily: bool) -> Iterator[ast.stmt]:
+    """The import statements that run: those of type checkers left out, those inside functions if `lazily`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not lazily:
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        yield from statements(node, lazily)
+
+
+def imports(module: str, lazily: bool = True) -> set[str]:
+    """The modules of this package that a module imports."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(MODULES[module].read_text()), lazily):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES or name == "dpmedian._core" else node.module for name in names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return found
+    return {name for name in found if name.startswith("dpmedian")}
 
 
-def test_methods_never_import_the_core():
-    for path in (PACKAGE / "methods").glob("*.py"):
-        assert not any("_core" in name for name in imports(path)), path
+def within(module: str, folder: str) -> bool:
+    return module == folder or module.startswith(folder + ".")
 
 
-def test_mechanisms_never_import_methods_or_plans():
-    for path in (PACKAGE / "mechanisms").glob("*.py"):
-        upward = {name for name in imports(path) if name.startswith(("dpmedian.methods", "dpmedian.plan"))}
-        assert not upward, (path, upward)
+def calls(module: str) -> set[str]:
+    """The names of all attributes that a module uses."""
+    return {node.attr for node in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(node, ast.Attribute)}
 
 
-def test_accounting_imports_nothing_of_ours():
-    assert not {name for name in imports(PACKAGE / "accounting.py") if name.startswith("dpmedian")}
+def layer(module: str) -> int | None:
+    return next((i for i, rooms in enumerate(LAYERS) if any(within(module, room) for room in rooms)), None)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_one_way(module):
+    own = layer(module)
+    if own is None:
+        return
+    for other in imports(module, lazily=False):
+        other_layer = layer(other)
+        assert other_layer is not None, f"{module} is inside and must not import {other}"
+        assert other_layer <= own, f"{module} must not import {other}"
+
+
+def test_no_import_cycles():
+    graph = {module: imports(module, lazily=False) & set(MODULES) - {module} for module in MODULES}
+    graph.pop("dpmedian")  # The front door imports everything, and nothing inside imports it.
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path, module))
+        if module in done or module not in graph:
+            return
+        for other in graph[module]:
+            visit(other, (*path, module))
+        done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if within(name, "dpmedian.methods")])
+def test_methods_never_meet_the_records(module):
+    """They own mechanisms; only mechanisms ask a source, and nobody but the tape opens an answer."""
+    assert "dpmedian._core" not in imports(module)
+    assert not calls(module) & {"answer", "local", "pick", "gaussian", "laplace", "geometric", "choose", "hidden"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_tests_record_and_only_callers_of_building_blocks_state_sensitivities(module):
+    used = calls(module)
+    assert (
+        not used & {"record", "entries", "replay"}
+        or within(module, "dpmedian.ledger")
+        or module
+        in (
+            "dpmedian.rendering.ledger",
+            "dpmedian.cli",
+        )
+    ), "recording tapes show exact values: they are for tests"
+    if "stated" in used:
+        assert within(module, "dpmedian.mechanisms") or module == "dpmedian.building_blocks"
+    if module not in ("dpmedian.nonprivate",):
+        assert not any(name.startswith("nonprivate_") for name in used)
 
 
 def test_every_mechanism_and_method_has_its_proof_beside_it():
     for folder in ("mechanisms", "methods"):
         for path in (PACKAGE / folder).glob("*.py"):
-            assert path.name == "__init__.py" or path.with_suffix(".md").exists(), f"{path} has no proof"
+            if path.stem not in ("__init__", "stage", "contract", "registry"):
+                assert path.with_suffix(".md").exists(), f"{path} has no proof"
+        for room in (path for path in (PACKAGE / folder).iterdir() if path.is_dir() and path.name != "__pycache__"):
+            assert (room / f"{room.name}.md").exists(), f"{room} has no proof"
 
 
 def test_no_environment_variable_is_read_that_could_change_the_noise():
-    sources = [*PACKAGE.rglob("*.py")]
-    reading = [path.name for path in sources if "environ" in path.read_text() or "getenv" in path.read_text()]
+    reading = [name for name, path in MODULES.items() if "environ" in path.read_text() or "getenv" in path.read_text()]
     assert reading == []
+
+
+def test_no_module_is_longer_than_420_lines():
+    long = {name: n for name, path in MODULES.items() if (n := len(path.read_text().splitlines())) > 420}
+    assert not long
+
+
+@pytest.mark.skipif(not (ROOT / "src").exists(), reason="the core's sources are not here")
+def test_the_core_has_rooms():
+    assert len([path for path in (ROOT / "src").iterdir() if path.is_file()]) <= 6
+    for path in (ROOT / "src").rglob("*.rs"):
+        text = path.read_text()
+        assert "python" in path.parts or ("pyo3::" not in text and "numpy::" not in text), path
+
+
+def test_one_spelling():
+    words = ("centre", "problem: Problem")
+    texts = {path: path.read_text() for path in [*MODULES.values(), *(ROOT / "src").rglob("*.rs")]}
+    assert not [(path.name, word) for path, text in texts.items() for word in words if word in text.lower()]

@@ -76,7 +76,7 @@ def test_plan_prints_the_table_and_its_json(run):
     printed = json.loads(out)
     assert printed["cost"]["rho"] == expected.cost.rho
     assert printed["stages"][0]["sensitivity"] == expected.stages[0].sensitivity
-    assert printed["prediction"]["loss"] == expected.prediction.loss
+    assert printed["prediction"]["loss"] == expected.prediction.excess_distance_bound
 
 
 def test_ledger_is_created_charged_and_shown(run, tmp_path):

@@ -1,4 +1,4 @@
-"""LocDPCuttingPlane: the centre, the cuts, the choice, and the promise that the plan makes about them."""
+"""LocDPCuttingPlane: the center, the cuts, the choice, and the promise that the plan makes about them."""
 
 import math
 from dataclasses import replace
@@ -9,11 +9,12 @@ import pytest
 import dpmedian
 from conftest import neighbours
 from dpmedian import nonprivate
-from dpmedian.centre import Region
+from dpmedian.postprocess import VolumetricCenter
 from dpmedian.mechanisms.exponential import Selection
 from dpmedian.methods.loc_cutting_plane import LocCuttingPlane, Trail
 from dpmedian.methods.localize import Localized
-from dpmedian.source import ArraySource, Tape
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
 
 
 def cutting(n: int, d: int, profile: str = "default", **arguments) -> dpmedian.Plan:
@@ -43,7 +44,7 @@ class Start:
 
 
 def fine(points: np.ndarray, start: np.ndarray, scale: float, **arguments) -> LocCuttingPlane:
-    return replace(cutting(*points.shape, radius=1e6, **arguments).recipe, localization=Start(start, scale))
+    return replace(cutting(*points.shape, radius=1e6, **arguments).calibrated, localization=Start(start, scale))
 
 
 # Privacy.
@@ -63,9 +64,9 @@ def test_cuts_and_choice_replay_on_neighbours(replay, profile):
     """From a given start: every cut and the choice are asked for, and the choice's range holds."""
     points = cloud(400, 3)
     plan = cutting(400, 3, profile, rho=0.5, radius=1e6)
-    plan = replace(plan, recipe=replace(plan.recipe, localization=Start(np.full(3, 6.0), 2.0)))
+    plan = replace(plan, calibrated=replace(plan.calibrated, localization=Start(np.full(3, 6.0), 2.0)))
     releases = replay(plan, points, neighbours(points, 200, np.random.default_rng(1)))
-    assert releases == plan.recipe.cuts + 1
+    assert releases == plan.calibrated.cuts + 1
 
 
 @pytest.mark.parametrize("profile", ["default", "paper"])
@@ -73,16 +74,16 @@ def test_the_claimed_cost_is_that_of_the_recorded_releases(profile):
     points = cloud(3000, 3)
     plan = cutting(3000, 3, profile, rho=1.0)
     tape = Tape.record(bytes(32))
-    plan.recipe.run(ArraySource(points, plan.problem), tape)
+    plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
     entries = tape.entries()
     fine = [row for row in entries if row[0] in ("cuts", "late cuts")]
     spent = math.fsum((sensitivity / sigma) ** 2 / 2.0 for _, sensitivity, sigma, _, _ in fine)
-    assert spent == pytest.approx(plan.recipe.early.cost.rho + plan.recipe.late.cost.rho, rel=1e-9)
+    assert spent == pytest.approx(plan.calibrated.early.cost.rho + plan.calibrated.late.cost.rho, rel=1e-9)
     (name, bounded_range, scale, scores, chosen) = entries[-1]
     assert name == "selection"
-    assert bounded_range / scale <= plan.recipe.selection.eta
-    assert bounded_range / scale == pytest.approx(plan.recipe.selection.eta, rel=1e-3)
-    assert len(scores) == (2 if profile == "default" else plan.recipe.cuts)
+    assert bounded_range / scale <= plan.calibrated.selection.eta
+    assert bounded_range / scale == pytest.approx(plan.calibrated.selection.eta, rel=1e-3)
+    assert len(scores) == (2 if profile == "default" else plan.calibrated.cuts)
     assert chosen.shape == (1,)
     assert plan.cost.rho <= 1.0 + 1e-9
 
@@ -101,19 +102,19 @@ def test_budgets_in_both_currencies_are_used_up_and_not_exceeded(budget, profile
 
 def test_the_paper_profile_has_the_printed_weights():
     plan = cutting(20_000, 4, "paper", epsilon=1.0, delta=1e-6, rho=None)
-    assert plan.recipe.selection.eta == pytest.approx(100.0 / 448.0, rel=1e-8)
-    assert plan.recipe.selection.cost.rho == pytest.approx((100.0 / 448.0) ** 2 / 8.0, rel=1e-8)
+    assert plan.calibrated.selection.eta == pytest.approx(100.0 / 448.0, rel=1e-8)
+    assert plan.calibrated.selection.cost.rho == pytest.approx((100.0 / 448.0) ** 2 / 8.0, rel=1e-8)
     # The rate that the tape is asked for is epsilon/(448 scale) per unit of F.
     points, scale = cloud(2000, 4), 2.0
     tape = Tape.record(bytes(32))
-    recipe = replace(plan.recipe, localization=Start(np.full(4, 6.0), scale))
-    recipe.run(ArraySource(points, plan.problem), tape)
+    recipe = replace(plan.calibrated, localization=Start(np.full(4, 6.0), scale))
+    recipe.run(ArraySource.of(points, plan.parameters), tape)
     _, _, width, scores, chosen = tape.entries()[-1]
-    centres = len(scores)
-    assert centres == recipe.cuts
-    # F in numpy at two centres is not recorded, so the unit follows from the range: 2 * 50 scales is eta wide.
+    centers = len(scores)
+    assert centers == recipe.cuts
+    # F in numpy at two centers is not recorded, so the unit follows from the range: 2 * 50 scales is eta wide.
     assert tape.entries()[-1][1] / width == pytest.approx(100.0 / 448.0, rel=1e-5)
-    assert 0 <= chosen[0] < centres
+    assert 0 <= chosen[0] < centers
 
 
 # The plan.
@@ -121,13 +122,13 @@ def test_the_paper_profile_has_the_printed_weights():
 
 def test_the_plan_shows_cuts_noise_tau_and_cost():
     plan = cutting(100_000, 10, epsilon=1.0, delta=1e-6, rho=None)
-    text, recipe = str(plan), plan.recipe
+    text, recipe = str(plan), plan.calibrated
     rho = plan.cost.rho
     kappa = 100_000 * math.sqrt(rho / 10.0) + math.sqrt(10.0)
     assert recipe.cuts == pytest.approx(10.0 * math.log(kappa) / math.log(1.5), abs=1.5)
     for shown in (
         f"{recipe.cuts} cuts",
-        f"tau = {Region.TAU:.3g}",
+        f"tau = {VolumetricCenter.TAU:.3g}",
         f"{recipe.late.noise:.4g}",
         "late cuts",
         "selection",
@@ -151,7 +152,7 @@ def test_it_finds_the_median_to_second_order():
     points = cloud(20_000, 4)
     recipe = fine(points, np.full(4, 5.0), 3.0, rho=0.05)
     found = [
-        excess(points, recipe.run(ArraySource(points, recipe.problem), Tape.draw(bytes([run] * 32))).point)
+        excess(points, recipe.run(ArraySource.of(points, recipe.parameters), Tape.draw(bytes([run] * 32))).point)
         for run in range(40)
     ]
     assert np.median(found) < 5.0 * recipe.error**2 < 1e-4
@@ -162,12 +163,15 @@ def test_it_is_not_worse_than_descent_at_a_kink():
     rng = np.random.default_rng(5)
     points = rng.normal(size=(4000, 3))
     points[:2400] = 3.0
-    recipe = fine(points, np.zeros(3), 3.0, rho=0.1)
-    found = [
-        excess(points, recipe.run(ArraySource(points, recipe.problem), Tape.draw(bytes([run] * 32))).point)
-        for run in range(9)
-    ]
-    assert np.median(found) < 1e-2
+    cuts = fine(points, np.zeros(3), 3.0, rho=0.1)
+    arguments = {"method": "loc_dpgd", "rho": 0.1, "radius": 1e6, "resolution": 0.1}
+    descent = replace(dpmedian.plan(4000, 3, **arguments).calibrated, localization=Start(np.zeros(3), 3.0))
+
+    def median_excess(method) -> float:
+        source = ArraySource.of(points, method.parameters)
+        return float(np.median([excess(points, method.run(source, Tape.draw(bytes([i] * 32))).point) for i in range(9)]))
+
+    assert median_excess(cuts) < median_excess(descent)
 
 
 def test_the_whole_method_releases_a_good_point():
@@ -189,14 +193,13 @@ EDGES = {
 
 @pytest.mark.parametrize("profile", ["default", "paper"])
 @pytest.mark.parametrize("name", EDGES)
-def test_edges_give_a_finite_point_in_the_ball_or_a_failed_release(name, profile):
+def test_edges_give_a_finite_point_in_the_ball(name, profile):
+    """With this budget none of ten runs fails."""
     plan = cutting(200, 3, profile, rho=200.0)
-    try:
-        release = plan.run(EDGES[name], seed=1)
-    except dpmedian.ReleaseFailed:
-        return
-    assert np.all(np.isfinite(release.point))
-    assert np.linalg.norm(release.point) <= 100.0 * (1.0 + 1e-12)
+    for seed in range(10):
+        release = plan.run(EDGES[name], seed=seed)
+        assert np.all(np.isfinite(release.point))
+        assert np.linalg.norm(release.point) <= 100.0 * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_a_collapsed_region_ends_the_cutting_early():
     recipe = fine(points, np.zeros(1), 1.0, rho=1e4)
     recipe = replace(recipe, late=replace(recipe.late, releases=500))
     tape = Tape.record(bytes(32))
-    outcome = recipe.run(ArraySource(points, recipe.problem), tape)
+    outcome = recipe.run(ArraySource.of(points, recipe.parameters), tape)
     assert abs(outcome.point[0] - 0.25) < 1e-6
     assert 20 < len(tape.entries()) < 200
 
@@ -228,40 +231,39 @@ def test_a_collapsed_region_ends_the_cutting_early():
 def test_a_fit_finds_the_root_of_a_linear_gradient_and_its_misfit_is_chi_square():
     """Misfits of honest noise lie within 5 standard deviations; a quadratic part that exceeds the noise does not."""
     rng = np.random.default_rng(8)
-    centres = rng.normal(size=(301, 4))
+    centers = rng.normal(size=(301, 4))
     root = np.array([0.3, -0.2, 0.1, 0.4])
     noise = np.full(300, 2.0)
-    gradients = 50.0 * (centres[:300] - root) + 2.0 * rng.normal(size=(300, 4))
-    point, misfit = Trail(centres, gradients, noise).fit(200, np.zeros(4), 10.0)
+    gradients = 50.0 * (centers[:300] - root) + 2.0 * rng.normal(size=(300, 4))
+    point, misfit = Trail(centers, gradients, noise).fit(200, np.zeros(4), 10.0)
     assert np.linalg.norm(point - root) < 5.0 * 2.0 * math.sqrt(4.0 / 200.0) / 50.0
     assert abs(misfit) < 5.0
-    _, bent = Trail(centres, gradients + 4.0 * centres[:300] ** 2, noise).fit(200, np.zeros(4), 10.0)
+    _, bent = Trail(centers, gradients + 4.0 * centers[:300] ** 2, noise).fit(200, np.zeros(4), 10.0)
     assert bent > 5.0
 
 
 def test_directions_that_point_at_the_target_close_in_on_it():
     target = np.array([3.0, -1.0, 2.0])
-    region = Region(np.zeros(3), 10.0)
-    assert 0.0 < Region.TAU < 0.5
+    region = VolumetricCenter(np.zeros(3), 10.0)
+    assert 0.0 < VolumetricCenter.TAU < 0.5
     for _ in range(60):
-        assert region.cut(region.centre - target)
-    assert np.linalg.norm(region.centre - target) < 1e-3
+        assert region.cut(region.center - target)
+    assert np.linalg.norm(region.center - target) < 1e-3
     assert region.cuts <= 60
-    assert region.log_volume < 60 * math.log1p(-Region.TAU)
 
 
 def test_a_region_refuses_what_is_no_ball_and_no_direction():
     with pytest.raises(ValueError, match="positive radius"):
-        Region(np.zeros(2), 0.0)
+        VolumetricCenter(np.zeros(2), 0.0)
     with pytest.raises(ValueError, match="finite origin"):
-        Region(np.array([np.nan]), 1.0)
+        VolumetricCenter(np.array([np.nan]), 1.0)
     with pytest.raises(ValueError, match="dimension"):
-        Region(np.zeros(2), 1.0).cut(np.zeros(3))
+        VolumetricCenter(np.zeros(2), 1.0).cut(np.zeros(3))
 
 
 def test_the_selection_prefers_the_better_candidate():
     """F differs by 100 diameters at eta = 1: the better one is missed with probability exp(-50)."""
     points = np.zeros((200, 2))
     candidates = np.array([[1.0, 0.0], [0.5, 0.0]])
-    source = ArraySource(points, cutting(200, 2).problem)
+    source = ArraySource.of(points, cutting(200, 2).parameters)
     assert Selection.of("selection", 1.0).among(source, Tape.draw(bytes(32)), candidates) == 1

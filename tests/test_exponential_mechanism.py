@@ -9,11 +9,12 @@ import pytest
 from scipy.stats import chi2
 
 import dpmedian
-from conftest import EXTREMES
-from dpmedian.accounting import Budget
+from conftest import EXTREMES, opened
 from dpmedian.mechanisms.exponential import Exponential, Selection, eta_of_rho
-from dpmedian.problem import Problem
-from dpmedian.source import ArraySource, Tape, difference_range
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.array import ArraySource
+from dpmedian.statistics import Exact, ObjectiveDifferences
+from dpmedian.tape import Tape
 
 
 def weights(scores, rate: tuple[int, int]) -> np.ndarray:
@@ -23,6 +24,11 @@ def weights(scores, rate: tuple[int, int]) -> np.ndarray:
     return found / found.sum()
 
 
+def rate_of(mechanism: Exponential, bounded_range: int) -> tuple[int, int]:
+    """The ratio of integers by which the tape draws, for ranges below 2^33."""
+    return math.floor(math.ldexp(mechanism.eta, 30)), bounded_range << 30
+
+
 def renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
     return math.log(float(np.sum(p**order * q ** (1.0 - order)))) / (order - 1.0)
 
@@ -30,7 +36,7 @@ def renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
 @pytest.mark.parametrize("bounded_range", [2, 5])
 def test_the_worst_log_odds_equal_the_claim_and_the_concentrated_cost_holds(bounded_range):
     mechanism = Exponential.of("test", 0.9)
-    rate = mechanism.rate(bounded_range)
+    rate = rate_of(mechanism, bounded_range)
     worst = 0.0
     moves = range(bounded_range + 1)
     for scores in itertools.product((0, 3, 7), repeat=3):
@@ -50,11 +56,11 @@ def test_the_worst_log_odds_equal_the_claim_and_the_concentrated_cost_holds(boun
 def test_the_program_draws_the_exact_weights(scores):
     """Chi-square over 20,000 draws; expected counts below 5 are pooled; alpha = 1e-6 from scipy's chi2."""
     mechanism, runs = Exponential.of("test", 1.1), 20_000
-    rate = mechanism.rate(3)
+    rate = rate_of(mechanism, 3)
     expected = runs * weights(scores, rate)
     tape = Tape.draw(bytes(32))
-    array = np.array(scores, dtype=np.int64)
-    seen = np.bincount([mechanism.release(tape, array, 3) for _ in range(runs)], minlength=len(scores))
+    exact = Exact.stated(np.array(scores, dtype=np.int64), 3.0, scores=True)
+    seen = np.bincount([mechanism.release(tape, exact) for _ in range(runs)], minlength=len(scores))
     common = expected >= 5.0
     assert seen[~common].sum() <= 60
     seen, expected = seen[common], expected[common]
@@ -64,7 +70,7 @@ def test_the_program_draws_the_exact_weights(scores):
 
 def source(points: np.ndarray) -> ArraySource:
     n, d = points.shape
-    return ArraySource(points, Problem.of(max(n, 2), d, Budget.of(rho=1.0)))
+    return ArraySource.of(points, PublicParameters.of(max(n, 2), d, rho=1.0))
 
 
 def test_selection_draws_the_exact_weights_of_the_objective():
@@ -72,7 +78,8 @@ def test_selection_draws_the_exact_weights_of_the_objective():
     rng = np.random.default_rng(4)
     points, candidates = rng.normal(size=(30, 3)), 0.3 * rng.normal(size=(6, 3))
     mechanism, runs = Selection.of("test", 3.0), 20_000
-    exponent, bounded_range = difference_range(candidates)
+    statistic = ObjectiveDifferences(candidates)
+    exponent, bounded_range = statistic.exponent, int(statistic.sensitivity.replace)
     objective = np.linalg.norm(points[:, None] - candidates, axis=2).sum(axis=0)
     exact = np.exp(-(objective - objective.min()) * mechanism.eta / math.ldexp(bounded_range, exponent))
     expected = runs * exact / exact.sum()
@@ -92,10 +99,11 @@ def test_the_range_of_a_selection_holds_for_all_records_and_is_nearly_reached():
         np.array([[1e16, 1.0], [1e16, 0.0], [1e16, 3.0]]),
         np.array([[1e-300, 0.0], [0.0, 0.0], [0.0, 2e-300]]),
     ):
-        exponent, bounded_range = difference_range(candidates)
+        statistic = ObjectiveDifferences(candidates)
+        exponent, bounded_range = statistic.exponent, int(statistic.sensitivity.replace)
         diameter = max(math.hypot(*(a - b)) for a in candidates for b in candidates)
         assert math.ldexp(bounded_range, exponent) == pytest.approx(2.0 * diameter, rel=1e-8)
-        scores = np.array([source(record).differences(candidates) for record in records])
+        scores = np.array([opened(source(record).answer(statistic)) for record in records])
         moves = scores[:, None, :] - scores[None, :, :]
         widest = int(np.ptp(moves, axis=2).max())
         assert 0.9 * bounded_range < widest <= bounded_range
@@ -121,11 +129,11 @@ def test_a_larger_diameter_only_flattens_the_weights():
 
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 2.0])
 def test_the_building_block_costs_what_was_asked(rho):
-    block = dpmedian.exponential_mechanism([3, 1, 2], sensitivity=1, rho=rho, seed=1)
+    block = dpmedian.building_blocks.exponential_mechanism([3, 1, 2], sensitivity=1, rho=rho, seed=1)
     assert block.value in (0, 1, 2)
     assert 0.999 * rho <= block.cost.rho <= rho
     assert eta_of_rho(rho) ** 2 / 8.0 <= rho
-    pure = dpmedian.exponential_mechanism([3, 1, 2], bounded_range=1, epsilon=rho, seed=1).cost
+    pure = dpmedian.building_blocks.exponential_mechanism([3, 1, 2], bounded_range=1, epsilon=rho, seed=1).cost
     assert 0.99 * rho <= pure.epsilon_at(0.0) <= rho
 
 
@@ -134,7 +142,10 @@ def test_a_sensitivity_is_half_a_range():
     runs, scores = 4_000, [0, 4]
     calls = [{"sensitivity": 3}, {"bounded_range": 6}]
     counts = [
-        sum(dpmedian.exponential_mechanism(scores, epsilon=1.0, seed=seed, **call).value for seed in range(runs))
+        sum(
+            dpmedian.building_blocks.exponential_mechanism(scores, epsilon=1.0, seed=seed, **call).value
+            for seed in range(runs)
+        )
         for call in calls
     ]
     assert counts[0] == counts[1], "the same seeds draw the same coins"
@@ -144,7 +155,7 @@ def test_a_sensitivity_is_half_a_range():
 
 def test_huge_scores_are_exact():
     scores = [10**40 + 5, 10**40, 10**50]
-    assert dpmedian.exponential_mechanism(scores, sensitivity=1, epsilon=100.0, seed=1).value == 1
+    assert dpmedian.building_blocks.exponential_mechanism(scores, sensitivity=1, epsilon=100.0, seed=1).value == 1
 
 
 @pytest.mark.parametrize(
@@ -159,13 +170,13 @@ def test_huge_scores_are_exact():
 )
 def test_wrong_arguments_are_refused(arguments, error, match):
     with pytest.raises(error, match=match):
-        dpmedian.exponential_mechanism([1, 2], epsilon=1.0, **arguments)
+        dpmedian.building_blocks.exponential_mechanism([1, 2], epsilon=1.0, **arguments)
 
 
 def test_wrong_scores_are_named():
     with pytest.raises(TypeError, match="integers"):
-        dpmedian.exponential_mechanism([1.5], sensitivity=1, epsilon=1.0)
+        dpmedian.building_blocks.exponential_mechanism([1.5], sensitivity=1, epsilon=1.0)
     with pytest.raises(ValueError, match="empty"):
-        dpmedian.exponential_mechanism([], sensitivity=1, epsilon=1.0)
+        dpmedian.building_blocks.exponential_mechanism([], sensitivity=1, epsilon=1.0)
     with pytest.raises(ValueError, match="no privacy budget"):
-        dpmedian.exponential_mechanism([1], sensitivity=1)
+        dpmedian.building_blocks.exponential_mechanism([1], sensitivity=1)

@@ -12,10 +12,13 @@ import pytest
 
 import dpmedian
 from conftest import neighbours
-from dpmedian import nonprivate
+from dpmedian import _core, nonprivate
 from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity, Lattice
 from dpmedian.methods import inverse_sensitivity
-from dpmedian.source import ArraySource, Tape
+from dpmedian.parameters import PublicParameters
+from dpmedian.postprocess import onto_ball
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
 from oracle import gauntlet, objective
 
 PURE = {"epsilon": 1.0, "method": "inverse_sensitivity", "radius": 100.0, "resolution": 0.01}
@@ -31,10 +34,10 @@ def scores(points, places, lattice, center=None):
     """The exact scores in records, from the kernel that the sampler draws by."""
     points = np.ascontiguousarray(points, dtype=float)
     d = points.shape[1]
-    problem = dpmedian.plan(max(len(points), 2), d, epsilon=1.0, radius=1e9, resolution=1.0).problem
-    source = ArraySource(points, problem)
     center = np.zeros(d) if center is None else center
-    found = source.inverse_sensitivity_scores(places, center, (lattice.step, lattice.reach, lattice.smoothing))
+    found = _core.nonprivate_lattice_scores(
+        points, places, center.tolist(), (lattice.step, lattice.reach, lattice.smoothing)
+    )
     return found.astype(float) / 2.0**31
 
 
@@ -55,8 +58,8 @@ def test_on_the_line_the_releases_follow_the_exact_density(epsilon):
     records = np.concatenate([np.round(64.0 * rng.normal(size=30)) / 64.0, [1.25] * 8, [64.0] * 3, [-64.0] * 3])
     n, radius, r = len(records), 64.0, 0.25
     plan = dpmedian.plan(n, 1, epsilon=epsilon, method="inverse_sensitivity", radius=radius, resolution=r)
-    source, tape = ArraySource(records[:, None], plan.problem), Tape.draw(bytes(32))
-    released = np.array([plan.recipe.run(source, tape).point[0] for _ in range(100_000)])
+    source, tape = ArraySource.of(records[:, None], plan.parameters), Tape.draw(bytes(32))
+    released = np.array([plan.calibrated.run(source, tape).point[0] for _ in range(100_000)])
     assert np.abs(released).max() <= radius
     # The density between its jumps, by the definition of len_r; the projection moves the last bit of it to the ends.
     edges = np.unique(np.concatenate([records - r, records + r]))
@@ -133,7 +136,10 @@ def test_no_outcome_tells_more_than_epsilon_on_any_neighbours(d):
     rng = np.random.default_rng(0)
     sites = np.arange(-6, 7, 2)[:, None] if d == 1 else rng.integers(-4, 5, size=(7, d))
     places = domain(lattice, d)
-    rate = InverseSensitivity.of(epsilon, n=3, d=d, radius=6.0, resolution=2.0).rate / 2.0**40
+    rate = (
+        InverseSensitivity.of(epsilon, PublicParameters.of(3, d, epsilon=epsilon, radius=6.0, resolution=2.0)).rate
+        / 2.0**40
+    )
     logs = {}
     for chosen in itertools.product(range(7), repeat=3):
         log_weights = -rate * math.log(2.0) * scores(sites[list(chosen)], places, lattice)
@@ -147,15 +153,15 @@ def test_a_replaced_record_moves_every_score_by_at_most_one(d):
     """Scores at many places, on neighbours with extremes, ties and records at the scored points."""
     rng = np.random.default_rng(d)
     plan = dpmedian.plan(40, d, **PURE)
-    lattice = plan.recipe.mechanism.lattice
+    lattice = plan.calibrated.mechanism.lattice
     units = (lattice.step, lattice.reach, lattice.smoothing)
     points = np.concatenate([rng.normal(size=(30, d)), np.zeros((10, d))])
     spread = np.concatenate([rng.normal(size=(60, d)), np.zeros((20, d)), 50.0 * rng.normal(size=(20, d))])
     places = (2 * np.round(spread / lattice.step / 2.0) + 1).astype(np.int64)
 
     def exact(data):
-        found = ArraySource(data, plan.problem).inverse_sensitivity_scores(places, np.zeros(d), units)
-        return found.astype(np.int64)
+        projected = np.array([onto_ball(record, np.zeros(d), plan.parameters.radius) for record in data])
+        return _core.nonprivate_lattice_scores(projected, places, [0.0] * d, units).astype(np.int64)
 
     base = exact(points)
     moved = max(np.abs(exact(other) - base).max() for other in neighbours(points, 120, rng))
@@ -181,8 +187,8 @@ def test_the_rate_never_exceeds_half_of_epsilon(epsilon):
     """In exact arithmetic: 2 ln 2 rate <= epsilon, and no more than a part in 10^4 is lost."""
     plan = dpmedian.plan(100, 2, **{**PURE, "epsilon": epsilon})
     ln_two = Fraction("0.693147180559945309417232121458")
-    spent = 2 * (ln_two + Fraction(1, 10**30)) * plan.recipe.mechanism.rate / 2**40
-    assert spent <= Fraction(plan.recipe.mechanism.epsilon) <= Fraction(epsilon)
+    spent = 2 * (ln_two + Fraction(1, 10**30)) * plan.calibrated.mechanism.rate / 2**40
+    assert spent <= Fraction(plan.calibrated.mechanism.epsilon) <= Fraction(epsilon)
     assert spent >= Fraction(epsilon) * (1 - Fraction(1, 10**4))
     assert plan.cost.epsilon_at(0.0) <= epsilon
 
@@ -201,7 +207,7 @@ def test_the_plan_states_its_cost():
 
 def test_other_budgets_buy_a_pure_release_too():
     plan = dpmedian.plan(1000, 1, rho=0.125, method="inverse_sensitivity", radius=10.0, resolution=0.1)
-    assert plan.recipe.mechanism.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert plan.calibrated.mechanism.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
 # What it is worth.
@@ -232,9 +238,9 @@ def test_the_bounds_hold(d, name):
     inside = points * np.minimum(1.0, radius / norms)[:, None]
     median = nonprivate.geometric_median(inside)
     optimum = objective(inside, median)
-    source, tape = ArraySource(points, plan.problem), Tape.draw(bytes(32))
-    released = [plan.recipe.run(source, tape).point for _ in range(100)]
-    bound = plan.recipe.bound()
+    source, tape = ArraySource.of(points, plan.parameters), Tape.draw(bytes(32))
+    released = [plan.calibrated.run(source, tape).point for _ in range(100)]
+    bound = plan.calibrated.bound()
     quantiles = [(share, nonprivate.quantile_radius(inside, median, share)) for share in (0.7, 0.75, 0.9, 1.0)]
     distance = min(bound.distance(share, quantile) for share, quantile in quantiles)
     papers = paper_bound(n, d, 1.0, beta, radius, r, optimum)
@@ -264,12 +270,12 @@ def test_the_prediction_is_about_what_comes_out(d):
     plan = dpmedian.plan(n, d, epsilon=1.0, method="inverse_sensitivity", radius=1e4, resolution=1e-3)
     median = nonprivate.geometric_median(points)
     spread = objective(points, median) / n
-    source, tape = ArraySource(points, plan.problem), Tape.draw(bytes(32))
-    released = [plan.recipe.run(source, tape).point for _ in range(60)]
+    source, tape = ArraySource.of(points, plan.parameters), Tape.draw(bytes(32))
+    released = [plan.calibrated.run(source, tape).point for _ in range(60)]
     excess = np.mean([objective(points, y) for y in released]) / (n * spread) - 1.0
     error = np.mean([np.linalg.norm(y - median) for y in released]) / spread
     assert plan.prediction.excess / 3.0 <= excess <= 3.0 * plan.prediction.excess
-    assert plan.prediction.error_radius / 3.0 <= error <= 3.0 * plan.prediction.error_radius
+    assert plan.prediction.relative_error / 3.0 <= error <= 3.0 * plan.prediction.relative_error
     assert plan.prediction.failure == 0.0
 
 

@@ -9,8 +9,9 @@ import pytest
 import dpmedian
 from conftest import neighbours
 from dpmedian import nonprivate
-from dpmedian.methods.radius_finder import grid
-from dpmedian.source import ArraySource, Tape
+from dpmedian.methods.find_radius import grid
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
 
 PROFILES = ("default", "paper")
 
@@ -38,7 +39,7 @@ def test_loc_dpgd_replays_on_neighbours(replay, profile, n, d):
 def test_dpgd_replays_on_neighbours(replay, profile):
     points = cloud(60, 4)
     plan = dpmedian.plan(60, 4, rho=2.0, method="dpgd", radius=20.0, profile=profile)
-    assert replay(plan, points, neighbours(points, 60, np.random.default_rng(1))) == plan.recipe.gradient.releases
+    assert replay(plan, points, neighbours(points, 60, np.random.default_rng(1))) == plan.calibrated.gradient.releases
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -46,7 +47,7 @@ def test_the_recorded_releases_of_the_gaussian_stages_cost_what_the_plan_says(pr
     points = cloud(300, 5)
     plan = loc_dpgd(300, 5, profile, rho=10.0)
     tape = Tape.record(bytes(32))
-    plan.recipe.run(ArraySource(points, plan.problem), tape)
+    plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
     for stage in plan.stages:
         entries = [entry for entry in tape.entries() if entry[0] == stage.name]
         spent = math.fsum((sensitivity / sigma) ** 2 / 2.0 for _, sensitivity, sigma, _, _ in entries)
@@ -102,8 +103,8 @@ def test_any_ratio_of_radius_and_resolution_works(profile, radius, resolution):
     plan = loc_dpgd(100, 2, profile, radius=radius, resolution=resolution, rho=1000.0)
     points = cloud(100, 2)
     # A round takes hundreds of passes, and 2^3300 takes thousands of rounds: what is found is looked at, not walked.
-    scale = plan.recipe.localization.finder.run(ArraySource(points, plan.problem), Tape.draw(bytes(32)))
-    assert scale in plan.recipe.localization.finder.radii
+    scale = plan.calibrated.localization.finder.run(ArraySource.of(points, plan.parameters), Tape.draw(bytes(32)))
+    assert scale in plan.calibrated.localization.finder.radii
     if radius < 1e16:
         assert np.all(np.isfinite(plan.run(points, seed=1).point))
 
@@ -158,7 +159,7 @@ def test_the_radius_is_within_the_factor_of_the_theorem():
     points = np.random.default_rng(5).normal(size=(4000, 8))
     median = nonprivate.geometric_median(points)
     for seed in range(5):
-        found = dpmedian.radius_finder(points, radius=1e6, resolution=1e-3, rho=0.05, seed=seed)
+        found = dpmedian.building_blocks.find_radius(points, radius=1e6, resolution=1e-3, rho=0.05, seed=seed)
         counts = nonprivate.ball_counts(points, [found.value])[:, 0]
         assert counts.max() >= 0.6 * len(points)
         assert found.value <= 4.0 * nonprivate.quantile_radius(points, median, 0.8)
@@ -169,7 +170,7 @@ def test_localization_keeps_the_median_within_its_ball():
     points = np.random.default_rng(6).normal(size=(4000, 8)) + 50.0
     median = nonprivate.geometric_median(points)
     for seed in range(5):
-        found = dpmedian.localize(points, radius=1e6, resolution=1e-3, rho=0.5, seed=seed).value
+        found = dpmedian.building_blocks.localize(points, radius=1e6, resolution=1e-3, rho=0.5, seed=seed).value
         assert np.linalg.norm(found.center - median) <= found.radius == 25.0 * found.scale
 
 
@@ -218,7 +219,7 @@ def test_profiles_are_tables_without_a_branch_on_their_name():
         assert 'profile == "' not in text, path
 
 
-@pytest.mark.parametrize("block", [dpmedian.radius_finder, dpmedian.localize])
+@pytest.mark.parametrize("block", [dpmedian.building_blocks.find_radius, dpmedian.localize])
 def test_blocks_charge_before_they_run_and_name_what_is_missing(block):
     ledger = dpmedian.Ledger(rho=1.0)
     result = block(cloud(300, 2), radius=20.0, resolution=0.5, rho=0.4, ledger=ledger, seed=1)
@@ -234,7 +235,7 @@ def test_blocks_charge_before_they_run_and_name_what_is_missing(block):
 
 def test_the_dpgd_block_is_the_method():
     points = cloud(300, 2)
-    block = dpmedian.dpgd(points, radius=20.0, rho=0.4, seed=9)
+    block = dpmedian.building_blocks.dpgd(points, radius=20.0, rho=0.4, seed=9)
     method = dpmedian.geometric_median(points, radius=20.0, rho=0.4, seed=9, method="dpgd")
     assert np.array_equal(block.value.point, method.point)
     assert block.cost == method.cost

@@ -81,9 +81,11 @@ def test_a_plan_shows_its_prediction_among_those_of_other_budgets_and_sizes(budg
     *curves, mark = ax.lines
     assert [line.get_label() for line in curves] == ["n = 500", "n = 2,000", "n = 8,000"]
     value = budget.get("epsilon", budget.get("rho"))
-    assert mark.get_xydata().tolist() == [[value, plan.prediction.loss]]
+    assert mark.get_xydata().tolist() == [[value, plan.prediction.excess_distance_bound]]
     middle = curves[1].get_xydata()
-    assert np.interp(value, middle[:, 0], middle[:, 1]) == pytest.approx(plan.prediction.loss, rel=1e-6)
+    assert np.interp(value, middle[:, 0], middle[:, 1]) == pytest.approx(
+        plan.prediction.excess_distance_bound, rel=1e-6
+    )
     # More data and more budget never make the prediction worse.
     assert all(np.all(np.diff(line.get_ydata()) <= 1e-9) for line in curves)
     ax.figure.canvas.draw()

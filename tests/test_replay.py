@@ -7,7 +7,8 @@ import pytest
 
 import dpmedian
 from conftest import neighbours
-from dpmedian.source import ArraySource, Tape
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
 
 
 def cloud(n: int, d: int, seed: int) -> np.ndarray:
@@ -21,7 +22,7 @@ def cloud(n: int, d: int, seed: int) -> np.ndarray:
 def test_dpgd_replays_on_neighbours(replay, n, d):
     points = cloud(n, d, seed=d)
     plan = dpmedian.plan(n, d, rho=0.5, method="dpgd", radius=20.0)
-    assert replay(plan, points, neighbours(points, 300, np.random.default_rng(d))) == plan.recipe.gradient.releases
+    assert replay(plan, points, neighbours(points, 300, np.random.default_rng(d))) == plan.calibrated.gradient.releases
 
 
 def test_dpgd_replays_where_a_record_lies_on_the_iterate(replay):
@@ -35,7 +36,7 @@ def test_the_claimed_cost_is_that_of_the_recorded_releases():
     points = cloud(300, 5, seed=1)
     plan = dpmedian.plan(300, 5, epsilon=1.0, delta=1e-6, method="dpgd", radius=20.0)
     tape = Tape.record(bytes(32))
-    plan.recipe.run(ArraySource(points, plan.problem), tape)
+    plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
     spent = math.fsum((sensitivity / sigma) ** 2 / 2.0 for _, sensitivity, sigma, _, _ in tape.entries())
     assert spent == pytest.approx(plan.cost.rho, rel=1e-9)
 
@@ -44,10 +45,10 @@ def test_the_sensitivity_of_a_gradient_is_reached():
     """A record that moves through theta turns its unit vector around: the declared sensitivity is tight."""
     points, other = np.array([[1.0, 0.0], [5.0, 5.0]]), np.array([[-1.0, 0.0], [5.0, 5.0]])
     plan = dpmedian.plan(2, 2, rho=0.5, method="dpgd", radius=20.0)
-    bits = plan.recipe.gradient.bits
-    gradients = [ArraySource(data, plan.problem).gradient(np.zeros(2), bits) for data in (points, other)]
+    bits = plan.calibrated.gradient.bits
+    gradients = [ArraySource.of(data, plan.parameters).gradient(np.zeros(2), bits) for data in (points, other)]
     moved = float(np.linalg.norm((gradients[0] - gradients[1]).astype(float)))
-    assert 2.0 * 2.0**bits <= moved <= plan.recipe.gradient.lattice_sensitivity
+    assert 2.0 * 2.0**bits <= moved <= plan.calibrated.gradient.lattice_sensitivity
 
 
 def test_a_replay_on_a_stranger_is_refused(replay):
@@ -61,6 +62,6 @@ def test_every_noise_of_a_run_is_fresh():
     points = cloud(100, 4, seed=2)
     plan = dpmedian.plan(100, 4, rho=5.0, method="dpgd", radius=20.0)
     tape = Tape.record(bytes(32))
-    plan.recipe.run(ArraySource(points, plan.problem), tape)
+    plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
     noise = [tuple(noisy - exact) for _, _, _, exact, noisy in tape.entries()]
     assert len(set(noise)) == len(noise) > 1

@@ -21,17 +21,17 @@ class Spy:
     look: object
 
     def __getattr__(self, name):
-        return getattr(self.recipe, name)
+        return getattr(self.calibrated, name)
 
     def run(self, source, tape):
         self.look()
-        return self.recipe.run(source, tape)
+        return self.calibrated.run(source, tape)
 
 
 def test_the_full_cost_is_pending_before_the_first_release():
     ledger = dpmedian.Ledger(rho=1.0)
     seen = []
-    spied = replace(PLAN, recipe=Spy(PLAN.recipe, lambda: seen.extend(ledger.entries)))
+    spied = replace(PLAN, calibrated=Spy(PLAN.calibrated, lambda: seen.extend(ledger.entries)))
     spied.run(POINTS, ledger=ledger)
     assert [(entry.state, entry.cost) for entry in seen] == [("pending", PLAN.cost)]
     assert [entry.state for entry in ledger.entries] == ["released"]
@@ -43,7 +43,7 @@ def test_a_failure_carries_the_full_planned_cost_and_stays_charged():
 
     ledger = dpmedian.Ledger(rho=1.0)
     with pytest.raises(dpmedian.ReleaseFailed, match="nothing crossed") as caught:
-        replace(PLAN, recipe=Spy(PLAN.recipe, fail)).run(POINTS, ledger=ledger)
+        replace(PLAN, calibrated=Spy(PLAN.calibrated, fail)).run(POINTS, ledger=ledger)
     assert caught.value.cost == PLAN.cost
     assert [(entry.state, entry.cost) for entry in ledger.entries] == [("failed", PLAN.cost)]
 
@@ -54,7 +54,7 @@ def test_an_error_during_the_run_stays_charged():
 
     ledger = dpmedian.Ledger(rho=1.0)
     with pytest.raises(RuntimeError, match="after its cost was charged"):
-        replace(PLAN, recipe=Spy(PLAN.recipe, stumble)).run(POINTS, ledger=ledger)
+        replace(PLAN, calibrated=Spy(PLAN.calibrated, stumble)).run(POINTS, ledger=ledger)
     assert [(entry.state, entry.cost) for entry in ledger.entries] == [("interrupted", PLAN.cost)]
 
 

@@ -7,23 +7,19 @@
 (3,)
 """
 
+from typing import Any
+
+from dpmedian import building_blocks
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
-from dpmedian.building_blocks import (
-    Block,
-    above_threshold,
-    dpgd,
-    exponential_mechanism,
-    localize,
-    noisy_bisection,
-    radius_finder,
-)
-from dpmedian.ledger import Ledger
-from dpmedian.plan import InsecureSeedWarning, Plan, geometric_median, plan, required_n
+from dpmedian.api import geometric_median, plan, required_n
+from dpmedian.ledger import BudgetExceeded, Ledger
+from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.tape import InsecureSeedWarning
 
 __all__ = [
-    "Block",
+    "BudgetExceeded",
     "InsecureSeedWarning",
     "Ledger",
     "Plan",
@@ -31,14 +27,26 @@ __all__ = [
     "Release",
     "ReleaseFailed",
     "__version__",
-    "above_threshold",
-    "dpgd",
-    "exponential_mechanism",
+    "building_blocks",
     "geometric_median",
-    "localize",
-    "noisy_bisection",
     "plan",
-    "radius_finder",
     "required_n",
     "set_threads",
 ]
+
+# Names of version 0.1.0 that have another home now.
+_MOVED = {
+    "Block": "dpmedian.building_blocks.PrivateValue",
+    "above_threshold": "dpmedian.building_blocks.above_threshold",
+    "dpgd": "dpmedian.building_blocks.dpgd",
+    "exponential_mechanism": "dpmedian.building_blocks.exponential_mechanism",
+    "localize": "dpmedian.building_blocks.localize",
+    "noisy_bisection": "dpmedian.building_blocks.noisy_bisection",
+    "radius_finder": "dpmedian.building_blocks.find_radius",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        raise AttributeError(f"dpmedian.{name} has moved: it is {_MOVED[name]} since version 0.2.0")
+    raise AttributeError(f"module 'dpmedian' has no attribute {name!r}")

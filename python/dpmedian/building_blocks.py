@@ -1,7 +1,7 @@
 """The parts of the methods as functions of their own: each plans, charges and releases, and says what it cost.
 
 Every function takes `ledger=` and `seed=` like `geometric_median`, charges its full cost before it looks at the data,
-and returns a frozen `Block`. Neighbours are data sets of the same size that differ in one replaced record.
+and returns a frozen `PrivateValue`. Neighbours are data sets of the same size that differ in one replaced record.
 """
 
 from __future__ import annotations
@@ -20,28 +20,30 @@ from dpmedian.ledger import as_ledger, spending
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
+from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.methods import dpgd as dpgd_method
+from dpmedian.methods import find_radius as find_radius_method
 from dpmedian.methods import localize as localize_method
-from dpmedian.methods import radius_finder as radius_finder_method
 from dpmedian.methods.localize import Localized
-from dpmedian.plan import tape_of
-from dpmedian.problem import Problem, positive, whole
-from dpmedian.progress import Progress
-from dpmedian.release import Outcome, ReleaseFailed
-from dpmedian.source import ArraySource, Tape, as_array
+from dpmedian.parameters import PublicParameters, positive, whole
+from dpmedian.release import MethodResult, ReleaseFailed
+from dpmedian.running import Runnable, run_calibrated
+from dpmedian.sources.records import as_records
+from dpmedian.statistics import Exact
+from dpmedian.tape import tape_of
 
 __all__ = [
-    "Block",
+    "PrivateValue",
     "above_threshold",
     "dpgd",
     "exponential_mechanism",
+    "find_radius",
     "localize",
     "noisy_bisection",
-    "radius_finder",
 ]
 
 Value = TypeVar("Value")
-Made_co = TypeVar("Made_co", covariant=True)
+Value_co = TypeVar("Value_co", covariant=True)
 
 # Counts are taken relative to the target and clamped to this magnitude, which moves no two of them farther apart, so
 # that their lattice fits 64 bits.
@@ -49,7 +51,7 @@ _LARGEST = 2**26
 
 
 @dataclass(frozen=True)
-class Block(Generic[Value]):
+class PrivateValue(Generic[Value]):
     """What a building block released, and its cost."""
 
     value: Value
@@ -66,7 +68,7 @@ def above_threshold(
     noise: str = "laplace",
     ledger: Any = None,
     seed: int | None = None,
-) -> Block[int]:
+) -> PrivateValue[int]:
     """The index of the first query that reaches the threshold, or `ReleaseFailed` when none does.
 
     Sensitivity: every query is an integer that moves by at most `sensitivity` when one record is replaced; the
@@ -85,10 +87,10 @@ def above_threshold(
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
     with spending(as_ledger(ledger), "above_threshold", cost):
-        index = mechanism.release(tape, map(_integer, queries), threshold)
+        index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in queries), threshold)
         if index is None:
             raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
-    return Block(index, cost)
+    return PrivateValue(index, cost)
 
 
 def noisy_bisection(
@@ -101,7 +103,7 @@ def noisy_bisection(
     rho: float,
     ledger: Any = None,
     seed: int | None = None,
-) -> Block[int]:
+) -> PrivateValue[int]:
     """The smallest index from `low` to `high` whose count reaches the target; `high` if none below it does.
 
     Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` when one record is replaced;
@@ -113,21 +115,19 @@ def noisy_bisection(
     """
     budget = Budget.of(rho=rho)
     assert budget.rho is not None
-    mechanism = NoisyBisection.of(
-        "bisection",
-        whole("low", low),
-        whole("high", high),
-        sensitivity=positive("sensitivity", sensitivity),
-        rho=budget.rho,
-        largest=_LARGEST,
-    )
+    low, high, sensitivity = whole("low", low), whole("high", high), positive("sensitivity", sensitivity)
+    releases = NoisyBisection.questions(low, high)
+    counts = Gaussian.of_stated("bisection", sensitivity, budget.rho, largest=_LARGEST, releases=releases)
+    mechanism = NoisyBisection(low, high, counts)
     origin = math.floor(target)
     tape = tape_of(seed)
+
+    def relative(index: int) -> Exact:
+        return counts.stated(min(max(_integer(count(index)) - origin, -_LARGEST), _LARGEST))
+
     with spending(as_ledger(ledger), "noisy_bisection", mechanism.cost):
-        index = mechanism.release(
-            tape, lambda j: min(max(_integer(count(j)) - origin, -_LARGEST), _LARGEST), target - origin
-        )
-    return Block(index, mechanism.cost)
+        index = mechanism.release(tape, relative, target - origin)
+    return PrivateValue(index, mechanism.cost)
 
 
 def exponential_mechanism(
@@ -139,7 +139,7 @@ def exponential_mechanism(
     rho: float | None = None,
     ledger: Any = None,
     seed: int | None = None,
-) -> Block[int]:
+) -> PrivateValue[int]:
     """The index of a small score: i with probability proportional to exp(-scores[i] * c), exactly.
 
     Scores are integers, the smaller the better, one for each of a public number of candidates. Sensitivity: replacing
@@ -172,51 +172,33 @@ def exponential_mechanism(
             raise ValueError("scores must not be empty")
         smallest = min(integers)
         above = np.array([min(score - smallest, 2**62) for score in integers], dtype=np.int64)
-        index = mechanism.release(tape, above, width)
-    return Block(index, cost)
+        index = mechanism.release(tape, Exact.stated(above, float(width), scores=True))
+    return PrivateValue(index, cost)
 
 
-class _Part(Protocol[Made_co]):
+class _Part(Runnable[Value_co], Protocol[Value_co]):
     """A calibrated part of a method."""
 
     @property
     def cost(self) -> PrivacyCost: ...
 
-    @property
-    def passes(self) -> float: ...
-
-    def run(self, source: ArraySource, tape: Tape) -> Made_co: ...
-
 
 def _release(
-    name: str,
-    prepare: Callable[[Problem, float], _Part[Value]],
-    points: Any,
-    budget: Budget,
-    *,
-    ledger: Any,
-    seed: int | None,
-    progress: bool | Callable[[float], object] | None,
-    **parameters: Any,
-) -> Block[Value]:
-    """Plans for the shape of the points, charges, and runs."""
-    array, _ = as_array(points)
-    n, d = array.shape
-    problem = Problem.of(n, d, budget, **parameters)
-    part = prepare(problem, calibrate(lambda rho: prepare(problem, rho).cost, budget))
+    name: str, calibrated: Callable[[PublicParameters, float], _Part[Value]], arguments: dict[str, Any]
+) -> PrivateValue[Value]:
+    """Plans for the shape of the points and runs; `arguments` are those of the public function."""
+    records = as_records(arguments["points"])
+    n, d = records.array.shape
+    parameters = PublicParameters.from_arguments(arguments, n=n, d=d)
+    budget = parameters.budget
+    part = calibrated(parameters, calibrate(lambda rho: calibrated(parameters, rho).cost, budget))
     cost = part.cost.asked(budget.epsilon, budget.delta)
-    tape, account = tape_of(seed), as_ledger(ledger)
-    account.check(cost)
-    meter = Progress(part.passes, progress)
-    source = ArraySource(array, problem, meter)
-    try:
-        with spending(account, name, cost):
-            return Block(part.run(source, tape), cost)
-    finally:
-        meter.close()
+    options = {option: arguments[option] for option in ("ledger", "seed", "progress")}
+    done = run_calibrated(part, records, parameters, cost=cost, method=name, **options)
+    return PrivateValue(done.value, cost)
 
 
-def radius_finder(
+def find_radius(
     points: Any,
     *,
     radius: float,
@@ -230,25 +212,12 @@ def radius_finder(
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
-) -> Block[float]:
+) -> PrivateValue[float]:
     """A radius, resolution times a power of two, in which some point has most of the others; or `ReleaseFailed`.
 
-    Sensitivity and cost: `methods/radius_finder.md`; zero-concentrated. The resolution itself means "at or below it".
+    Sensitivity and cost: `methods/find_radius.md`; zero-concentrated. The resolution itself means "at or below it".
     """
-    return _release(
-        "radius_finder",
-        radius_finder_method.prepare,
-        points,
-        Budget.of(epsilon=epsilon, delta=delta, rho=rho),
-        radius=radius,
-        resolution=resolution,
-        center=center,
-        failure_probability=failure_probability,
-        profile=profile,
-        ledger=ledger,
-        seed=seed,
-        progress=progress,
-    )
+    return _release("find_radius", find_radius_method.calibrate, locals())
 
 
 def localize(
@@ -265,25 +234,12 @@ def localize(
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
-) -> Block[Localized]:
+) -> PrivateValue[Localized]:
     """A ball that contains the median with high probability: `value.center`, `value.radius`, and the data's scale.
 
     Sensitivity and cost: `methods/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, when no radius is found.
     """
-    return _release(
-        "localize",
-        localize_method.prepare,
-        points,
-        Budget.of(epsilon=epsilon, delta=delta, rho=rho),
-        radius=radius,
-        resolution=resolution,
-        center=center,
-        failure_probability=failure_probability,
-        profile=profile,
-        ledger=ledger,
-        seed=seed,
-        progress=progress,
-    )
+    return _release("localize", localize_method.calibrate, locals())
 
 
 def dpgd(
@@ -298,23 +254,12 @@ def dpgd(
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
-) -> Block[Outcome]:
+) -> PrivateValue[MethodResult]:
     """Noisy projected gradient descent over the public ball; `value.point` is the mean iterate.
 
     Sensitivity and cost: `methods/dpgd.md`; zero-concentrated. Failure: none.
     """
-    return _release(
-        "dpgd",
-        dpgd_method.prepare,
-        points,
-        Budget.of(epsilon=epsilon, delta=delta, rho=rho),
-        radius=radius,
-        center=center,
-        profile=profile,
-        ledger=ledger,
-        seed=seed,
-        progress=progress,
-    )
+    return _release("dpgd", dpgd_method.calibrate, locals())
 
 
 def _integer(value: object) -> int:

@@ -12,10 +12,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpmedian import InsecureSeedWarning, Ledger, Plan, PrivacyCost, Release, ReleaseFailed, __version__, plan
+from dpmedian import InsecureSeedWarning, Ledger, Plan, ReleaseFailed, __version__, plan
 from dpmedian.files import read_points
 from dpmedian.ledger import BudgetExceeded
-from dpmedian.plan import METHODS
+from dpmedian.methods.registry import METHODS
+from dpmedian.rendering.cost import cost_dict
+from dpmedian.rendering.plan import plan_dict
+from dpmedian.rendering.release import release_dict
 from dpmedian.reproduce import Experiment, draw, table, write
 from dpmedian.reproduce import run as run_experiment
 
@@ -62,13 +65,13 @@ def release(options: argparse.Namespace) -> None:
     made = _plan(options, *points.points.shape)
     progress = False if options.quiet else None
     result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite)
-    print(result if options.output == "table" else _json(_of_release(result)))
+    print(result if options.output == "table" else _json(release_dict(result)))
 
 
 def show_plan(options: argparse.Namespace) -> None:
     """Prints what a release would do and cost. It needs no data and spends nothing."""
     made = _plan(options, options.n, options.d)
-    print(made if options.output == "table" else _json(_of_plan(made)))
+    print(made if options.output == "table" else _json({**plan_dict(made), "version": __version__}))
 
 
 def create_ledger(options: argparse.Namespace) -> None:
@@ -102,43 +105,13 @@ def reproduce(options: argparse.Namespace) -> None:
 # What a command prints, as JSON.
 
 
-def _of_cost(cost: PrivacyCost) -> dict[str, Any]:
-    return {**cost.to_dict(), "rho": cost.rho}
-
-
-def _of_release(release: Release) -> dict[str, Any]:
-    return {
-        "point": dict(zip(release.columns or (), release.point.tolist(), strict=True)),
-        "scale": release.scale,
-        "error_radius": release.error_radius,
-        "method": release.method,
-        "n": release.n,
-        "cost": _of_cost(release.cost),
-        "notes": list(release.notes),
-        "version": __version__,
-    }
-
-
-def _of_plan(plan: Plan) -> dict[str, Any]:
-    return {
-        "method": plan.method,
-        "n": plan.n,
-        "d": plan.d,
-        "cost": _of_cost(plan.cost),
-        "stages": [{**vars(stage), "cost": _of_cost(stage.cost)} for stage in plan.stages],
-        "prediction": vars(plan.prediction),
-        "notes": list(plan.notes),
-        "version": __version__,
-    }
-
-
 def _of_ledger(ledger: Ledger) -> dict[str, Any]:
     budget = {name: value for name, value in vars(ledger.budget).items() if value is not None}
     return {
         "budget": budget,
         "unit": ledger.budget.unit,
         "remaining": ledger.remaining,
-        "spent": _of_cost(ledger.spent),
+        "spent": cost_dict(ledger.spent),
         "entries": [entry.to_dict() for entry in ledger.entries],
     }
 

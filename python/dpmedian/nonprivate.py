@@ -23,66 +23,68 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian import _core
-from dpmedian.source import as_array
+from dpmedian.sources.records import as_records
 
 __all__ = ["ball_counts", "geometric_median", "gradient", "objective", "quantile_radius", "top_count_sums"]
 
 
 def geometric_median(points: Any) -> NDArray[np.float64]:
     """A point that minimises the sum of distances to the points, with a relative gap of the objective below 1e-10."""
-    return _admit(points).median()
+    return _core.nonprivate_median(_array(points))
 
 
 def objective(points: Any, theta: ArrayLike) -> float:
     """The sum of the distances from `theta` to the points."""
-    admitted = _admit(points)
-    return admitted.objective(_location(theta, "theta", admitted))
+    array = _array(points)
+    return _core.nonprivate_objective(array, _location(theta, "theta", array))
 
 
 def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
     """The gradient of `objective`: the sum of unit vectors from the points to `theta`; a point at `theta` adds 0."""
-    admitted = _admit(points)
+    array = _array(points)
     # The finest lattice on which the sum of n unit vectors fits 64 bits.
-    bits = min(40, 62 - (admitted.shape[0] - 1).bit_length())
-    return np.ldexp(admitted.gradient(_location(theta, "theta", admitted), bits).astype(np.float64), -bits)
+    bits = min(40, 62 - (array.shape[0] - 1).bit_length())
+    sums = _core.nonprivate_gradient(array, _location(theta, "theta", array), bits)
+    return np.asarray(np.ldexp(sums.astype(np.float64), -bits))
 
 
 def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
     """The radius of the smallest ball around `center` that holds at least `fraction` of the points."""
     if not 0.0 < fraction <= 1.0:
         raise ValueError(f"fraction must lie in (0, 1], got {fraction!r}")
-    admitted = _admit(points)
-    count = max(1, math.ceil(fraction * admitted.shape[0]))
-    return admitted.quantile_radius(_location(center, "center", admitted), count)
+    array = _array(points)
+    count = max(1, math.ceil(fraction * array.shape[0]))
+    return _core.nonprivate_quantile_radius(array, _location(center, "center", array), count)
 
 
 def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
     """For each point and each radius, the number of points within the radius, itself included: shape (n, radii)."""
     sorted_radii, order = _radii(radii)
-    counts = _admit(points).ball_counts(sorted_radii)
+    counts = _core.nonprivate_ball_counts(_array(points), sorted_radii)
     return counts if order is None else counts[:, order]
 
 
 def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
     """For each radius, the sum of the m largest ball counts."""
     sorted_radii, order = _radii(radii)
-    admitted = _admit(points)
+    array = _array(points)
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)):
         raise TypeError(f"m must be an integer, got {m!r}")
-    if not 1 <= m <= admitted.shape[0]:
-        raise ValueError(f"m must lie between 1 and n = {admitted.shape[0]}, got {m}")
-    sums = admitted.top_count_sums(sorted_radii, int(m))
+    if not 1 <= m <= array.shape[0]:
+        raise ValueError(f"m must lie between 1 and n = {array.shape[0]}, got {m}")
+    sums = _core.nonprivate_top_count_sums(array, sorted_radii, int(m))
     return sums if order is None else sums[order]
 
 
-def _admit(points: Any) -> _core.Points:
-    array, _ = as_array(points)
+def _array(points: Any) -> NDArray[np.float64]:
+    """The points as an array, which the kernels read where it lies."""
+    array = as_records(points).array
     if 0 in array.shape:
         raise ValueError(f"points must have at least one row and one column, got shape {array.shape}")
-    return _core.Points(array)
+    return array
 
 
-def _location(value: ArrayLike, name: str, points: _core.Points) -> NDArray[np.float64]:
+def _location(value: ArrayLike, name: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
     location = np.array(value, dtype=np.float64, order="C")
     if location.shape != (points.shape[1],):
         raise ValueError(f"{name} must have shape ({points.shape[1]},), got shape {location.shape}")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.plan import plan
+from dpmedian.api import plan
 
 try:
     import opendp.prelude as dp
@@ -102,9 +102,11 @@ def make_geometric_median(
         try:
             # The domain may contain NaN, and an error would tell: the record goes to the origin instead.
             return made.run(points, nonfinite="center", progress=False).point
-        except Exception:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
             # ReleaseFailed above all. OpenDP does not charge for exceptions, so none may depend on the data: whatever
-            # else goes wrong is an output too.
+            # else goes wrong is an output too, a panic of the core included, which is no `Exception`.
             return None
 
     def privacy_map(distance: int) -> float:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmedian.source import as_array
+from dpmedian.accounting import Budget
+from dpmedian.sources.records import as_records
 
 if TYPE_CHECKING:
-    from dpmedian.plan import Plan
+    from dpmedian.planning.plan import Plan
     from dpmedian.release import Release
 
 __all__ = ["plot_plan", "plot_release"]
@@ -54,7 +56,8 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
 
     The cloud is the private data itself: the picture is for the holder of the data, and says so.
     """
-    array, columns = as_array(points)
+    records = as_records(points)
+    array, columns = records.array, records.columns
     if release.point.size != 2 or array.shape[1] != 2:
         raise ValueError(f"only two dimensions can be drawn, got d = {release.point.size} and points {array.shape}")
     ax = _axes(ax)
@@ -72,7 +75,7 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     names = columns or release.columns or ("first coordinate", "second coordinate")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    ax.set_title(f"{release.method}, n = {release.n}, {release.plan.problem.budget}", fontsize=10)
+    ax.set_title(f"{release.method}, n = {release.n}, {release.plan.parameters.budget}", fontsize=10)
     ax.legend(loc="upper left", fontsize=9, framealpha=0.95)
     ax.text(
         0.99,
@@ -92,8 +95,8 @@ def _measure(plan: Plan) -> tuple[str, str] | None:
     """Which of the predictions this plan makes, and how it reads on an axis."""
     for name, label in (
         ("excess", "predicted excess F(point)/F(median) - 1"),
-        ("error_radius", "predicted distance to the median, in spreads"),
-        ("loss", "predicted bound on the average excess distance"),
+        ("relative_error", "predicted distance to the median, in spreads"),
+        ("excess_distance_bound", "bound on the average excess distance"),
     ):
         if getattr(plan.prediction, name) is not None:
             return name, label
@@ -105,33 +108,22 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
 
     Nothing here depends on data.
     """
-    from dpmedian.plan import plan as replan
+    from dpmedian.planning.choice import make_plan
 
     found = _measure(plan)
     if found is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
     measure, label = found
     ax = _axes(ax)
-    problem = plan.problem
-    budget = problem.budget
+    budget = plan.parameters.budget
     asked = budget.epsilon if budget.rho is None else budget.rho
     assert asked is not None
 
     def predicted(n: int, value: float) -> float:
         """NaN, a gap in the line, where no plan is possible or its release would probably fail."""
         try:
-            other = replan(
-                n,
-                problem.d,
-                **{budget.unit: value},
-                delta=budget.delta,
-                method=plan.method,
-                radius=problem.radius,
-                resolution=problem.resolution,
-                center=problem.center,
-                failure_probability=problem.failure_probability,
-                profile=problem.profile.name,
-            )
+            asked_for = Budget.of(delta=budget.delta, **{budget.unit: value})
+            other = make_plan(replace(plan.parameters, n=n, budget=asked_for), plan.method)
         except ValueError:
             return np.nan
         error = getattr(other.prediction, measure)

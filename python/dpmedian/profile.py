@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Profile"]
+__all__ = ["DEFAULT", "Profile"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Profile:
         return _PROFILES[name]
 
 
-_DEFAULT = Profile(
+DEFAULT = Profile(
     name="default",
     radius_search="pair counts",
     # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D: the target lies in between.
@@ -107,4 +107,4 @@ _PAPER = Profile(
     selection_weight=1.0 / 448.0,
 )
 
-_PROFILES = {profile.name: profile for profile in (_DEFAULT, _PAPER)}
+_PROFILES = {profile.name: profile for profile in (DEFAULT, _PAPER)}

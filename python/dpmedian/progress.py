@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from types import TracebackType
 
 __all__ = ["Progress"]
 
@@ -15,7 +16,11 @@ _WIDTH = 32
 
 
 class Progress:
-    """Counts planned passes over the data. A kernel's pulse reports the fraction of its own pass."""
+    """Counts planned passes over the data. A kernel's pulse reports the fraction of its own pass.
+
+    As a context manager it reports 0 at the beginning and 1 at the end of a run that succeeded; in between the reports
+    never go back.
+    """
 
     def __init__(self, passes: float, show: bool | Callable[[float], object] | None = None) -> None:
         self._passes = max(passes, 1.0)
@@ -25,30 +30,40 @@ class Progress:
         self._started = time.monotonic()
         self._patience = 0.0 if show is True else _PATIENCE
         self._last = 0.0
+        self._reached = 0.0
         self._drawn = False
 
     def span(self, passes: float = 1.0) -> Callable[[float], None]:
-        """A pulse for a kernel that makes so many of the planned passes."""
+        """A pulse for a kernel that makes this many of the planned passes."""
         base = self._done
         self._done += passes
-        return lambda done: self._show((base + passes * done) / self._passes)
+        return lambda done: self._advance((base + passes * done) / self._passes)
+
+    def __enter__(self) -> Progress:
+        self._show(0.0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._callback is not None:
+            self._show(1.0)
+        if self._drawn:
+            sys.stderr.write("\r" + " " * (_WIDTH + 18) + "\r")
+            sys.stderr.flush()
+
+    def _advance(self, fraction: float) -> None:
+        now = time.monotonic()
+        if now - self._last >= _INTERVAL:
+            self._last = now
+            self._show(fraction)
 
     def _show(self, fraction: float) -> None:
-        now = time.monotonic()
-        if now - self._last < _INTERVAL:
-            return
-        self._last = now
-        fraction = min(max(fraction, 0.0), 1.0)
+        self._reached = fraction = min(max(fraction, self._reached), 1.0)
         if self._callback is not None:
             self._callback(fraction)
-        elif self._bar and now - self._started >= self._patience:
+        elif self._bar and time.monotonic() - self._started >= self._patience:
             filled = round(_WIDTH * fraction)
             sys.stderr.write(f"\rdpmedian [{'#' * filled}{'.' * (_WIDTH - filled)}] {fraction:4.0%}")
             sys.stderr.flush()
             self._drawn = True
-
-    def close(self) -> None:
-        """Clears the bar."""
-        if self._drawn:
-            sys.stderr.write("\r" + " " * (_WIDTH + 18) + "\r")
-            sys.stderr.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpmedian.accounting import PrivacyCost
 
 if TYPE_CHECKING:
-    from dpmedian.plan import Plan
+    from dpmedian.planning.plan import Plan
 
-__all__ = ["Outcome", "Release", "ReleaseFailed"]
+__all__ = ["MethodResult", "Release", "ReleaseFailed"]
 
 
 class ReleaseFailed(RuntimeError):
@@ -35,8 +34,8 @@ class ReleaseFailed(RuntimeError):
         return f"{self.message} (the budget is spent: {self.cost})"
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, eq=False)
+class MethodResult:
     """What a method returns to the plan that ran it: everything here is already private."""
 
     point: NDArray[np.float64]
@@ -52,7 +51,7 @@ class Release:
     `scale` is a private estimate of the data's spread and `error_radius` predicts the distance to the exact median, as
     post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
     nine runs of ten on data with one middle; with clusters of which none has half of the records, or one half
-    scattered, in fewer.
+    scattered, in fewer. `seeded` says whether the noise came from a seed: such a release protects nobody.
     """
 
     point: NDArray[np.float64]
@@ -64,6 +63,7 @@ class Release:
     plan: Plan = field(repr=False)
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+    seeded: bool = False
 
     def __post_init__(self) -> None:
         self.point.setflags(write=False)
@@ -81,19 +81,12 @@ class Release:
 
         return plot_release(self, points, ax)
 
-    def _rows(self) -> list[tuple[str, str]]:
-        point = np.array2string(self.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)
-        rows = [("point", point)]
-        if self.scale is not None:
-            rows.append(("scale", f"{self.scale:.4g}"))
-        if self.error_radius is not None:
-            rows.append(("error radius", f"{self.error_radius:.4g}"))
-        rows += [("method", f"{self.method}, n = {self.n}, d = {self.point.size}"), ("cost", str(self.cost))]
-        return rows + [("note", note) for note in self.notes]
-
     def __repr__(self) -> str:
-        return "Release\n" + "\n".join(f"  {name:<12}  {value}" for name, value in self._rows())
+        from dpmedian.rendering.release import release_text
+
+        return release_text(self)
 
     def _repr_html_(self) -> str:
-        body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self._rows())
-        return f"<table><caption>Private geometric median</caption>{body}</table>"
+        from dpmedian.rendering.release import release_html
+
+        return release_html(self)

@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import nonprivate
-from dpmedian.plan import InsecureSeedWarning, Plan, plan
+from dpmedian.api import plan
+from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.tape import InsecureSeedWarning
 
 __all__ = ["CURVES", "PUBLISHED", "Curve", "Experiment", "Run", "draw", "run", "simulate", "table", "write"]
 
@@ -135,10 +137,9 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
         )
         for curve, epsilon, radius in settings
     ]
-    work = [made.recipe.passes for made in plans]
-    meter = Progress(math.fsum(work) * experiment.repeats, progress)
+    work = [made.calibrated.passes for made in plans]
     runs = []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), Progress(math.fsum(work) * experiment.repeats, progress) as meter:
         # The data are simulated: nobody needs the protection that a seed takes away.
         warnings.simplefilter("ignore", InsecureSeedWarning)
         for repeat in range(experiment.repeats):
@@ -153,7 +154,6 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
                     ratio, scale = nonprivate.objective(points, release.point) / best, release.scale
                 seconds = time.perf_counter() - started
                 runs.append(Run(curve.method, curve.profile, epsilon, radius, repeat, ratio, scale, seconds))
-    meter.close()
     return runs
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.plan import plan
+from dpmedian.api import plan
 from dpmedian.release import Release
 
 try:

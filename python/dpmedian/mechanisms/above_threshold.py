@@ -18,8 +18,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpmedian._core import Tape
 from dpmedian.accounting import PrivacyCost
-from dpmedian.source import Tape
+from dpmedian.statistics import Exact
 
 __all__ = ["NOISES", "AboveThreshold", "epsilon_of_rho"]
 
@@ -49,9 +50,8 @@ def epsilon_of_rho(rho: float) -> float:
 class AboveThreshold:
     """Finds the first of a sequence of integer queries that reaches a threshold.
 
-    Neighbours: one record replaced. Sensitivity: every query moves by at most `sensitivity`, an integer. Cost: one pure
-    step of `epsilon`, however many queries are asked. Failure: None, when no query reached the threshold.
-    """
+    Neighbours: those of the queries. Sensitivity: every query moves by at most `sensitivity`, an integer. Cost: one
+    pure step of `epsilon`, however many queries are asked. Failure: None, when no query reached the threshold."""
 
     name: str
     noise: str
@@ -101,17 +101,22 @@ class AboveThreshold:
         threshold, query = (1.0 / math.expm1(1.0 / scale) for scale in self.scales)
         return round(query - threshold)
 
-    def release(self, tape: Tape, queries: Iterable[int], threshold: int) -> int | None:
+    def stated(self, query: int) -> Exact:
+        """A caller's own query, with this mechanism's sensitivity. Clamping moves no two queries farther apart."""
+        clamped = min(max(query, -_LARGEST), _LARGEST)
+        return Exact.stated(np.array([clamped], dtype=np.int64), float(self.sensitivity))
+
+    def release(self, tape: Tape, queries: Iterable[Exact], threshold: int) -> int | None:
         """The index of the first query whose noisy value reaches the noisy threshold.
 
         Later queries are not asked for. `threshold` is public.
         """
         draw = tape.laplace if self.noise == "laplace" else tape.geometric
-        centre = np.array([threshold + self.recentring], dtype=np.int64)
-        bar = draw(f"{self.name}: threshold", centre, self.threshold_rate, 0.0)[0]
+        center = Exact.public(np.array([threshold + self.recentring], dtype=np.int64))
+        bar = draw(f"{self.name}: threshold", center, self.threshold_rate)[0]
         for index, query in enumerate(queries):
-            # Clamping moves no two queries farther apart, and no integer of a caller can then overflow.
-            exact = np.array([min(max(query, -_LARGEST), _LARGEST)], dtype=np.int64)
-            if draw(f"{self.name}: query", exact, self.query_rate, float(self.sensitivity))[0] >= bar:
+            if query.sensitivity.under(tape.neighbours) > self.sensitivity:
+                raise RuntimeError(f"a query of {self.name!r} is more sensitive than its noise was calibrated for")
+            if draw(f"{self.name}: query", query, self.query_rate)[0] >= bar:
                 return index
         return None

@@ -1,4 +1,7 @@
-"""Releases about the distances from a public point. Proof: distance.md."""
+"""Releases about the distances from a public point. Proof: distance.md.
+
+Radii are powers of two with exponents in quarters: the quarter octave k is the radius 2^(k/4).
+"""
 
 from __future__ import annotations
 
@@ -8,54 +11,120 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.source import FIRST_QUARTER, LAST_QUARTER, ArraySource, Tape
+from dpmedian.mechanisms.search import GridSearch
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, DistanceCounts, Exact
+from dpmedian.statistics import Curvature as CurvatureStatistic
 
-__all__ = ["Curvature", "DistanceCount", "radius_of"]
+__all__ = ["Curvature", "DistanceCount", "DistanceSearch", "radius_of"]
 
-# Functions of a distance are rounded to multiples of 2^-20 before they are summed.
-_UNIT = 20
+# The curvature's values are rounded to multiples of 2^-20 before they are summed.
+_COARSEST_CURVATURE = 20
 
 
-def radius_of(quarter: int) -> float:
-    """2^(quarter/4), the radii of `ArraySource.distance_counts`."""
-    return math.ldexp(2.0 ** (quarter % 4 / 4.0), quarter // 4)
+def radius_of(quarter_octave: int) -> float:
+    """2^(quarter_octave/4)."""
+    return math.ldexp(2.0 ** (quarter_octave % 4 / 4.0), quarter_octave // 4)
+
+
+def _entry(table: Exact, quarter_octave: int) -> Exact:
+    """The count within a radius. Every distance lies between the ends of the grid."""
+    return table.pick(min(max(quarter_octave, FIRST_QUARTER_OCTAVE), LAST_QUARTER_OCTAVE) - FIRST_QUARTER_OCTAVE)
 
 
 @dataclass(frozen=True)
 class DistanceCount(Gaussian):
-    """Numbers of records within a radius of a point (sensitivity 1)."""
+    """Numbers of records within a radius of a point.
+
+    Neighbours and sensitivity: those of `DistanceCounts`, 1 under both relations. Cost: `releases` Gaussian counts.
+    Failure: none.
+    """
 
     @classmethod
-    def of(cls, name: str, rho: float, *, n: int, releases: int) -> DistanceCount:
-        return cls(**vars(Gaussian.of_counts(name, 1.0, rho, n=n, releases=releases)))
+    def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
+        neighbours = parameters.neighbours
+        spec = cls.calibrate(
+            name,
+            "distance counts",
+            lambda bits: DistanceCounts.bound(bits).under(neighbours),
+            rho,
+            largest=parameters.n,
+            releases=releases,
+        )
+        return cls(**vars(spec))
 
-    def within(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], quarter: int) -> float:
-        """The noisy number of records within 2^(quarter/4) of theta."""
-        place = min(max(quarter, FIRST_QUARTER), LAST_QUARTER) - FIRST_QUARTER
-        return float(self.release(tape, source.distance_counts(theta)[place : place + 1])[0])
+    def table(self, source: Source, theta: NDArray[np.float64]) -> Exact:
+        """The exact counts of all radii."""
+        return source.answer(DistanceCounts(np.ascontiguousarray(theta), self.bits))
+
+    def within(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int) -> float:
+        """The noisy number of records within a radius of theta."""
+        return float(self.release(tape, _entry(self.table(source, theta), quarter_octave))[0])
+
+
+@dataclass(frozen=True)
+class DistanceSearch:
+    """The smallest radius around a point that holds a target number of records: a posterior search.
+
+    Cost: that of `count`. Failure: none; a search with too much noise returns a wrong radius.
+    """
+
+    low: int
+    high: int
+    stride: int
+    """Quarter octaves between two radii of the search."""
+    amplitude: float
+    """By how much counts usually miss the target, or more."""
+    prior_width: float
+    count: DistanceCount
+
+    def release(
+        self,
+        source: Source,
+        tape: Tape,
+        theta: NDArray[np.float64],
+        *,
+        origin: int,
+        target: float,
+        likely: float,
+    ) -> int:
+        """The quarter octave of the radius: `origin` plus a multiple of the stride."""
+        table, stride = self.count.table(source, theta), self.stride
+        search = GridSearch(self.low, self.high, self.amplitude, self.count)
+        return origin + stride * search.release(
+            tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width
+        )
 
 
 @dataclass(frozen=True)
 class Curvature(Gaussian):
-    """The curvature of the sum of distances, smoothed at a radius: a sum over records of a value in [0, 1]."""
+    """The curvature of the sum of distances, smoothed at a radius: a sum over records of a value in [0, 1].
+
+    Neighbours and sensitivity: those of the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
+    none.
+    """
 
     @classmethod
-    def of(cls, name: str, rho: float, *, n: int) -> Curvature:
-        """The sum is an integer of up to n 2^20 in units of 2^-20, and one record moves it by at most 2^20."""
-        spec = Gaussian.of_counts(name, math.ldexp(1.0, _UNIT), rho, n=n << _UNIT)
-        return cls(**vars(spec) | {"bits": spec.bits + _UNIT})
+    def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
+        neighbours = parameters.neighbours
+        spec = cls.calibrate(
+            name,
+            "curvature",
+            lambda bits: CurvatureStatistic.bound(bits).under(neighbours),
+            rho,
+            largest=parameters.n,
+            coarsest=_COARSEST_CURVATURE,
+        )
+        return cls(**vars(spec))
 
-    def at(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], quarter: int) -> float:
-        """The noisy sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter/4).
+    def at(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int) -> float:
+        """The noisy sum over records of (1 - 1/d) r/distance, or of 1 within r = 2^(quarter_octave/4).
 
         Divided by r it is the mean over all directions of the second derivative of the sum of distances, where records
         within r count as if their distances were smoothed at r.
         """
-        counts = source.distance_counts(theta)
-        quarters = np.arange(FIRST_QUARTER, LAST_QUARTER + 1) - quarter
-        # A bucket's distances lie between two quarter octaves: take the middle one.
-        outside = (1.0 - 1.0 / source.d) * np.exp2(-(np.maximum(quarters, 1) - 0.5) / 4.0)
-        values = np.rint(np.ldexp(np.where(quarters <= 0, 1.0, outside), _UNIT)).astype(np.int64)
-        exact = int(np.dot(np.diff(counts, prepend=0), values))
-        return float(self.release_lattice(tape, np.array([exact], dtype=np.int64) << (self.bits - _UNIT))[0])
+        statistic = CurvatureStatistic(np.ascontiguousarray(theta), quarter_octave, self.bits)
+        return float(self.release(tape, source.answer(statistic))[0])

@@ -2,7 +2,7 @@
 
 | paper | here | meaning |
 |---|---|---|
-| pi(i) ~ exp(-c F(theta_i)) | `rate` | c in units of the score, a ratio of integers |
+| pi(i) ~ exp(-c F(theta_i)) | eta/range | c in units of the score; the tape takes the range from the scores |
 | Lemma exp-mech-anal | `Selection` | the choice among points by their sum of distances |
 | 2 c diam | `eta` | bounded range: how far the log-odds of two outputs may move |
 """
@@ -15,12 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian._core import Tape
 from dpmedian.accounting import PrivacyCost
-from dpmedian.source import ArraySource, Tape, difference_range
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Exact, ObjectiveDifferences
 
 __all__ = ["RANGE_LIMIT", "Exponential", "Selection", "eta_of_rho"]
 
-# eta is rounded down to a multiple of 2^-_ETA_BITS, and the rate's denominator stays below 2^63.
+# eta is rounded down to a multiple of 2^-_ETA_BITS, as the tape does when it makes a ratio of integers of it.
 _ETA_BITS = 30
 RANGE_LIMIT = 2**62
 
@@ -32,10 +35,10 @@ def eta_of_rho(rho: float) -> float:
 
 @dataclass(frozen=True)
 class Exponential:
-    """Draws index i with probability proportional to exp(-score_i * rate).
+    """Draws index i with probability proportional to exp(-score_i eta/range).
 
-    Neighbours: one record replaced. Sensitivity: the difference of any two scores moves by at most the `bounded_range`
-    that `release` is given, which is public or already private. Cost: one bounded-range step of `eta`. Failure: none.
+    Neighbours: those of the scores. Sensitivity: the range of the scores, by how much the difference of two of them may
+    move; the rate is eta over it. Cost: one bounded-range step of `eta`. Failure: none.
     """
 
     name: str
@@ -52,14 +55,9 @@ class Exponential:
     def cost(self) -> PrivacyCost:
         return PrivacyCost.bounded_range(self.eta)
 
-    def rate(self, bounded_range: int) -> tuple[int, int]:
-        """p/q with bounded_range * p/q <= eta, exactly."""
-        bits = min(_ETA_BITS, 63 - bounded_range.bit_length())
-        return math.floor(math.ldexp(self.eta, bits)), bounded_range << bits
-
-    def release(self, tape: Tape, scores: NDArray[np.int64], bounded_range: int) -> int:
-        """The index of the choice. Scores are integers: nothing is rounded after this."""
-        return tape.choose(self.name, np.ascontiguousarray(scores), self.rate(bounded_range), float(bounded_range))
+    def release(self, tape: Tape, scores: Exact, at_least: int = 0) -> int:
+        """The index of the choice; a range of `at_least` is used if the scores' own range is smaller."""
+        return tape.choose(self.name, scores, self.eta, at_least)
 
 
 @dataclass(frozen=True)
@@ -74,14 +72,18 @@ class Selection(Exponential):
     def of(cls, name: str, eta: float) -> Selection:
         return cls(**vars(Exponential.of(name, eta)))
 
-    def among(
-        self, source: ArraySource, tape: Tape, candidates: NDArray[np.float64], diameter: float | None = None
-    ) -> int:
+    @property
+    def stage(self) -> Stage:
+        """The row of a plan. Sensitivity and noise are in diameters of the candidates."""
+        noise = Noise("exponential mechanism", 2.0 / self.eta, f"eta {self.eta:.4g} on F/diameter")
+        return Stage(self.name, "objective differences", 2.0, noise, 1, self.cost)
+
+    def among(self, source: Source, tape: Tape, candidates: NDArray[np.float64], diameter: float | None = None) -> int:
         """The index of the chosen row. The weights follow the candidates' diameter, or a larger one that is given."""
-        exponent, bounded_range = difference_range(candidates)
-        if bounded_range == 0:
+        differences = ObjectiveDifferences(np.ascontiguousarray(candidates))
+        if differences.sensitivity.replace == 0.0:
             return 0  # All candidates are the same point: there is nothing to choose, on any data.
+        at_least = 0
         if diameter is not None:
-            wider = math.ceil(2.0 * math.ldexp(diameter, -exponent)) + 2
-            bounded_range = min(max(bounded_range, wider), RANGE_LIMIT)
-        return self.release(tape, source.differences(candidates), bounded_range)
+            at_least = min(math.ceil(2.0 * math.ldexp(diameter, -differences.exponent)) + 2, RANGE_LIMIT)
+        return self.release(tape, source.answer(differences), at_least)

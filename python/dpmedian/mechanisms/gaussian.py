@@ -9,28 +9,36 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian._core import Tape, gaussian_sigma
 from dpmedian.accounting import PrivacyCost
-from dpmedian.source import ArraySource, Tape, gradient_sensitivity
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.statistics import Exact
 
-__all__ = ["Gaussian", "NoisyGradient"]
+__all__ = ["SIGMA_LIMITS", "Gaussian"]
 
-# Below the first the slack between discrete and continuous noise would be felt, above the second the sampler's
+# Below the first the difference between discrete and continuous noise would be felt, above the second the sampler's
 # arithmetic would not fit into 128 bits.
 SIGMA_LIMITS = (2**30, 2**50)
-_TARGET = 40.0
+# The binary logarithm of the sigma that lattices aim at, in the middle of the two.
+_SIGMA_AIM = 40.0
 
 
 @dataclass(frozen=True)
 class Gaussian:
     """`releases` integer vectors of `coordinates` entries, each with discrete Gaussian noise.
 
-    Neighbours: one record replaced. Sensitivity: L2, `sensitivity` in natural units, on a lattice of multiples of
-    2^-bits. Cost: `releases` Gaussian releases of that sensitivity at `sigma` lattice units. Failure: none.
+    Neighbours: the relation whose sensitivity it was calibrated to. Sensitivity: L2, that of the statistic, on a
+    lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is `noise_multiplier`
+    times the sensitivity. Failure: none.
+
+    The tape is told the noise multiplier and takes the sensitivity from the value that it opens, so what is charged
+    here cannot differ from what is drawn there.
     """
 
     name: str
+    statistic: str
     bits: int
-    sigma: int
+    noise_multiplier: float
     lattice_sensitivity: float
     coordinates: int
     releases: int
@@ -39,40 +47,48 @@ class Gaussian:
     def calibrate(
         cls,
         name: str,
-        lattice_sensitivity: Callable[[int], float],
+        statistic: str,
+        bound: Callable[[int], float],
         rho: float,
         *,
-        n: int,
+        largest: int,
         coordinates: int = 1,
         releases: int = 1,
+        coarsest: int = 0,
         finest: int = 50,
     ) -> Gaussian:
-        """The noise that costs rho over all releases, for values of magnitude at most n.
+        """The noise that costs rho over all releases, for values of magnitude at most `largest`.
 
-        `lattice_sensitivity(bits)` is the L2 sensitivity in units of 2^-bits.
+        `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits.
         """
-        factor = math.sqrt(releases / (2.0 * rho))
-        finest = min(finest, 62 - n.bit_length())
-        natural = math.ldexp(lattice_sensitivity(finest), -finest) * factor
-        bits = min(max(round(_TARGET - math.log2(natural)), 0), finest)
-        sensitivity = lattice_sensitivity(bits)
-        sigma = math.ceil(sensitivity * factor * (1.0 + 1e-15))
-        if not SIGMA_LIMITS[0] <= sigma <= SIGMA_LIMITS[1]:
+        multiplier = math.sqrt(releases / (2.0 * rho))
+        finest = min(finest, 62 - largest.bit_length())
+        natural = math.ldexp(bound(finest), -finest) * multiplier
+        bits = min(max(round(_SIGMA_AIM - math.log2(natural)), coarsest), finest)
+        made = cls(name, statistic, bits, multiplier, bound(bits), coordinates, releases)
+        if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
                 f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "
-                f"it is {sigma:.3g} units, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} are supported; "
+                f"it is {made.sigma:.3g} units, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} are supported; "
                 "choose a budget nearer to common values"
             )
-        return cls(name, bits, sigma, sensitivity, coordinates, releases)
+        return made
 
     @classmethod
-    def of_counts(
-        cls, name: str, sensitivity: float, rho: float, *, n: int, coordinates: int = 1, releases: int = 1
-    ) -> Gaussian:
-        """For integer counts up to n, which become multiples of 2^bits: the sensitivity scales exactly."""
+    def of_stated(cls, name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
+        """For a caller's own integer counts up to `largest`, whose sensitivity the caller states."""
         return cls.calibrate(
-            name, lambda bits: math.ldexp(sensitivity, bits), rho, n=n, coordinates=coordinates, releases=releases
+            name, "stated counts", lambda bits: math.ldexp(sensitivity, bits), rho, largest=largest, releases=releases
         )
+
+    def stated(self, count: int) -> Exact:
+        """A caller's own count with the sensitivity that `of_stated` was given, on this lattice."""
+        return Exact.stated(np.array([count << self.bits], dtype=np.int64), self.lattice_sensitivity)
+
+    @property
+    def sigma(self) -> int:
+        """The standard deviation in lattice units."""
+        return gaussian_sigma(self.lattice_sensitivity, self.noise_multiplier)
 
     @property
     def sensitivity(self) -> float:
@@ -88,57 +104,14 @@ class Gaussian:
     def cost(self) -> PrivacyCost:
         return PrivacyCost.gaussian(self.lattice_sensitivity, self.sigma, self.coordinates, self.releases)
 
-    def release(self, tape: Tape, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The counts with noise. Scaling back to natural units is post-processing."""
-        return self.release_lattice(tape, counts << self.bits)
+    @property
+    def stage(self) -> Stage:
+        """The row of a plan."""
+        return Stage(
+            self.name, self.statistic, self.sensitivity, Noise("Gaussian", self.noise), self.releases, self.cost
+        )
 
-    def release_lattice(self, tape: Tape, exact: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Values that are in lattice units already."""
-        noisy = tape.gaussian(self.name, np.ascontiguousarray(exact), self.sigma, self.lattice_sensitivity)
+    def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
+        """The exact answer with noise. Scaling back to natural units is post-processing."""
+        noisy = tape.gaussian(self.name, exact, self.noise_multiplier)
         return noisy * np.float64(math.ldexp(1.0, -self.bits))
-
-
-@dataclass(frozen=True)
-class NoisyGradient(Gaussian):
-    """Gaussian releases of the lattice gradient of the sum of distances (sensitivity 2, plus the rounding)."""
-
-    @classmethod
-    def of(cls, name: str, rho: float, *, n: int, d: int, releases: int) -> NoisyGradient:
-        """`releases` gradients that cost rho together: variance 2 releases/rho on every coordinate of the sum."""
-        spec = cls.calibrate(
-            name, lambda bits: gradient_sensitivity(d, bits), rho, n=n, coordinates=d, releases=releases, finest=40
-        )
-        return cls(**vars(spec))
-
-    def at(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One noisy gradient of the sum of distances."""
-        return self.release_lattice(tape, source.gradient(theta, self.bits))
-
-    def shift(self, source: ArraySource, tape: Tape, theta: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
-        """One noisy mean shift in place of a gradient: its sensitivity is the same, see src/shift.rs."""
-        return self.release_lattice(tape, source.shift(theta, radius, self.bits))
-
-    def descend(
-        self,
-        source: ArraySource,
-        tape: Tape,
-        *,
-        start: NDArray[np.float64],
-        balls: list[tuple[NDArray[np.float64], float]],
-        step: float,
-        steps: int | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Projected descent within the intersection of one ball or two, in one fused loop: all releases, or `steps`.
-
-        Returns the mean of theta_1 ... theta_T (the start is in it, the last iterate is not) and the last iterate.
-        """
-        return source.descend(
-            tape,
-            self.name,
-            start=start,
-            balls=balls,
-            step=step,
-            steps=self.releases if steps is None else steps,
-            bits=self.bits,
-            sigma=self.sigma,
-        )

@@ -9,8 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian._core import Tape, lattice_score_sensitivity
 from dpmedian.accounting import PrivacyCost
-from dpmedian.source import ArraySource, Tape
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
 
 __all__ = ["InverseSensitivity", "Lattice"]
 
@@ -24,6 +27,8 @@ _STEP_MIN = 2.0**-1000
 
 _LN_TWO_ABOVE = Fraction(693147180559945309417232121459, 10**30)
 _RATE_BITS = 40
+# Scores are integers in units of 2^-31 records.
+_SCORE_BITS = 31
 
 
 @dataclass(frozen=True)
@@ -68,24 +73,24 @@ class Lattice:
 class InverseSensitivity:
     """One exact draw with weights exp(-(epsilon/2) score).
 
-    Neighbours: one record replaced. Sensitivity: 1, of the score. Cost: epsilon, pure, and a bounded range of epsilon.
-    Failure: none.
-    """
+    Neighbours: one record replaced. Sensitivity: that of the score, 1. Cost: epsilon, pure, and a bounded range of
+    epsilon. Failure: none."""
 
     epsilon: float
+    sensitivity: float
     rate: int
     lattice: Lattice
 
     @classmethod
-    def of(cls, epsilon: float, *, n: int, d: int, radius: float, resolution: float) -> InverseSensitivity:
-        """The weights are 2^(-rate/2^40 * score), with rate rounded down so that 2 ln 2 rate/2^40 <= epsilon."""
-        rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE)
+    def of(cls, epsilon: float, parameters: PublicParameters) -> InverseSensitivity:
+        """The weights are 2^(-rate/2^40 * score), rate rounded down: 2 ln 2 rate/2^40 * sensitivity <= epsilon."""
+        assert parameters.radius is not None
+        assert parameters.resolution is not None
+        n, d, radius, resolution = parameters.n, parameters.d, parameters.radius, parameters.resolution
+        sensitivity = Fraction(lattice_score_sensitivity(d).under(parameters.neighbours)) / 2**_SCORE_BITS
+        rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE / sensitivity)
         lattice = Lattice.of(epsilon, n=n, d=d, radius=radius, resolution=resolution)
-        return cls(epsilon, min(rate, 2**56 - 1), lattice)
-
-    @property
-    def sensitivity(self) -> float:
-        return 1.0
+        return cls(epsilon, float(sensitivity), min(rate, 2**56 - 1), lattice)
 
     @property
     def decay(self) -> float:
@@ -96,7 +101,17 @@ class InverseSensitivity:
     def cost(self) -> PrivacyCost:
         return PrivacyCost.bounded_range(self.epsilon)
 
-    def release(self, source: ArraySource, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The drawn point, relative to the center."""
+    @property
+    def stage(self) -> Stage:
+        """The row of a plan."""
+        noise = Noise("lattice draw", 1.0 / max(self.decay, 1e-300), f"weights exp(-{self.decay:.4g} score)")
+        return Stage("inverse sensitivity", "records to change", self.sensitivity, noise, 1, self.cost)
+
+    def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The drawn point, relative to the center. The draw asks for thousands of scores, each from all records."""
+        assert source.local is not None, "the runner refuses sources that are not in this process"
         lattice = (self.lattice.step, self.lattice.reach, self.lattice.smoothing)
-        return self.lattice.place(source.inverse_sensitivity(tape, center, lattice, self.rate))
+        place = source.local.draw_lattice(
+            tape, center=center.tolist(), lattice=lattice, rate=self.rate, pulse=source.advance(1.0)
+        )
+        return self.lattice.place(place)

@@ -13,16 +13,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpmedian.accounting import PrivacyCost
-from dpmedian.mechanisms.gaussian import NoisyGradient
-from dpmedian.methods import Prediction, Stage
-from dpmedian.problem import Problem
-from dpmedian.release import Outcome
-from dpmedian.source import ArraySource, Tape
+from dpmedian.mechanisms.gradient import NoisyGradient
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.parameters import PublicParameters
+from dpmedian.release import MethodResult
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
 
-__all__ = ["STEP_RULES", "Dpgd", "check", "name", "prepare", "proved_excess"]
+__all__ = ["STEP_RULES", "Dpgd", "calibrate", "check", "name", "proved_excess", "relations", "uses"]
 
 name = "dpgd"
+uses = frozenset({"radius", "center", "profile"})
+relations = frozenset({"replace"})
 
 
 def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
@@ -64,23 +67,17 @@ def proved_excess(start: float, diameter: float, step: float, steps: int, noise:
 
 
 @dataclass(frozen=True, eq=False)
-class Dpgd:
+class Dpgd(CalibratedMethod):
     """A calibrated descent from the center within the public ball."""
 
-    problem: Problem
+    parameters: PublicParameters
     gradient: NoisyGradient
     uncapped: int
     radius: float
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        gradient = self.gradient
-        noise = f"Gaussian, sigma {gradient.noise:.4g}"
-        return (Stage("descent", str(gradient.releases), noise, gradient.sensitivity, gradient.cost),)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        return self.gradient.cost
+        return (self.gradient.stage,)
 
     @property
     def passes(self) -> float:
@@ -88,9 +85,9 @@ class Dpgd:
 
     @property
     def step(self) -> float:
-        rule = STEP_RULES[self.problem.profile.descent_step]
+        rule = STEP_RULES[self.parameters.profile.descent_step]
         gradient = self.gradient
-        return rule(2.0 * self.radius, gradient.releases, gradient.noise, self.problem.n, self.problem.d)
+        return rule(2.0 * self.radius, gradient.releases, gradient.noise, self.parameters.n, self.parameters.d)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -104,24 +101,25 @@ class Dpgd:
 
     def predict(self) -> Prediction:
         """The expected excess distance per record: radius sqrt((1 + d s^2)/T), s the noise on the average gradient."""
-        n, d, steps = self.problem.n, self.problem.d, self.gradient.releases
-        loss = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
-        return Prediction(loss=min(loss, 2.0 * self.radius))
+        n, d, steps = self.parameters.n, self.parameters.d, self.gradient.releases
+        bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
+        return Prediction(excess_distance_bound=min(bound, 2.0 * self.radius))
 
-    def run(self, source: ArraySource, tape: Tape) -> Outcome:
-        center = self.problem.center
+    def run(self, source: Source, tape: Tape) -> MethodResult:
+        center = self.parameters.origin
         average, _ = self.gradient.descend(source, tape, start=center, balls=[(center, self.radius)], step=self.step)
-        return Outcome(average)
+        return MethodResult(average)
 
 
-def check(problem: Problem) -> None:
-    problem.require(name, "radius")
+def check(parameters: PublicParameters) -> None:
+    parameters.require(name, "radius")
 
 
-def prepare(problem: Problem, rho: float) -> Dpgd:
+def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:
     """T = max(1, ceil(n^2 rho/(128 d))), where the two terms of the paper's bound are equal, up to the cap."""
-    assert problem.radius is not None
-    n, d = problem.n, problem.d
+    assert parameters.radius is not None
+    n, d = parameters.n, parameters.d
     uncapped = max(1, math.ceil(n * n * rho / (128.0 * d)))
-    steps = min(uncapped, problem.profile.descent_steps_most)
-    return Dpgd(problem, NoisyGradient.of("descent", rho, n=n, d=d, releases=steps), uncapped, problem.radius)
+    steps = min(uncapped, parameters.profile.descent_steps_most)
+    gradient = NoisyGradient.of("descent", rho, parameters, releases=steps)
+    return Dpgd(parameters, gradient, uncapped, parameters.radius)

@@ -15,18 +15,21 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity
-from dpmedian.methods import Prediction, Stage
-from dpmedian.problem import Problem
-from dpmedian.release import Outcome
-from dpmedian.source import ArraySource, Tape
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.parameters import PublicParameters
+from dpmedian.postprocess import onto_ball
+from dpmedian.release import MethodResult
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
 
-__all__ = ["Bound", "InverseSensitivityRecipe", "check", "name", "prepare"]
+__all__ = ["Bound", "LatticeDraw", "calibrate", "check", "name", "relations", "uses"]
 
 name = "inverse_sensitivity"
+uses = frozenset({"radius", "resolution", "center"})
+relations = frozenset({"replace"})
 
 DIMENSION_MAX = 3
 RECORDS_MAX = 2**28
@@ -82,32 +85,28 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseSensitivityRecipe:
-    """A calibrated draw."""
+class LatticeDraw(CalibratedMethod):
+    """A calibrated draw. It needs the exact scores of thousands of cells, so all records must be in this process."""
 
-    problem: Problem
+    in_process = True
+
+    parameters: PublicParameters
     mechanism: InverseSensitivity
     radius: float
     resolution: float
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        mechanism = self.mechanism
-        noise = f"weights exp(-{mechanism.decay:.4g} score)"
-        return (Stage("inverse sensitivity", "1", noise, mechanism.sensitivity, mechanism.cost),)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        return self.mechanism.cost
+        return (self.mechanism.stage,)
 
     @property
     def passes(self) -> float:
         return 1.0
 
     def bound(self, failure_probability: float | None = None) -> Bound:
-        """The theorem at beta = `failure_probability`, by default the problem's."""
-        n, d, lattice = self.problem.n, self.problem.d, self.mechanism.lattice
-        beta = self.problem.failure_probability if failure_probability is None else failure_probability
+        """The theorem at beta = `failure_probability`, by default the one that was given."""
+        n, d, lattice = self.parameters.n, self.parameters.d, self.mechanism.lattice
+        beta = self.parameters.failure_probability if failure_probability is None else failure_probability
         decay = max(self.mechanism.decay, 1e-300)
         if d == 1:
             changes: float = math.floor((math.log(1.0 / beta) + math.log(lattice.extent / lattice.smoothing)) / decay)
@@ -126,7 +125,7 @@ class InverseSensitivityRecipe:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        n, d, bound = self.problem.n, self.problem.d, self.bound()
+        n, d, bound = self.parameters.n, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             promise = (
                 f"no accuracy is promised: n must exceed {2.0 * bound.changes:.0f} for this epsilon, radius and "
@@ -134,7 +133,7 @@ class InverseSensitivityRecipe:
             )
         else:
             promise = (
-                f"with probability {1.0 - self.problem.failure_probability:.4g} the sum of distances is at most "
+                f"with probability {1.0 - self.parameters.failure_probability:.4g} the sum of distances is at most "
                 f"{1.0 + bound.factor:.4g} times the least one, plus n times {bound.loss(0.0) / n:.3g}"
             )
         return (promise, self._expectation(n, d))
@@ -153,47 +152,42 @@ class InverseSensitivityRecipe:
         )
 
     def predict(self) -> Prediction:
-        """`loss` is proved. The others are what to expect once the bound holds: the score is then about 2 d/epsilon,
-        and the gradient, twice the score, grows by n (d - 1)/d per spread (on the line by n/3) around the median."""
-        n, d, bound = self.problem.n, self.problem.d, self.bound()
+        """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then
+        about 2 d/epsilon, and the gradient, twice the score, grows around the median by n (d - 1)/d per spread, on the
+        line by n/3.
+        """
+        n, d, bound = self.parameters.n, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
-            return Prediction(excess=math.inf, loss=2.0 * self.radius)
+            return Prediction(excess=math.inf, excess_distance_bound=2.0 * self.radius)
         loss = min(bound.loss(n * self.radius) / n - self.radius, 2.0 * self.radius)
         scale = 1.0 / self.mechanism.decay
         stiffness = n * (d - 1.0) / d if d > 1 else 2.0 * n / 3.0
         error = 2.0 * d * scale / stiffness
         excess = 2.0 * d * (d + 1.0) * scale**2 / (stiffness * n)
-        return Prediction(excess=excess, error_radius=error, loss=loss)
+        return Prediction(excess=excess, relative_error=error, excess_distance_bound=loss)
 
-    def run(self, source: ArraySource, tape: Tape) -> Outcome:
-        center = self.problem.center
+    def run(self, source: Source, tape: Tape) -> MethodResult:
+        center = self.parameters.origin
         offset = self.mechanism.release(source, tape, center)
-        return Outcome(center + _projected(offset, self.radius))
+        # Onto the ball of all records: that brings no record farther away, and is post-processing.
+        return MethodResult(center + onto_ball(offset, np.zeros_like(offset), self.radius))
 
 
-def _projected(offset: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
-    """Onto the ball of all records: that brings no record farther away, and is post-processing."""
-    norm = math.hypot(*offset)
-    return offset if norm <= radius else offset * (radius / norm)
-
-
-def check(problem: Problem) -> None:
-    if problem.d > DIMENSION_MAX:
+def check(parameters: PublicParameters) -> None:
+    if parameters.d > DIMENSION_MAX:
         raise ValueError(
-            f"method {name!r} works in at most {DIMENSION_MAX} dimensions, got d = {problem.d}: its cost is "
+            f"method {name!r} works in at most {DIMENSION_MAX} dimensions, got d = {parameters.d}: its cost is "
             "exponential in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' "
             "and 'dpgd' work in any dimension"
         )
-    if problem.n > RECORDS_MAX:
-        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {problem.n}")
-    problem.require(name, "radius", "resolution")
+    if parameters.n > RECORDS_MAX:
+        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {parameters.n}")
+    parameters.require(name, "radius", "resolution")
 
 
-def prepare(problem: Problem, rho: float) -> InverseSensitivityRecipe:
+def calibrate(parameters: PublicParameters, rho: float) -> LatticeDraw:
     """A draw of bounded range epsilon costs rho = epsilon^2/8, and is epsilon-DP."""
-    assert problem.radius is not None
-    assert problem.resolution is not None
-    mechanism = InverseSensitivity.of(
-        math.sqrt(8.0 * rho), n=problem.n, d=problem.d, radius=problem.radius, resolution=problem.resolution
-    )
-    return InverseSensitivityRecipe(problem, mechanism, problem.radius, problem.resolution)
+    assert parameters.radius is not None
+    assert parameters.resolution is not None
+    mechanism = InverseSensitivity.of(math.sqrt(8.0 * rho), parameters)
+    return LatticeDraw(parameters, mechanism, parameters.radius, parameters.resolution)

@@ -3,8 +3,8 @@
 | paper | here | meaning |
 |---|---|---|
 | theta_0, Delta_hat | `Localized.center`, `.scale` | what localization releases |
-| Theta_t | `Region` | the ball of localization, cut by the half-spaces so far |
-| tau | `Region.TAU` | the fraction of the volume that a cut removes |
+| Theta_t | `VolumetricCenter` | the ball of localization, cut by the half-spaces so far |
+| tau | `VolumetricCenter.TAU` | the fraction of the volume that a cut removes |
 | k_ft | `cuts` | ceil(d log(kappa)/log(1/(1 - tau))), kappa = n sqrt(rho/d) + sqrt(d) |
 | xi_dir | `early`, `late` | noise on the directions: less in the second half, where the gradient is small |
 | pi(t) | `selection` | weights exp(-c F) over the candidates |
@@ -18,34 +18,38 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.accounting import PrivacyCost
-from dpmedian.centre import Region
 from dpmedian.mechanisms.exponential import Selection, eta_of_rho
-from dpmedian.mechanisms.gaussian import NoisyGradient
-from dpmedian.methods import Prediction, Stage, localize
+from dpmedian.mechanisms.gradient import NoisyGradient
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods import localize
+from dpmedian.methods.contract import CalibratedMethod, Prediction
 from dpmedian.methods.localize import FINAL, Localize
-from dpmedian.problem import Problem
-from dpmedian.release import Outcome
-from dpmedian.source import ArraySource, Tape
+from dpmedian.parameters import PublicParameters
+from dpmedian.postprocess import VolumetricCenter, onto_ball
+from dpmedian.release import MethodResult
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
 
-__all__ = ["LocCuttingPlane", "check", "name", "prepare"]
+__all__ = ["LocCuttingPlane", "calibrate", "check", "name", "relations", "uses"]
 
 name = "loc_cutting_plane"
+uses = frozenset({"radius", "resolution", "center", "profile"})
+relations = frozenset({"replace"})
 
 Vector = NDArray[np.float64]
 
 # Shares of the budget. The choice is made among points that are close together, so it is cheap.
 LOCALIZATION, CUTS, SELECTION = 0.36, 0.62, 0.02
 
-# A window of cuts whose misfit exceeds so many standard deviations is not noise around a linear gradient.
+# A window of cuts whose misfit exceeds this many standard deviations is not noise around a linear gradient.
 CONSISTENT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class LocCuttingPlane:
+class LocCuttingPlane(CalibratedMethod):
     """A calibrated run."""
 
-    problem: Problem
+    parameters: PublicParameters
     localization: Localize
     early: NoisyGradient
     late: NoisyGradient
@@ -57,23 +61,7 @@ class LocCuttingPlane:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        rows = [
-            Stage(
-                gradient.name,
-                str(gradient.releases),
-                f"Gaussian, sigma {gradient.noise:.4g}",
-                gradient.sensitivity,
-                gradient.cost,
-            )
-            for gradient in (self.early, self.late)
-        ]
-        choice = self.selection
-        chosen = Stage("selection", "1", f"exponential mechanism, eta {choice.eta:.4g} on F/diameter", 2.0, choice.cost)
-        return (*self.localization.stages, *rows, chosen)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        return PrivacyCost.total((self.localization.cost, self.early.cost, self.late.cost, self.selection.cost))
+        return (*self.localization.stages, self.early.stage, self.late.stage, self.selection.stage)
 
     @property
     def passes(self) -> float:
@@ -82,69 +70,69 @@ class LocCuttingPlane:
     @property
     def error(self) -> float:
         """The noise of the late cuts' mean in units of the spread: near the median the Hessian is about n/spread."""
-        return math.sqrt(self.problem.d / self.late.releases) * self.late.noise / self.problem.n
+        return math.sqrt(self.parameters.d / self.late.releases) * self.late.noise / self.parameters.n
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (
             *self.localization.doubts,
-            f"{self.cuts} cuts, each expected to remove tau = {Region.TAU:.3g} of the volume; should the set collapse "
-            "before, cutting stops at the same cost",
+            f"{self.cuts} cuts, each expected to remove tau = {VolumetricCenter.TAU:.3g} of the volume; should the set "
+            "collapse before, cutting stops at the same cost",
             "the sensitivity of the selection is in diameters of its candidates",
         )
 
     def predict(self) -> Prediction:
         """As for `loc_dpgd`: second order in the noise where F is curved; nothing if localization is lost."""
         failure = self.localization.failure
-        if self.problem.n < self.localization.sufficient:
+        if self.parameters.n < self.localization.sufficient:
             return Prediction(failure=failure)
-        return Prediction(excess=min(self.error**2 / 2.0, self.error), error_radius=self.error, failure=failure)
+        return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=self.error, failure=failure)
 
-    def run(self, source: ArraySource, tape: Tape) -> Outcome:
+    def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)
         # The median lies in both balls: cut the smaller one.
-        public = (self.problem.center, self.localization.radius)
+        public = (self.parameters.origin, self.localization.radius)
         origin, radius = public if found.radius >= public[1] else (found.center, found.radius)
-        trail = self.cut(source, tape, Region(origin, radius))
-        candidates = np.array([within(point, *public) for point in self.candidates(trail, origin, radius)])
-        weight = self.problem.profile.selection_weight
+        trail = self.cut(source, tape, VolumetricCenter(origin, radius))
+        candidates = np.array([onto_ball(point, *public) for point in self.candidates(trail, origin, radius)])
+        weight = self.parameters.profile.selection_weight
         chosen = self.selection.among(source, tape, candidates, None if weight is None else 2.0 * FINAL * found.scale)
         error = self.error * found.scale
-        return Outcome(candidates[chosen], scale=found.scale, error_radius=error, notes=found.notes)
+        return MethodResult(candidates[chosen], scale=found.scale, error_radius=error, notes=found.notes)
 
-    def cut(self, source: ArraySource, tape: Tape, region: Region) -> Trail:
-        """Cuts through the centre until the cuts are used up or the region has collapsed."""
-        centres, gradients, noises = [region.centre], [], []
+    def cut(self, source: Source, tape: Tape, region: VolumetricCenter) -> Trail:
+        """Cuts through the center until the cuts are used up or the region has collapsed."""
+        centers, gradients, noises = [region.center], [], []
         for gradient in (self.early, self.late):
             for _ in range(gradient.releases):
-                direction = gradient.at(source, tape, centres[-1])
+                direction = gradient.at(source, tape, centers[-1])
                 gradients.append(direction)
                 noises.append(gradient.noise)
                 if not region.cut(direction):
-                    return Trail(np.array(centres), np.array(gradients), np.array(noises))
-                centres.append(region.centre)
-        return Trail(np.array(centres), np.array(gradients), np.array(noises))
+                    return Trail(np.array(centers), np.array(gradients), np.array(noises))
+                centers.append(region.center)
+        return Trail(np.array(centers), np.array(gradients), np.array(noises))
 
     def candidates(self, trail: Trail, origin: Vector, radius: float) -> list[Vector]:
-        """Two estimates from the last cuts, or all centres where the profile says so.
+        """Two estimates from the last cuts, or all centers where the profile says so.
 
         Longer windows have less noise, but reach back to where the gradient was not yet linear. Whether one does can be
         seen in what was released, so only the longest window that is consistent with its noise, and the next, compete.
         """
-        windows = self.problem.profile.selection_windows
+        windows = self.parameters.profile.selection_windows
         asked = len(trail.gradients)
         if not windows:
-            return list(trail.centres[:asked])
+            return list(trail.centers[:asked])
         fits = [trail.fit(math.ceil(part * asked), origin, radius) for part in windows]
         first = next((i for i, (_, misfit) in enumerate(fits) if misfit <= CONSISTENT), len(fits) - 1)
-        return [*(point for point, _ in fits), trail.centres[-1]][first : first + 2]
+        return [*(point for point, _ in fits), trail.centers[-1]][first : first + 2]
 
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """What the cuts released: centres (the last one was not asked), noisy gradients there, and the noise of each."""
+    """What the cuts released: centers (the last one was not asked), noisy gradients there, and the noise of each."""
 
-    centres: Vector
+    centers: Vector
     gradients: Vector
     noises: Vector
 
@@ -152,16 +140,16 @@ class Trail:
         """The root of a linear gradient fitted to the last cuts, and the misfit in standard deviations of chi-square.
 
         A single late cut knows little, for its noise is as large as the gradient; together they have all of their
-        budget. The root is the mean centre moved by one Newton step of the mean gradient, within the centres' reach;
-        the curvature is one number, the slope of the gradients against the centres.
+        budget. The root is the mean center moved by one Newton step of the mean gradient, within the centers' reach;
+        the curvature is one number, the slope of the gradients against the centers.
         """
         asked, d = self.gradients.shape
         window = slice(asked - last, asked)
         weights = self.noises[window] ** -2.0
         weights = weights / weights.sum()
-        centres, gradients = (self.centres[window] - origin) / radius, self.gradients[window]
-        middle, mean = weights @ centres, weights @ gradients
-        away, rest = centres - middle, gradients - mean
+        centers, gradients = (self.centers[window] - origin) / radius, self.gradients[window]
+        middle, mean = weights @ centers, weights @ gradients
+        away, rest = centers - middle, gradients - mean
         covariance, variance = float(weights @ np.sum(away * rest, axis=1)), float(weights @ np.sum(away**2, axis=1))
         if covariance > 0.0:
             curvature = covariance / variance
@@ -173,29 +161,21 @@ class Trail:
         return np.asarray(origin + radius * middle), (squares - d * last) / math.sqrt(2.0 * d * last)
 
 
-def within(point: Vector, center: Vector, radius: float) -> Vector:
-    """The nearest point of the public ball: it is no farther from any record than `point`."""
-    offset = point - center
-    largest = float(np.max(np.abs(offset)))
-    length = largest * float(np.linalg.norm(offset / largest)) if largest > 0.0 else 0.0
-    return point if length <= radius else np.asarray(center + offset * (radius / length))
+def check(parameters: PublicParameters) -> None:
+    parameters.require(name, "radius", "resolution")
 
 
-def check(problem: Problem) -> None:
-    problem.require(name, "radius", "resolution")
-
-
-def prepare(problem: Problem, rho: float) -> LocCuttingPlane:
+def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
     """Localization, cuts and selection share rho; printed weights have a cost of their own."""
-    n, d, profile = problem.n, problem.d, problem.profile
-    localization = localize.prepare(problem, LOCALIZATION * rho, problem.failure_probability / 3.0)
+    n, d, profile = parameters.n, parameters.d, parameters.profile
+    localization = localize.calibrate(parameters, LOCALIZATION * rho, parameters.failure_probability / 3.0)
     kappa = n * math.sqrt(rho / d) + math.sqrt(d)
-    cuts = max(2, math.ceil(-d * math.log(kappa) / math.log1p(-Region.TAU)))
+    cuts = max(2, math.ceil(-d * math.log(kappa) / math.log1p(-VolumetricCenter.TAU)))
     late_cuts, late_rho = cuts // 2, profile.late_cuts * CUTS * rho
-    early = NoisyGradient.of("cuts", CUTS * rho - late_rho, n=n, d=d, releases=cuts - late_cuts)
-    late = NoisyGradient.of("late cuts", late_rho, n=n, d=d, releases=late_cuts)
+    early = NoisyGradient.of("cuts", CUTS * rho - late_rho, parameters, releases=cuts - late_cuts)
+    late = NoisyGradient.of("late cuts", late_rho, parameters, releases=late_cuts)
     eta = eta_of_rho(SELECTION * rho)
-    if profile.selection_weight is not None and problem.budget.epsilon is not None:
+    if profile.selection_weight is not None and parameters.budget.epsilon is not None:
         # exp(-weight epsilon F/scale) over candidates within 50 scales of each other: E4's 2 c D.
-        eta = 2.0 * profile.selection_weight * problem.budget.epsilon * 2.0 * FINAL
-    return LocCuttingPlane(problem, localization, early, late, Selection.of("selection", eta))
+        eta = 2.0 * profile.selection_weight * parameters.budget.epsilon * 2.0 * FINAL
+    return LocCuttingPlane(parameters, localization, early, late, Selection.of("selection", eta))

@@ -14,39 +14,36 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpmedian.accounting import PrivacyCost
-from dpmedian.mechanisms.gaussian import NoisyGradient
-from dpmedian.methods import Prediction, Stage, localize
+from dpmedian.mechanisms.gradient import NoisyGradient
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods import localize
+from dpmedian.methods.contract import CalibratedMethod, Prediction
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.localize import Localize
-from dpmedian.problem import Problem
-from dpmedian.release import Outcome
-from dpmedian.source import ArraySource, Tape
+from dpmedian.parameters import PublicParameters
+from dpmedian.release import MethodResult
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
 
-__all__ = ["LocDpgd", "check", "name", "prepare"]
+__all__ = ["LocDpgd", "calibrate", "check", "name", "relations", "uses"]
 
 name = "loc_dpgd"
+uses = frozenset({"radius", "resolution", "center", "profile"})
+relations = frozenset({"replace"})
 
 
 @dataclass(frozen=True, eq=False)
-class LocDpgd:
+class LocDpgd(CalibratedMethod):
     """A calibrated run: half of the budget to localization, half to fine-tuning."""
 
-    problem: Problem
+    parameters: PublicParameters
     localization: Localize
     gradient: NoisyGradient
     printed_steps: int
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        gradient = self.gradient
-        noise = f"Gaussian, sigma {gradient.noise:.4g}"
-        fine = Stage("fine-tuning", str(gradient.releases), noise, gradient.sensitivity, gradient.cost)
-        return (*self.localization.stages, fine)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        return PrivacyCost.total((self.localization.cost, self.gradient.cost))
+        return (*self.localization.stages, self.gradient.stage)
 
     @property
     def passes(self) -> float:
@@ -55,36 +52,38 @@ class LocDpgd:
     @property
     def burn_in(self) -> int:
         """Steps before the average begins: they carry the start's error away."""
-        return math.floor(self.problem.profile.fine_burn_in * self.gradient.releases)
+        return math.floor(self.parameters.profile.fine_burn_in * self.gradient.releases)
 
     def step(self, scale: float) -> float:
         """On the gradient of the sum."""
-        rule, gradient = STEP_RULES[self.problem.profile.fine_step], self.gradient
-        return rule(2.0 * localize.FINAL * scale, gradient.releases, gradient.noise, self.problem.n, self.problem.d)
+        rule, gradient = STEP_RULES[self.parameters.profile.fine_step], self.gradient
+        return rule(
+            2.0 * localize.FINAL * scale, gradient.releases, gradient.noise, self.parameters.n, self.parameters.d
+        )
 
     @property
     def error(self) -> float:
         """The noise of the averaged iterate in units of the spread: near the median the Hessian is about n/spread."""
         averaged = self.gradient.releases - self.burn_in
-        return math.sqrt(self.problem.d / averaged) * self.gradient.noise / self.problem.n
+        return math.sqrt(self.parameters.d / averaged) * self.gradient.noise / self.parameters.n
 
     @property
     def bound(self) -> float:
         """The proved bound on the average excess distance, in scales: see loc_dpgd.md."""
-        n, d, gradient = self.problem.n, self.problem.d, self.gradient
+        n, d, gradient = self.parameters.n, self.parameters.d, self.gradient
         averaged, noise = gradient.releases - self.burn_in, gradient.noise / n
         step, reach = self.step(1.0) * n, 2.0 * localize.FINAL
-        return min(reach, proved_excess(reach, reach, step, averaged, noise, d, self.problem.failure_probability))
+        return min(reach, proved_excess(reach, reach, step, averaged, noise, d, self.parameters.failure_probability))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        n, d, budget = self.problem.n, self.problem.d, self.problem.budget
+        n, d, budget = self.parameters.n, self.parameters.d, self.parameters.budget
         steps, localization = self.gradient.releases, self.localization
         required = localization.required
         epsilon = budget.epsilon if budget.epsilon is not None else math.sqrt(2.0 * self.cost.rho)
         if n >= required and localization.shrinks(n):
             verdict = f"it is met: the loss ratio is at most {1.0 + 20.0 * self.bound:.3g} with probability " + (
-                f"{1.0 - 2.0 * self.problem.failure_probability:.3g}"
+                f"{1.0 - 2.0 * self.parameters.failure_probability:.3g}"
             )
         else:
             verdict = "it is not met: nothing is proved at this n, although far fewer records do in practice"
@@ -104,30 +103,30 @@ class LocDpgd:
     def predict(self) -> Prediction:
         """Second order in the noise where F is curved, first order beyond one spread; None if localization is lost."""
         failure = self.localization.failure
-        if self.problem.n < self.localization.sufficient or self.localization.starves:
+        if self.parameters.n < self.localization.sufficient or self.localization.starves:
             return Prediction(failure=failure)
         error = self.error
-        return Prediction(excess=min(error**2 / 2.0, error), error_radius=error, failure=failure)
+        return Prediction(excess=min(error**2 / 2.0, error), relative_error=error, failure=failure)
 
-    def run(self, source: ArraySource, tape: Tape) -> Outcome:
+    def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)
-        public = (self.problem.center, self.localization.radius)
+        public = (self.parameters.origin, self.localization.radius)
         balls, step, first = [public, (found.center, found.radius)], self.step(found.scale), self.burn_in
         _, start = self.gradient.descend(source, tape, start=found.center, balls=balls, step=step, steps=first)
         rest = self.gradient.releases - first
         point, _ = self.gradient.descend(source, tape, start=start, balls=balls, step=step, steps=rest)
-        return Outcome(point, scale=found.scale, error_radius=self.error * found.scale, notes=found.notes)
+        return MethodResult(point, scale=found.scale, error_radius=self.error * found.scale, notes=found.notes)
 
 
-def check(problem: Problem) -> None:
-    problem.require(name, "radius", "resolution")
+def check(parameters: PublicParameters) -> None:
+    parameters.require(name, "radius", "resolution")
 
 
-def prepare(problem: Problem, rho: float) -> LocDpgd:
+def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:
     """Half to localization, half to fine-tuning, as printed."""
-    n, d, profile = problem.n, problem.d, problem.profile
-    localization = localize.prepare(problem, rho / 2.0, problem.failure_probability / 2.0)
+    n, d, profile = parameters.n, parameters.d, parameters.profile
+    localization = localize.calibrate(parameters, rho / 2.0, parameters.failure_probability / 2.0)
     printed = max(1, math.ceil(n * n * rho / (256.0 * d)))
     steps = min(max(printed, profile.fine_steps_least), profile.fine_steps_most)
-    gradient = NoisyGradient.of("fine-tuning", rho / 2.0, n=n, d=d, releases=steps)
-    return LocDpgd(problem, localization, gradient, printed)
+    gradient = NoisyGradient.of("fine-tuning", rho / 2.0, parameters, releases=steps)
+    return LocDpgd(parameters, localization, gradient, printed)

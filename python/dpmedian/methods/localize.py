@@ -2,7 +2,7 @@
 
 | paper | here | meaning |
 |---|---|---|
-| Delta_hat | `scale` | what RadiusFinder found |
+| Delta_hat | `scale` | what `find_radius` found |
 | k_wu | `rounds` | ceil(log2(R/scale)), known once the scale is released |
 | T_wu | `localization_steps` | noisy gradients of a round |
 | rad_t | `reach` | how far the median can be from the point of round t |
@@ -19,14 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.mechanisms.gaussian import SIGMA_LIMITS, NoisyGradient
-from dpmedian.methods import Stage, radius_finder
+from dpmedian.mechanisms.gaussian import SIGMA_LIMITS
+from dpmedian.mechanisms.gradient import NoisyGradient
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.methods import find_radius
+from dpmedian.methods.contract import Calibrated
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
-from dpmedian.methods.radius_finder import RadiusFinder
-from dpmedian.problem import Problem
-from dpmedian.source import ArraySource, Tape
+from dpmedian.methods.find_radius import FindRadius
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
 
-__all__ = ["Localize", "Localized", "check", "name", "prepare"]
+__all__ = ["Localize", "Localized", "calibrate", "name"]
 
 name = "localize"
 
@@ -46,11 +50,11 @@ class Localized:
 
 
 @dataclass(frozen=True, eq=False)
-class Localize:
-    """A calibrated localization: half of the budget finds the radius, half walks."""
+class Localize(Calibrated):
+    """A calibrated localization: half of the budget finds the radius, half descends."""
 
-    problem: Problem
-    finder: RadiusFinder
+    parameters: PublicParameters
+    finder: FindRadius
     rho: float
     radius: float
     failure_probability: float
@@ -58,7 +62,7 @@ class Localize:
     @property
     def steps(self) -> int:
         """Noisy gradients of a round."""
-        return self.problem.profile.localization_steps
+        return self.parameters.profile.localization_steps
 
     @property
     def most_rounds(self) -> int:
@@ -69,26 +73,26 @@ class Localize:
         return max(0, math.ceil(math.log2(self.radius) - math.log2(scale)))
 
     def gradient(self, rounds: int) -> NoisyGradient:
-        """The budget of the walk, spread evenly over the steps of so many rounds."""
-        n, d = self.problem.n, self.problem.d
-        return NoisyGradient.of("localization", self.rho, n=n, d=d, releases=rounds * self.steps)
+        """The budget of the descent, spread evenly over the steps of this many rounds."""
+        return NoisyGradient.of("localization", self.rho, self.parameters, releases=rounds * self.steps)
 
     @property
-    def walk_cost(self) -> PrivacyCost:
+    def descent_cost(self) -> PrivacyCost:
         """An upper bound for every number of rounds: each is calibrated to rho, on a lattice of 2^30 units or more."""
-        most = max(self.most_rounds, 1) * self.steps * self.problem.d
-        return PrivacyCost(mu_squared=2.0 * self.rho * (1.0 + 1e-12), slack=most / (40.0 * float(SIGMA_LIMITS[0]) ** 2))
+        most = max(self.most_rounds, 1) * self.steps * self.parameters.d
+        return PrivacyCost(
+            mu_squared=2.0 * self.rho * (1.0 + 1e-12), discretization=most / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
+        )
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         worst = self.gradient(max(self.most_rounds, 1))
-        steps = f"{self.steps} x ceil(log2({self.radius:.4g}/scale)), at most {self.steps} x {self.most_rounds}"
-        noise = f"Gaussian, sigma at most {worst.noise:.4g}"
-        return (*self.finder.stages, Stage("localization", steps, noise, worst.sensitivity, self.walk_cost))
-
-    @property
-    def cost(self) -> PrivacyCost:
-        return self.finder.cost + self.walk_cost
+        rule = f"{self.steps} x ceil(log2({self.radius:.4g}/scale)), at most {self.steps} x {self.most_rounds}"
+        noise = Noise("Gaussian", worst.noise, "at most")
+        descent = Stage(
+            worst.name, worst.statistic, worst.sensitivity, noise, worst.releases, self.descent_cost, rule=rule
+        )
+        return (*self.finder.stages, descent)
 
     @property
     def passes(self) -> float:
@@ -100,9 +104,9 @@ class Localize:
 
     def excess(self, n: int) -> float:
         """The bound on a round's average excess distance at this budget and another n, in units of its reach."""
-        d, steps, rounds = self.problem.d, self.steps, max(self.most_rounds, 1)
+        d, steps, rounds = self.parameters.d, self.steps, max(self.most_rounds, 1)
         noise = self.gradient(rounds).noise
-        step = STEP_RULES[self.problem.profile.localization_step](2.0, steps, noise, n, d) * n
+        step = STEP_RULES[self.parameters.profile.localization_step](2.0, steps, noise, n, d) * n
         return proved_excess(1.0, 2.0, step, steps, noise / n, d, self.failure_probability / rounds)
 
     @property
@@ -112,8 +116,8 @@ class Localize:
         Infinite when no n will do: the printed step starves before the noise is small enough.
         """
         powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
-        walk = next((n for n in powers if self.shrinks(n)), math.inf)
-        return max(walk, self.finder.search.required)
+        descent = next((n for n in powers if self.shrinks(n)), math.inf)
+        return max(descent, self.finder.search.required)
 
     def shrinks(self, n: int) -> bool:
         """Whether the proof's inequality holds at this n: more records make the printed step too short."""
@@ -122,21 +126,21 @@ class Localize:
     @property
     def sufficient(self) -> float:
         """The n from which localization worked in simulations: far below what the proof asks for."""
-        drift = math.sqrt(2.0 * self.problem.d * max(self.most_rounds, 1) / self.rho)
+        drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho)
         return max(drift, self.finder.search.sufficient)
 
     @property
     def starves(self) -> bool:
         """Whether all steps of a round together are shorter than its reach, so that it cannot arrive."""
-        n, d, noise = self.problem.n, self.problem.d, self.gradient(max(self.most_rounds, 1)).noise
-        step = STEP_RULES[self.problem.profile.localization_step](2.0, self.steps, noise, n, d) * n
+        n, d, noise = self.parameters.n, self.parameters.d, self.gradient(max(self.most_rounds, 1)).noise
+        step = STEP_RULES[self.parameters.profile.localization_step](2.0, self.steps, noise, n, d) * n
         return step * self.steps < 1.0
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What may go wrong at this n, for the notes of a plan."""
         doubts = []
-        if self.problem.n < self.sufficient:
+        if self.parameters.n < self.sufficient:
             doubts.append(f"n is too small: localization is likely lost below n = {self.sufficient:.3g}")
         elif self.starves:
             doubts.append("localization cannot arrive: its step shrinks with n, and all steps of a round fall short")
@@ -147,8 +151,8 @@ class Localize:
             )
         return tuple(doubts)
 
-    def run(self, source: ArraySource, tape: Tape) -> Localized:
-        n, d, center = self.problem.n, self.problem.d, self.problem.center
+    def run(self, source: Source, tape: Tape) -> Localized:
+        n, d, center = self.parameters.n, self.parameters.d, self.parameters.origin
         scale = self.finder.run(source, tape)
         notes: tuple[str, ...] = ()
         if scale == self.finder.radii[0]:
@@ -156,7 +160,7 @@ class Localize:
         rounds, theta, reach = self.rounds(scale), center, self.radius
         if rounds > 0:
             gradient = self.gradient(rounds)
-            rule = STEP_RULES[self.problem.profile.localization_step]
+            rule = STEP_RULES[self.parameters.profile.localization_step]
             for _ in range(rounds):
                 step = rule(2.0 * reach, self.steps, gradient.noise, n, d)
                 balls = [(center, self.radius), (theta, reach)]
@@ -165,17 +169,14 @@ class Localize:
         return Localized(theta, scale, min(FINAL * scale, 2.0 * self.radius), notes)
 
 
-def check(problem: Problem) -> None:
-    problem.require(name, "radius", "resolution")
-
-
-def prepare(problem: Problem, rho: float, failure_probability: float | None = None) -> Localize:
-    """Half of rho to the radius, half to the walk, as printed."""
-    assert problem.radius is not None
-    beta = problem.failure_probability if failure_probability is None else failure_probability
-    finder = radius_finder.prepare(problem, rho / 2.0, beta / 2.0)
-    recipe = Localize(problem, finder, rho / 2.0, problem.radius, beta)
+def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> Localize:
+    """Half of rho to the radius, half to the descent, as printed."""
+    parameters.require(name, "radius", "resolution")
+    assert parameters.radius is not None
+    beta = parameters.failure_probability if failure_probability is None else failure_probability
+    finder = find_radius.calibrate(parameters, rho / 2.0, beta / 2.0)
+    made = Localize(parameters, finder, rho / 2.0, parameters.radius, beta)
     # Both ends of what the radius may turn out to be must fit the lattice, so that no run can find that it does not.
-    for rounds in (1, max(recipe.most_rounds, 1)):
-        recipe.gradient(rounds)
-    return recipe
+    for rounds in (1, max(made.most_rounds, 1)):
+        made.gradient(rounds)
+    return made

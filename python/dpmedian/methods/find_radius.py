@@ -1,12 +1,12 @@
-"""RadiusFinder: a private estimate of the radius that holds most of the records. Proof: radius_finder.md.
+"""RadiusFinder: a private estimate of the radius that holds most of the records. Proof: find_radius.md.
 
 | paper | here | meaning |
 |---|---|---|
 | R, r | `radius`, `resolution` | largest and smallest scale of interest |
 | Grid | `radii` | r, 2r, 4r, ..., the first that is at least 2R |
 | gamma, m | `FRACTION`, `m` | 3/4, ceil(gamma n) |
-| N(nu) | `top_count_sums` | the mean of the m largest ball counts, here m times it: an integer |
-| - | `pair_counts` | pairs of random pairings within nu: linear in n |
+| N(nu) | `LargestBallCounts` | the mean of the m largest ball counts, here m times it: an integer |
+| - | `PairCounts` | pairs of random pairings within nu: linear in n |
 | Fail | `ReleaseFailed` | nothing reached the threshold |
 """
 
@@ -17,17 +17,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpmedian.accounting import PrivacyCost
-from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
-from dpmedian.mechanisms.bisection import NoisyBisection
-from dpmedian.methods import Stage
-from dpmedian.problem import Problem
+from dpmedian.mechanisms.balls import BallThreshold
+from dpmedian.mechanisms.pairs import PairBisection
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods.contract import Calibrated
+from dpmedian.parameters import PublicParameters
 from dpmedian.release import ReleaseFailed
-from dpmedian.source import ArraySource, Tape
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
 
-__all__ = ["FRACTION", "RadiusFinder", "check", "grid", "name", "prepare"]
+__all__ = ["FRACTION", "FindRadius", "calibrate", "grid", "name"]
 
-name = "radius_finder"
+name = "find_radius"
 
 FRACTION = 3.0 / 4.0
 
@@ -72,38 +73,40 @@ class Search(Protocol):
         """The n from which the search finds its radius in practice."""
         ...
 
-    def run(self, source: ArraySource, tape: Tape) -> int | None: ...
+    def run(self, source: Source, tape: Tape) -> int | None: ...
 
 
 @dataclass(frozen=True)
-class PairSearch:
+class SearchByPairs:
     """Noisy bisection over the counts of random pairs within each radius."""
 
-    radii: tuple[float, ...]
     n: int
     failure_probability: float
     held: float
     margin: float
-    pairings: int
-    bisection: NoisyBisection
+    bisection: PairBisection
 
     @classmethod
-    def of(cls, problem: Problem, radii: tuple[float, ...], rho: float, failure_probability: float) -> PairSearch:
-        n, profile = problem.n, problem.profile
+    def of(
+        cls, parameters: PublicParameters, radii: tuple[float, ...], rho: float, failure_probability: float
+    ) -> SearchByPairs:
+        n, profile = parameters.n, parameters.profile
         pairings = min(profile.pairings, max(1, math.ceil(profile.pairs / n)))
-        # The index after the last radius means that none was found.
-        bisection = NoisyBisection.of(
-            "radius", 0, len(radii), sensitivity=pairings, rho=rho, largest=pairings * (n // 2)
-        )
-        return cls(radii, n, failure_probability, profile.pair_fraction, profile.pair_margin, pairings, bisection)
+        bisection = PairBisection.of("radius", rho, parameters, radii=radii, pairings=pairings)
+        return cls(n, failure_probability, profile.pair_fraction, profile.pair_margin, bisection)
+
+    @property
+    def pairings(self) -> int:
+        return self.bisection.count.pairings
 
     @property
     def pairs(self) -> int:
+        """Pairs of one pairing."""
         return self.n // 2
 
     @property
     def target(self) -> float:
-        """Of the pairs."""
+        """The fraction of the pairs that the radius must cover."""
         return self.held + self.margin
 
     @property
@@ -118,9 +121,7 @@ class PairSearch:
 
     @property
     def stage(self) -> Stage:
-        count = self.bisection.count
-        noise = f"Gaussian, sigma {self.deviation:.4g} on {self.pairs} pairs"
-        return Stage("radius", f"{count.releases} counts of pairs", noise, 1.0, self.bisection.cost)
+        return self.bisection.count.stage
 
     @property
     def passes(self) -> float:
@@ -133,7 +134,7 @@ class PairSearch:
 
     @property
     def required(self) -> float:
-        """So that the noise and the sampling of pairs each stay below half of the margin (radius_finder.md)."""
+        """So that the noise and the sampling of pairs each stay below half of the margin (find_radius.md)."""
         beta, half = self.failure_probability, self.margin / 2.0
         noise = 2.0 * self.deviation * math.sqrt(2.0 * math.log(4.0 * self.bisection.count.releases / beta)) / half
         sampling = 4.0 * math.log(8.0 / beta) / (half**2 * self.pairings)
@@ -144,54 +145,46 @@ class PairSearch:
         """Three standard deviations of the noise are a third of the pairs."""
         return 18.0 * self.deviation
 
-    def run(self, source: ArraySource, tape: Tape) -> int | None:
-        counts = source.pair_counts(tape, self.radii, self.pairings)
-        target = self.target * self.pairs * self.pairings
-        index = self.bisection.release(tape, lambda j: int(counts[j]), target)
-        return index if index < len(self.radii) else None
+    def run(self, source: Source, tape: Tape) -> int | None:
+        return self.bisection.release(source, tape, self.target * self.pairs * self.pairings)
 
 
 @dataclass(frozen=True)
-class BallSearch:
+class SearchByBalls:
     """AboveThreshold over the mean of the m largest ball counts, as printed; counts are multiplied by m."""
 
-    radii: tuple[float, ...]
     n: int
     failure_probability: float
     rho: float
-    m: int
-    threshold: int
-    mechanism: AboveThreshold
+    threshold: BallThreshold
 
     @classmethod
-    def of(cls, problem: Problem, radii: tuple[float, ...], rho: float, failure_probability: float) -> BallSearch:
-        n, profile = problem.n, problem.profile
+    def of(
+        cls, parameters: PublicParameters, radii: tuple[float, ...], rho: float, failure_probability: float
+    ) -> SearchByBalls:
+        n, profile = parameters.n, parameters.profile
         m = math.ceil(FRACTION * n)
-        mechanism = AboveThreshold.of("radius", math.ceil(profile.ball_sensitivity * m), epsilon_of_rho(rho))
         logarithm = math.log(2.0 / failure_probability * max(len(radii) - 1, 1))
         offset = profile.ball_offset / math.sqrt(2.0 * rho) * logarithm
-        return cls(radii, n, failure_probability, rho, m, math.ceil(m * (m + offset)), mechanism)
+        threshold = BallThreshold.of("radius", rho, parameters, radii=radii, m=m, threshold=math.ceil(m * (m + offset)))
+        return cls(n, failure_probability, rho, threshold)
 
     @property
     def held(self) -> float:
         return FRACTION
 
     @property
-    def asked(self) -> float:
-        return self.threshold / (self.m * self.n)
+    def least(self) -> float:
+        """The number of records at which the threshold lies."""
+        return self.threshold.threshold / self.threshold.m
 
     @property
-    def scales(self) -> tuple[float, float]:
-        """The widths of the noise on the threshold and on a count, in records."""
-        threshold, query = self.mechanism.scales
-        return threshold / self.m, query / self.m
+    def asked(self) -> float:
+        return self.threshold.threshold / (self.threshold.m * self.n)
 
     @property
     def stage(self) -> Stage:
-        threshold, query = self.scales
-        noise = f"Laplace, scale {threshold:.4g} on {self.threshold / self.m:.5g} records, {query:.4g} on counts"
-        sensitivity = self.mechanism.sensitivity / self.m
-        return Stage("radius", f"AboveThreshold, {len(self.radii)} radii", noise, sensitivity, self.mechanism.cost)
+        return self.threshold.stage
 
     @property
     def passes(self) -> float:
@@ -200,8 +193,8 @@ class BallSearch:
     @property
     def failure(self) -> float:
         """The last radius holds all n records; P(threshold noise - count noise > n - threshold)."""
-        gap = self.n - self.threshold / self.m
-        narrow, wide = self.scales
+        gap = self.n - self.least
+        narrow, wide = self.threshold.scales
         tail = (wide**2 * math.exp(-abs(gap) / wide) - narrow**2 * math.exp(-abs(gap) / narrow)) / 2.0
         tail /= wide**2 - narrow**2
         return tail if gap >= 0.0 else 1.0 - tail
@@ -211,27 +204,26 @@ class BallSearch:
         """n > 18 log(4/beta)/((1 - gamma) sqrt(2 rho)), and 36 log(2(k + 1)/beta)/sqrt(2 rho) <= (4/5 - gamma) n."""
         beta, root = self.failure_probability, math.sqrt(2.0 * self.rho)
         found = 18.0 * math.log(4.0 / beta) / ((1.0 - FRACTION) * root)
-        tight = 36.0 * math.log(2.0 * len(self.radii) / beta) / (root * (0.8 - FRACTION))
+        tight = 36.0 * math.log(2.0 * len(self.threshold.radii) / beta) / (root * (0.8 - FRACTION))
         return max(found, tight)
 
     @property
     def sufficient(self) -> float:
         """The threshold must lie below n, or only the noise can cross it."""
-        return self.threshold / self.m + 3.0 * sum(self.scales)
+        return self.least + 3.0 * sum(self.threshold.scales)
 
-    def run(self, source: ArraySource, tape: Tape) -> int | None:
-        sums = source.top_count_sums(self.radii, self.m)
-        return self.mechanism.release(tape, (int(count) for count in sums), self.threshold)
+    def run(self, source: Source, tape: Tape) -> int | None:
+        return self.threshold.release(source, tape)
 
 
-SEARCHES: dict[str, Callable[[Problem, tuple[float, ...], float, float], Search]] = {
-    "pair counts": PairSearch.of,
-    "ball counts": BallSearch.of,
+SEARCHES: dict[str, Callable[[PublicParameters, tuple[float, ...], float, float], Search]] = {
+    "pair counts": SearchByPairs.of,
+    "ball counts": SearchByBalls.of,
 }
 
 
 @dataclass(frozen=True, eq=False)
-class RadiusFinder:
+class FindRadius(Calibrated):
     """A calibrated search for the radius."""
 
     radii: tuple[float, ...]
@@ -242,10 +234,6 @@ class RadiusFinder:
         return (self.search.stage,)
 
     @property
-    def cost(self) -> PrivacyCost:
-        return self.search.stage.cost
-
-    @property
     def passes(self) -> float:
         return self.search.passes
 
@@ -254,7 +242,7 @@ class RadiusFinder:
         """The probability of `ReleaseFailed`, about."""
         return self.search.failure
 
-    def run(self, source: ArraySource, tape: Tape) -> float:
+    def run(self, source: Source, tape: Tape) -> float:
         index = self.search.run(source, tape)
         if index is None:
             raise ReleaseFailed(
@@ -265,14 +253,11 @@ class RadiusFinder:
         return self.radii[index]
 
 
-def check(problem: Problem) -> None:
-    problem.require(name, "radius", "resolution")
-
-
-def prepare(problem: Problem, rho: float, failure_probability: float | None = None) -> RadiusFinder:
+def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> FindRadius:
     """Costs rho, with the search that the profile names."""
-    assert problem.radius is not None
-    assert problem.resolution is not None
-    beta = problem.failure_probability if failure_probability is None else failure_probability
-    radii = grid(problem.radius, problem.resolution)
-    return RadiusFinder(radii, SEARCHES[problem.profile.radius_search](problem, radii, rho, beta))
+    parameters.require(name, "radius", "resolution")
+    assert parameters.radius is not None
+    assert parameters.resolution is not None
+    beta = parameters.failure_probability if failure_probability is None else failure_probability
+    radii = grid(parameters.radius, parameters.resolution)
+    return FindRadius(radii, SEARCHES[parameters.profile.radius_search](parameters, radii, rho, beta))

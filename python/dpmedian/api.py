@@ -1,0 +1,195 @@
+"""The public functions: `plan`, `geometric_median` and `required_n`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpmedian.parameters import RECORDS_MAX, PublicParameters, positive
+from dpmedian.planning.choice import make_plan
+from dpmedian.planning.plan import Plan
+from dpmedian.release import Release
+from dpmedian.sources.records import as_records
+
+__all__ = ["geometric_median", "plan", "required_n"]
+
+
+def plan(
+    n: int,
+    d: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    method: str = "auto",
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+) -> Plan:
+    """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
+
+    Neighbours are data sets of the same public size n that differ in one replaced record.
+
+    Parameters
+    ----------
+    n, d : int
+        The number of records and their dimension. Both are public.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
+        privacy. There is no default.
+    method : str
+        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the one with
+        the smallest predicted error among those that the other arguments allow.
+    radius : float, optional
+        A public bound on the distance of every record from `center`; records outside are projected onto the ball.
+        Never take it from the data. "adaptive" needs none.
+    resolution : float, optional
+        The smallest distance that matters, for the methods of the paper.
+    center : d numbers, optional
+        The center of the public ball, or where the search begins; the origin by default.
+    failure_probability : float
+        The probability with which the printed accuracy may be missed.
+    profile : {"default", "paper"}
+        The table of constants of the paper's methods: ours, or the ones that the paper prints.
+
+    Returns
+    -------
+    Plan
+        `print(plan)` shows its stages and its cost; `plan.run(points)` spends the budget.
+
+    Examples
+    --------
+    >>> made = plan(3000, 2, epsilon=1.0, delta=1e-6)
+    >>> made.method, made.prediction.failure < 0.01
+    ('adaptive', True)
+    """
+    return make_plan(PublicParameters.from_arguments(locals()), method)
+
+
+def geometric_median(
+    points: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    method: str = "auto",
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+    nonfinite: str = "raise",
+) -> Release:
+    """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
+
+    Neighbours are data sets of the same public size n that differ in one replaced record. The full planned cost is
+    charged before the first release, and stays charged if the run fails.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row: numpy, pandas, polars, Arrow, lists.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
+        privacy. There is no default.
+    method : str
+        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity".
+    radius : float, optional
+        A public bound on the distance of every record from `center`. Never take it from the data. "adaptive" needs
+        none.
+    resolution : float, optional
+        The smallest distance that matters, for the methods of the paper.
+    center : d numbers, optional
+        The center of the public ball, or where the search begins; the origin by default.
+    failure_probability : float
+        The probability with which the printed accuracy may be missed.
+    profile : {"default", "paper"}
+        The table of constants of the paper's methods: ours, or the ones that the paper prints.
+    ledger : Ledger, optional
+        The budget that is charged.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+    nonfinite : {"raise", "center"}
+        What happens to a record with a missing or infinite value: an error, or it becomes the center.
+
+    Returns
+    -------
+    Release
+        `.point`, `.scale`, `.error_radius`, `.cost`. `ReleaseFailed` is raised instead where nothing was found: that is
+        an output too, and its cost is spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(2000, 3))
+    >>> geometric_median(points, epsilon=1.0, delta=1e-6).point.shape
+    (3,)
+    """
+    arguments = locals()
+    records = as_records(points, nonfinite=nonfinite)
+    n, d = records.array.shape
+    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d), method)
+    return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite)
+
+
+def required_n(
+    d: int,
+    *,
+    excess: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    method: str = "adaptive",
+    radius: float | None = None,
+    resolution: float | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+) -> int:
+    """The smallest n whose plan predicts an excess and a probability of failure of at most the ones asked for.
+
+    Parameters
+    ----------
+    d : int
+        The dimension.
+    excess : float
+        The wanted F(point)/F(median) - 1, F being the sum of distances.
+    epsilon, delta, rho, method, radius, resolution, failure_probability, profile
+        As in `plan`.
+
+    Returns
+    -------
+    int
+        The number of records.
+
+    Examples
+    --------
+    >>> required_n(2, excess=1e-3, epsilon=1.0, delta=1e-6) < 1000
+    True
+    """
+    arguments = locals()
+    excess = positive("excess", excess)
+
+    def enough(n: int) -> bool:
+        predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
+        if predicted.excess is None:
+            raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
+        return predicted.excess <= excess and predicted.failure <= failure_probability
+
+    low, high = 1, 2
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > RECORDS_MAX:
+            raise ValueError(f"no number of records up to 2**30 reaches an excess of {excess} under this budget")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,63 @@
+"""AboveThreshold over the m largest ball counts, as the paper prints it. Proof: balls.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmedian._core import Tape
+from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import LargestBallCounts
+
+__all__ = ["BallThreshold"]
+
+
+@dataclass(frozen=True)
+class BallThreshold:
+    """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
+
+    Neighbours: one record replaced; under add/remove the sensitivity would grow with the secret n. Sensitivity: that of
+    `LargestBallCounts`, m + n - 2, or the larger one that the paper prints. Cost: one pure step. Failure: None.
+    """
+
+    radii: tuple[float, ...]
+    n: int
+    m: int
+    threshold: int
+    mechanism: AboveThreshold
+
+    @classmethod
+    def of(
+        cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], m: int, threshold: int
+    ) -> BallThreshold:
+        bound = LargestBallCounts.bound(m, parameters.n).under(parameters.neighbours)
+        sensitivity = math.ceil(max(bound, parameters.profile.ball_sensitivity * m))
+        return cls(radii, parameters.n, m, threshold, AboveThreshold.of(name, sensitivity, epsilon_of_rho(rho)))
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """The widths of the noise on the threshold and on a count, in records."""
+        threshold, query = self.mechanism.scales
+        return threshold / self.m, query / self.m
+
+    @property
+    def stage(self) -> Stage:
+        """The row of a plan, in units of the mean of the m largest counts."""
+        threshold, query = self.scales
+        noise = Noise("Laplace", query, f"threshold {self.threshold / self.m:.5g} records, with scale {threshold:.4g}")
+        return Stage(
+            self.mechanism.name,
+            "largest ball counts",
+            self.mechanism.sensitivity / self.m,
+            noise,
+            len(self.radii),
+            self.mechanism.cost,
+            rule=f"AboveThreshold, {len(self.radii)} radii",
+        )
+
+    def release(self, source: Source, tape: Tape) -> int | None:
+        table = source.answer(LargestBallCounts(list(self.radii), self.m, self.n), passes=self.n)
+        return self.mechanism.release(tape, map(table.pick, range(len(self.radii))), self.threshold)

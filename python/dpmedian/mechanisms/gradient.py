@@ -1,0 +1,85 @@
+"""Noisy gradients of the sum of distances, alone or in a projected descent. Proof: gradient.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian._core import Feasible, Tape
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Gradient, MeanShift
+
+__all__ = ["NoisyGradient"]
+
+Vector = NDArray[np.float64]
+Ball = tuple[Vector, float]
+
+
+@dataclass(frozen=True)
+class NoisyGradient(Gaussian):
+    """Gaussian releases of the lattice gradient of the sum of distances, or of a mean shift in its place.
+
+    Neighbours and sensitivity: those of `Gradient`, 2 under replacement and 1 under add/remove, plus the rounding; the
+    mean shift has the same. Cost: `releases` Gaussian releases. Failure: none.
+    """
+
+    @classmethod
+    def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
+        """`releases` gradients that cost rho together."""
+        d, neighbours = parameters.d, parameters.neighbours
+        spec = cls.calibrate(
+            name,
+            "gradient",
+            lambda bits: Gradient.bound(d, bits).under(neighbours),
+            rho,
+            largest=parameters.n,
+            coordinates=d,
+            releases=releases,
+            finest=40,
+        )
+        return cls(**vars(spec))
+
+    def at(self, source: Source, tape: Tape, theta: Vector) -> Vector:
+        """One noisy gradient of the sum of distances."""
+        return self.release(tape, source.answer(Gradient(np.ascontiguousarray(theta), self.bits)))
+
+    def shift(self, source: Source, tape: Tape, theta: Vector, radius: float) -> Vector:
+        """One noisy mean shift: the sum of (theta - x)/radius over the records x within the radius."""
+        return self.release(tape, source.answer(MeanShift(np.ascontiguousarray(theta), radius, self.bits)))
+
+    def descend(
+        self, source: Source, tape: Tape, *, start: Vector, balls: list[Ball], step: float, steps: int | None = None
+    ) -> tuple[Vector, Vector]:
+        """Projected descent within the intersection of one ball or two: all releases, or `steps` of them.
+
+        Returns the mean of theta_1 ... theta_T (the start is in it, the last iterate is not) and the last iterate. The
+        loop is fused in Rust where all records are in this process; elsewhere it asks in rounds, with the same bits.
+        """
+        steps = self.releases if steps is None else steps
+        if source.local is None:
+            return self._descend_in_rounds(source, tape, start=start, balls=balls, step=step, steps=steps)
+        return source.local.descend(
+            tape,
+            self.name,
+            start=start.tolist(),
+            balls=[(center.tolist(), radius) for center, radius in balls],
+            step=step,
+            steps=steps,
+            bits=self.bits,
+            noise_multiplier=self.noise_multiplier,
+            pulse=source.advance(steps),
+        )
+
+    def _descend_in_rounds(
+        self, source: Source, tape: Tape, *, start: Vector, balls: list[Ball], step: float, steps: int
+    ) -> tuple[Vector, Vector]:
+        feasible = Feasible([(center.tolist(), radius) for center, radius in balls])
+        theta, average = np.array(start, dtype=np.float64), np.zeros(len(start))
+        for done in range(steps):
+            average += (theta - average) / (done + 1)
+            theta = feasible.project(theta - step * self.at(source, tape, theta))
+        return average, theta

@@ -1,0 +1,93 @@
+"""Counts of random pairs within a radius: the scale of the data. Proof: pairs.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmedian._core import Tape
+from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.search import GridSearch
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Exact, PairCounts
+
+__all__ = ["PairBisection", "PairCount", "PairSearch"]
+
+
+@dataclass(frozen=True)
+class PairCount(Gaussian):
+    """Numbers of pairs within a radius, summed over `pairings` random pairings of the records.
+
+    Neighbours and sensitivity: those of `PairCounts`, a record being in at most one pair of each pairing. The pairings
+    are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
+    """
+
+    pairings: int
+
+    @classmethod
+    def of(cls, name: str, rho: float, parameters: PublicParameters, *, pairings: int, releases: int) -> PairCount:
+        neighbours = parameters.neighbours
+        spec = cls.calibrate(
+            name,
+            "pair counts",
+            lambda bits: PairCounts.bound(pairings, bits).under(neighbours),
+            rho,
+            largest=pairings * (parameters.n // 2),
+            releases=releases,
+        )
+        return cls(**vars(spec), pairings=pairings)
+
+    def table(self, source: Source, tape: Tape, radii: list[float]) -> Exact:
+        """The exact counts for ascending radii, of pairings drawn once."""
+        return source.answer(PairCounts(radii, self.pairings, tape.hidden(), self.bits), passes=self.pairings)
+
+
+@dataclass(frozen=True)
+class PairSearch:
+    """The smallest power of two that covers a share of the pairs: a posterior search over the exponents.
+
+    Cost: that of `count`. Failure: none; a search with too much noise returns a wrong exponent.
+    """
+
+    low: int
+    high: int
+    target: float
+    """The number of pairs that must be covered."""
+    amplitude: float
+    """By how much counts usually miss the target, or more."""
+    prior_width: float
+    """Of the prior on the exponents, which has its middle at 0."""
+    count: PairCount
+
+    def release(self, source: Source, tape: Tape) -> int:
+        radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
+        table = self.count.table(source, tape, radii)
+        search = GridSearch(self.low, self.high, self.amplitude, self.count)
+        return search.release(tape, lambda k: table.pick(k - self.low), self.target, 0.0, self.prior_width)
+
+
+@dataclass(frozen=True)
+class PairBisection:
+    """The index of the first radius within which a target number of pairs lies, or None: by noisy bisection.
+
+    Cost: that of `count`. Failure: None, when no radius was seen to reach the target.
+    """
+
+    radii: tuple[float, ...]
+    count: PairCount
+
+    @classmethod
+    def of(
+        cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], pairings: int
+    ) -> PairBisection:
+        # The index after the last radius means that none was found.
+        releases = NoisyBisection.questions(0, len(radii))
+        return cls(radii, PairCount.of(name, rho, parameters, pairings=pairings, releases=releases))
+
+    def release(self, source: Source, tape: Tape, target: float) -> int | None:
+        table = self.count.table(source, tape, list(self.radii))
+        index = NoisyBisection(0, len(self.radii), self.count).release(tape, table.pick, target)
+        return index if index < len(self.radii) else None

@@ -1,0 +1,47 @@
+"""A stage of a plan, as data: what is released, with which noise, how often, and what that costs.
+
+The cost of a plan, its table, its HTML and its JSON are all derived from its stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpmedian.accounting import PrivacyCost
+
+__all__ = ["Noise", "Stage"]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The distribution of the noise, in the natural units of the statistic.
+
+    `scale` is the standard deviation of Gaussian noise, and for all others the change of the value that changes a
+    probability by a factor e. `remark` is what a reader needs beyond that.
+    """
+
+    kind: str
+    scale: float
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Releases of one statistic with one noise.
+
+    `releases` is the number of releases, at most. Where it depends on an earlier release, `rule` says how, and `cost`
+    bounds every case.
+    """
+
+    name: str
+    statistic: str
+    sensitivity: float
+    noise: Noise
+    releases: int
+    cost: PrivacyCost
+    rule: str = ""
+
+    @property
+    def sigma(self) -> float | None:
+        """The standard deviation of Gaussian noise; None for other kinds."""
+        return self.noise.scale if self.noise.kind == "Gaussian" else None

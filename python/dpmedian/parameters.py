@@ -1,0 +1,160 @@
+"""The public parameters of a release, checked once and then passed whole."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from numbers import Integral, Real
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmedian.accounting import Budget
+from dpmedian.profile import DEFAULT, Profile
+
+__all__ = ["LARGEST", "METHOD_ARGUMENTS", "RECORDS_MAX", "Neighbours", "PublicParameters", "positive", "whole"]
+
+# Which data sets count as neighbours: one record replaced, or one record more or less.
+Neighbours = Literal["replace", "add_remove"]
+
+# A coordinate above this magnitude is clamped, so no radius or center beyond it has a meaning.
+LARGEST = 2.0**1000
+
+# The sums of records are exact up to this many (lattices are chosen from n so that totals fit 62 bits).
+RECORDS_MAX = 2**30
+
+# The arguments that only some methods use: giving one to a method that ignores it is an error.
+METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile")
+
+
+@dataclass(frozen=True, eq=False)
+class PublicParameters:
+    """What is known before the data are looked at. Every field is public and must not depend on the data.
+
+    `neighbours` says which data sets count as neighbours: "replace" for sets of the same public size n that differ in
+    one replaced record, "add_remove" for sets of which one has one record more.
+    """
+
+    n: int
+    d: int
+    budget: Budget
+    radius: float | None = None
+    resolution: float | None = None
+    center: NDArray[np.float64] | None = None
+    failure_probability: float = 0.05
+    profile: Profile = DEFAULT
+    neighbours: Neighbours = "replace"
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        d: int,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        radius: float | None = None,
+        resolution: float | None = None,
+        center: ArrayLike | None = None,
+        failure_probability: float = 0.05,
+        profile: str = "default",
+        neighbours: str = "replace",
+    ) -> PublicParameters:
+        """Checks every argument; the errors name the argument, its value and what is accepted."""
+        budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
+        n, d = whole("n", n), whole("d", d)
+        if n < 2:
+            raise ValueError(f"n must be at least 2 for a private release, got {n}")
+        if n > RECORDS_MAX:
+            raise ValueError(f"n must be at most 2**30 records, got {n}")
+        if d < 1:
+            raise ValueError(f"d must be at least 1, got {d}")
+        if radius is not None:
+            radius = positive("radius", radius)
+        if resolution is not None:
+            resolution = positive("resolution", resolution)
+            if radius is not None and resolution >= radius:
+                raise ValueError(f"resolution must be smaller than radius, got {resolution} and radius {radius}")
+        beta = positive("failure_probability", failure_probability)
+        if beta >= 1.0:
+            raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")
+        if neighbours not in get_args(Neighbours):
+            raise ValueError(f"neighbours must be 'replace' or 'add_remove', got {neighbours!r}")
+        return cls(
+            n=n,
+            d=d,
+            budget=budget,
+            radius=radius,
+            resolution=resolution,
+            center=None if center is None else _center(center, d),
+            failure_probability=beta,
+            profile=Profile.named(profile),
+            neighbours=cast("Neighbours", neighbours),
+        )
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any], **shape: int) -> PublicParameters:
+        """Picks the public parameters out of the arguments of a public function, which passes its `locals()`."""
+        names = inspect.signature(cls.of).parameters
+        return cls.of(**{name: value for name, value in {**arguments, **shape}.items() if name in names})
+
+    @property
+    def origin(self) -> NDArray[np.float64]:
+        """The center that was given, or the origin."""
+        if self.center is not None:
+            return self.center
+        origin = np.zeros(self.d)
+        origin.setflags(write=False)
+        return origin
+
+    @property
+    def ball(self) -> tuple[list[float], float] | None:
+        """The public ball onto which records are projected, if a radius was given."""
+        return None if self.radius is None else (self.origin.tolist(), self.radius)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The arguments for a method that were given, which is to say that differ from their default."""
+        defaults = {field.name: field.default for field in fields(self) if field.default is not MISSING}
+        return tuple(name for name in METHOD_ARGUMENTS if getattr(self, name) is not defaults[name])
+
+    def require(self, method: str, *names: str) -> None:
+        """Raises unless the arguments that `method` needs were given."""
+        missing = [name for name in names if getattr(self, name) is None]
+        if missing:
+            wanted = ", ".join(f"{name}=..." for name in missing)
+            raise ValueError(f"method {method!r} needs {wanted}; method 'adaptive' needs neither radius nor resolution")
+
+
+def whole(name: str, value: object) -> int:
+    """An integer argument."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    return int(value)
+
+
+def positive(name: str, value: object) -> float:
+    """A positive finite argument."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if not (math.isfinite(number) and 0.0 < number <= LARGEST):
+        raise ValueError(f"{name} must be positive and finite (at most 2**1000), got {value!r}")
+    return number
+
+
+def _center(center: ArrayLike, d: int) -> NDArray[np.float64]:
+    try:
+        point = np.array(center, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"center must be {d} numbers, got {center!r}") from error
+    if point.shape != (d,):
+        raise ValueError(f"center must have shape ({d},) like the points, got {point.shape}")
+    if not np.all(np.abs(point) <= LARGEST):
+        raise ValueError(f"center must be finite (at most 2**1000 in magnitude), got {center!r}")
+    point.setflags(write=False)
+    return point

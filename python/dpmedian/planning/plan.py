@@ -1,0 +1,143 @@
+"""A plan: a calibrated method, its cost and what to expect. Nothing in it depends on the data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.parameters import PublicParameters
+from dpmedian.release import Release
+from dpmedian.rendering.plan import plan_html, plan_text
+from dpmedian.running import run_calibrated
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A calibrated release: stages, noise, cost and what to expect. `run` spends the budget on data.
+
+    Made by `dpmedian.plan`. `print(plan)` shows a table that a reviewer can check.
+    """
+
+    parameters: PublicParameters
+    method: str
+    calibrated: CalibratedMethod = field(repr=False)
+    reason: str = ""
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        return self.parameters.n
+
+    @property
+    def d(self) -> int:
+        """The dimension."""
+        return self.parameters.d
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What is released, in order, each stage with its noise and its cost."""
+        return self.calibrated.stages
+
+    @functools.cached_property
+    def cost(self) -> PrivacyCost:
+        """The cost of all stages, which is charged whatever becomes of the run."""
+        budget = self.parameters.budget
+        return self.calibrated.cost.asked(budget.epsilon, budget.delta)
+
+    @property
+    def prediction(self) -> Prediction:
+        """What to expect of the error, and the probability of failure."""
+        return self.calibrated.predict()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the plan should know."""
+        return self.calibrated.notes
+
+    def refuse_if_hopeless(self) -> None:
+        """Raises, before anything is spent, if the run would fail more often than not."""
+        failure = self.prediction.failure
+        if failure > 0.5:
+            further = ", a radius" if self.parameters.radius is None else ""
+            raise ValueError(
+                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
+                f"n={self.n}, d={self.d} under this budget; give more records{further} or a larger budget"
+            )
+
+    def run(
+        self,
+        points: Any,
+        *,
+        ledger: Any = None,
+        seed: int | None = None,
+        progress: bool | Callable[[float], object] | None = None,
+        nonfinite: str = "raise",
+    ) -> Release:
+        """Spends the budget on these points.
+
+        The order: shape and parameters, the ledger's check, finite values, the charge of the full planned cost, and
+        only then the first release. `ReleaseFailed` and interruptions stay charged.
+
+        Parameters
+        ----------
+        points : array, data frame or Arrow table of shape (n, d)
+            The records, one per row, of the shape that the plan was made for.
+        ledger : Ledger, optional
+            The budget that is charged, before the data are looked at.
+        seed : int, optional
+            Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+        progress : bool or callable, optional
+            None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+        nonfinite : {"raise", "center"}
+            What happens to a record with a missing or infinite value: an error, or it becomes the center.
+
+        Returns
+        -------
+        Release
+            The point and its cost. `ReleaseFailed` is raised instead where nothing was found; the cost is spent.
+        """
+        done = run_calibrated(
+            self.calibrated,
+            points,
+            self.parameters,
+            cost=self.cost,
+            before_charge=self.refuse_if_hopeless,
+            name="geometric median",
+            method=self.method,
+            ledger=ledger,
+            seed=seed,
+            progress=progress,
+            nonfinite=nonfinite,
+        )
+        result = done.value
+        return Release(
+            point=result.point,
+            scale=result.scale,
+            error_radius=result.error_radius,
+            cost=self.cost,
+            method=self.method,
+            n=self.n,
+            plan=self,
+            notes=result.notes,
+            columns=done.columns,
+            seeded=seed is not None,
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """The predicted error against the budget and the number of records (needs matplotlib)."""
+        from dpmedian.plot import plot_plan
+
+        return plot_plan(self, ax)
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)

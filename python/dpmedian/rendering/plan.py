@@ -1,0 +1,106 @@
+"""A plan as text, HTML and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.rendering.cost import cost_dict
+from dpmedian.rendering.table import html_list, html_table, text_table
+
+if TYPE_CHECKING:
+    from dpmedian.planning.plan import Plan
+
+__all__ = ["plan_dict", "plan_html", "plan_text"]
+
+_WIDTH = 80
+_HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
+
+
+def _title(plan: Plan) -> str:
+    return f"Plan: {plan.method}, n = {plan.n}, d = {plan.d}, {plan.parameters.budget.describe()}"
+
+
+def _noise(noise: Noise) -> str:
+    """The one place where noise becomes words."""
+    if noise.kind == "Gaussian":
+        at_most = f"{noise.remark} " if noise.remark else ""
+        return f"Gaussian, sigma {at_most}{noise.scale:.4g}"
+    if noise.kind == "Laplace":
+        return f"Laplace, scale {noise.scale:.4g}; {noise.remark}"
+    return f"{noise.kind}, {noise.remark}"
+
+
+def _row(stage: Stage) -> tuple[str, ...]:
+    releases = stage.rule or str(stage.releases)
+    return stage.name, releases, _noise(stage.noise), f"{stage.sensitivity:.4g}", f"{stage.cost.rho:.4g}"
+
+
+def _facts(plan: Plan) -> list[str]:
+    predicted = plan.prediction
+    facts = [f"cost: {plan.cost}"]
+    if predicted.excess is not None:
+        worst = predicted.excess_if_many_coincide
+        further = "" if worst is None else f"; if many records coincide, at most {worst:.2g}"
+        facts.append(f"predicted excess F(point)/F(median) - 1: {predicted.excess:.2g}{further}")
+    if predicted.relative_error is not None:
+        facts.append(
+            f"predicted distance to the median: {predicted.relative_error:.2g} spreads (a spread is the distance from "
+            "the median that covers 40 % of the records)"
+        )
+    if predicted.excess_distance_bound is not None:
+        facts.append(f"bound on the average excess distance: {predicted.excess_distance_bound:.3g}")
+    # Smaller probabilities are extrapolated, and nobody has counted that many runs.
+    failure = "below 1e-6" if predicted.failure < 1e-6 else f"{predicted.failure:.2g}"
+    facts.append(f"predicted probability of failure: {failure}")
+    return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]
+
+
+def plan_text(plan: Plan) -> str:
+    """A table that fits a terminal, and what to expect."""
+    lines = text_table(_HEAD, [_row(stage) for stage in plan.stages], width=_WIDTH)
+    rule = "-" * max(len(line) for line in lines)
+    facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in _facts(plan)]
+    return "\n".join([_title(plan), rule, *lines, rule, *facts])
+
+
+def plan_html(plan: Plan) -> str:
+    """The same for a notebook."""
+    return html_table(_HEAD, [_row(stage) for stage in plan.stages], caption=_title(plan)) + html_list(_facts(plan))
+
+
+def stage_dict(stage: Stage) -> dict[str, Any]:
+    """A stage as JSON holds it; sigma is None where the noise is not Gaussian."""
+    return {
+        "name": stage.name,
+        "statistic": stage.statistic,
+        "sensitivity": stage.sensitivity,
+        "noise": stage.noise.kind,
+        "sigma": stage.sigma,
+        "scale": stage.noise.scale,
+        "releases": stage.releases,
+        "rule": stage.rule or None,
+        "rho": stage.cost.rho,
+        "cost": cost_dict(stage.cost),
+    }
+
+
+def plan_dict(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON holds it."""
+    parameters = plan.parameters
+    return {
+        "method": plan.method,
+        "n": plan.n,
+        "d": plan.d,
+        "neighbours": parameters.neighbours,
+        "radius": parameters.radius,
+        "resolution": parameters.resolution,
+        "center": None if parameters.center is None else parameters.center.tolist(),
+        "failure_probability": parameters.failure_probability,
+        "profile": parameters.profile.name,
+        "cost": cost_dict(plan.cost),
+        "stages": [stage_dict(stage) for stage in plan.stages],
+        "prediction": vars(plan.prediction),
+        "notes": list(plan.notes),
+    }

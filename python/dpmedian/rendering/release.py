@@ -1,0 +1,64 @@
+"""A release as text, HTML and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmedian._core import __version__
+from dpmedian.rendering.cost import cost_dict
+from dpmedian.rendering.table import html_table
+
+if TYPE_CHECKING:
+    from dpmedian.release import Release
+
+__all__ = ["release_dict", "release_html", "release_text"]
+
+
+def _point(release: Release) -> str:
+    if release.columns is not None and release.point.size <= 8:
+        pairs = zip(release.columns, release.point.tolist(), strict=True)
+        return ", ".join(f"{column} = {value:.9g}" for column, value in pairs)
+    return np.array2string(release.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)
+
+
+def _rows(release: Release) -> list[tuple[str, str]]:
+    rows = [("point", _point(release))]
+    if release.scale is not None:
+        rows.append(("scale", f"{release.scale:.4g}"))
+    if release.error_radius is not None:
+        rows.append(("error radius", f"{release.error_radius:.4g}"))
+    rows += [
+        ("method", f"{release.method}, n = {release.n}, d = {release.point.size}"),
+        ("cost", str(release.cost)),
+    ]
+    if release.seeded:
+        rows.append(("seeded", "yes: the noise is predictable, so this release protects nobody"))
+    return rows + [("note", note) for note in release.notes]
+
+
+def release_text(release: Release) -> str:
+    """One row for each thing that was released."""
+    return "Release\n" + "\n".join(f"  {name:<12}  {value}" for name, value in _rows(release))
+
+
+def release_html(release: Release) -> str:
+    """The same for a notebook."""
+    return html_table((), _rows(release), caption="Private geometric median", row_headings=True)
+
+
+def release_dict(release: Release) -> dict[str, Any]:
+    """The release as JSON holds it; a point without column names is a list."""
+    point = release.point.tolist()
+    return {
+        "point": point if release.columns is None else dict(zip(release.columns, point, strict=True)),
+        "scale": release.scale,
+        "error_radius": release.error_radius,
+        "method": release.method,
+        "n": release.n,
+        "cost": cost_dict(release.cost),
+        "seeded": release.seeded,
+        "notes": list(release.notes),
+        "version": __version__,
+    }

@@ -1,0 +1,93 @@
+"""The one runner: convert once, check, charge, run, mark. Plans and building blocks go through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.ledger import as_ledger, spending
+from dpmedian.parameters import PublicParameters
+from dpmedian.progress import Progress
+from dpmedian.release import ReleaseFailed
+from dpmedian.sources.array import ArraySource
+from dpmedian.sources.protocol import Source
+from dpmedian.sources.records import as_records
+from dpmedian.tape import Tape, tape_of
+
+__all__ = ["Done", "Runnable", "refuse_if_elsewhere", "run_calibrated"]
+
+Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+class Runnable(Protocol[Value_co]):
+    """Calibrated stages that can run: a method, or a part of one."""
+
+    in_process: ClassVar[bool]
+
+    @property
+    def passes(self) -> float: ...
+
+    def run(self, source: Source, tape: Tape) -> Value_co: ...
+
+
+def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
+    """Raises, before anything is spent, if the run asks thousands of times and the records are not in this process."""
+    if calibrated.in_process and source.local is None:
+        raise ValueError(
+            "this method asks for exact scores thousands of times, which takes all records in this process: load them "
+            "into one array, or choose a method that asks in rounds, such as 'adaptive'"
+        )
+
+
+@dataclass(frozen=True)
+class Done(Generic[Value]):
+    """What a run released, and the column names of its records."""
+
+    value: Value
+    columns: tuple[str, ...] | None
+
+
+def run_calibrated(
+    calibrated: Runnable[Value],
+    points: Any,
+    parameters: PublicParameters,
+    *,
+    cost: PrivacyCost,
+    method: str,
+    name: str | None = None,
+    before_charge: Callable[[], None] = lambda: None,
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+    nonfinite: str = "raise",
+) -> Done[Value]:
+    """Runs calibrated stages on the points and charges their full cost before the first release.
+
+    Whatever raises before the charge depends on public parameters, on the shape, or, where `nonfinite` is "raise", on
+    values that the curator alone sees. Afterwards a failure is an output, and every error says that the cost is spent.
+    """
+    if nonfinite not in ("raise", "center"):
+        raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
+    records = as_records(points, nonfinite=nonfinite)
+    if records.array.shape != (parameters.n, parameters.d):
+        raise ValueError(
+            f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
+        )
+    tape = tape_of(seed, parameters.neighbours)
+    before_charge()
+    account = as_ledger(ledger)
+    account.check(cost)
+    with Progress(calibrated.passes, progress) as meter:
+        source = ArraySource.of(records, parameters, meter, nonfinite)
+        refuse_if_elsewhere(calibrated, source)
+        with spending(account, method, cost, name):
+            try:
+                value = calibrated.run(source, tape)
+            except ReleaseFailed:
+                raise
+            except Exception as error:
+                raise RuntimeError(f"the run stopped after its cost was charged ({cost}): {error}") from error
+    return Done(value, records.columns)

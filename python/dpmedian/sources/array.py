@@ -1,0 +1,44 @@
+"""Records in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpmedian._core import Exact, Points, Statistic
+from dpmedian.parameters import PublicParameters
+from dpmedian.progress import Progress
+from dpmedian.sources.records import as_records
+
+__all__ = ["ArraySource"]
+
+
+class ArraySource:
+    """All records in this process: a validated, clamped and projected copy, so nobody can change them during a run."""
+
+    def __init__(self, points: Points, progress: Progress | None = None) -> None:
+        self._points = points
+        self._progress = progress if progress is not None else Progress(1.0, show=False)
+
+    @classmethod
+    def of(
+        cls, points: Any, parameters: PublicParameters, progress: Progress | None = None, nonfinite: str = "raise"
+    ) -> ArraySource:
+        """Admits the records: raises at the first value that is not finite, or maps such records to the center."""
+        replacement = parameters.origin.tolist() if nonfinite == "center" else None
+        array = as_records(points, nonfinite=nonfinite).array
+        return cls(Points(array, ball=parameters.ball, replacement=replacement), progress)
+
+    @property
+    def d(self) -> int:
+        return self._points.d
+
+    @property
+    def local(self) -> Points:
+        return self._points
+
+    def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
+        return self._points.answer(statistic, self.advance(passes))
+
+    def advance(self, passes: float) -> Callable[[float], None]:
+        return self._progress.span(passes)

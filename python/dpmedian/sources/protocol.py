@@ -1,0 +1,32 @@
+"""What a source is. Mechanisms know this protocol and nothing else about where the records are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from dpmedian._core import Exact, Points, Statistic
+
+__all__ = ["Source"]
+
+
+class Source(Protocol):
+    """Records that answer statistics. An answer has the same bits for every source and every partition."""
+
+    @property
+    def d(self) -> int:
+        """The dimension, which is public. The number of records is not here: it is public only when a plan says so."""
+        ...
+
+    @property
+    def local(self) -> Points | None:
+        """All records in this process, or None: a loop that asks thousands of times is then fused in Rust."""
+        ...
+
+    def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
+        """The exact answer, which costs about this many passes over the records (for the progress bar)."""
+        ...
+
+    def advance(self, passes: float) -> Callable[[float], None]:
+        """The progress callback of a fused loop of this many passes."""
+        ...

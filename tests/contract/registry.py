@@ -1,0 +1,97 @@
+"""One entry for every method, statistic and source of the package, with data on which its contract is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian import statistics
+from dpmedian._core import Points, Statistic
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.array import ArraySource
+from dpmedian.sources.partitioned import PartitionedSource
+from dpmedian.tape import Tape
+
+Array = NDArray[np.float64]
+
+
+class MethodCase(NamedTuple):
+    """Arguments of `plan` and the shape of the data. `audit` is the row of tests/audit.py that covers it."""
+
+    method: str
+    n: int
+    d: int
+    arguments: dict[str, Any]
+    audit: str
+
+
+LOCALIZED = {"radius": 30.0, "resolution": 0.5}
+
+METHOD_CASES = {
+    "adaptive": MethodCase("adaptive", 120, 3, {"rho": 2.0}, "adaptive"),
+    "adaptive, radius": MethodCase("adaptive", 60, 1, {"rho": 2.0, **LOCALIZED}, "adaptive"),
+    "dpgd": MethodCase("dpgd", 60, 3, {"rho": 0.5, "radius": 20.0}, "dpgd"),
+    "dpgd, paper": MethodCase("dpgd", 60, 2, {"rho": 0.5, "radius": 20.0, "profile": "paper"}, "dpgd, paper's profile"),
+    "loc_dpgd": MethodCase("loc_dpgd", 120, 2, {"rho": 2.0, **LOCALIZED}, "loc_dpgd"),
+    "loc_dpgd, paper": MethodCase(
+        "loc_dpgd", 120, 2, {"rho": 8.0, **LOCALIZED, "profile": "paper"}, "loc_dpgd, paper's profile"
+    ),
+    "loc_cutting_plane": MethodCase("loc_cutting_plane", 120, 2, {"rho": 2.0, **LOCALIZED}, "loc_cutting_plane"),
+    "inverse_sensitivity, line": MethodCase(
+        "inverse_sensitivity", 40, 1, {"epsilon": 1.0, **LOCALIZED}, "inverse_sensitivity"
+    ),
+    "inverse_sensitivity, plane": MethodCase(
+        "inverse_sensitivity", 40, 2, {"epsilon": 1.0, **LOCALIZED}, "inverse_sensitivity"
+    ),
+    "inverse_sensitivity, space": MethodCase(
+        "inverse_sensitivity", 40, 3, {"epsilon": 1.0, **LOCALIZED}, "inverse_sensitivity"
+    ),
+}
+
+
+def _hidden() -> Any:
+    return Tape.draw(bytes(32)).hidden()
+
+
+# Questions to data of dimension d; `at` is a point that the data may surround.
+STATISTIC_CASES: dict[type[Statistic], Callable[[Array, int], Statistic]] = {
+    statistics.Gradient: lambda at, n: statistics.Gradient(at, 32),
+    statistics.MeanShift: lambda at, n: statistics.MeanShift(at, 1.5, 32),
+    statistics.Ranks: lambda at, n: statistics.Ranks(at, 10),
+    statistics.DistanceCounts: lambda at, n: statistics.DistanceCounts(at, 10),
+    statistics.Curvature: lambda at, n: statistics.Curvature(at, 2, 24),
+    statistics.PairCounts: lambda at, n: statistics.PairCounts([0.5, 1.0, 4.0], 3, _hidden(), 10),
+    statistics.LargestBallCounts: lambda at, n: statistics.LargestBallCounts([0.5, 1.0, 4.0], max(n // 2, 1), n),
+    statistics.ObjectiveDifferences: lambda at, n: statistics.ObjectiveDifferences(np.stack([at, at + 0.5, at - 0.25])),
+}
+
+
+def _partitioned(parts: int) -> Callable[[Array, PublicParameters], PartitionedSource]:
+    def make(points: Array, parameters: PublicParameters) -> PartitionedSource:
+        blocks = np.array_split(np.ascontiguousarray(points), parts)
+        return PartitionedSource([Points(np.ascontiguousarray(block), ball=parameters.ball) for block in blocks])
+
+    return make
+
+
+SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
+    "array": ArraySource.of,
+    "one part": _partitioned(1),
+    "three parts": _partitioned(3),
+    "eight parts": _partitioned(8),
+}
+"""How to hold the same records, by name."""
+
+SOURCE_CLASSES = {ArraySource, PartitionedSource}
+
+
+def cloud(n: int, d: int, seed: int) -> Array:
+    """A cloud off the origin, a fifth of it equal records, and a few far away."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, d)) + 3.0
+    points[: n // 5] = points[n // 5]
+    points[-max(n // 20, 1) :] *= 50.0
+    return points

@@ -1,0 +1,125 @@
+"""Every statistic: its sensitivity under both relations, its shards, its threads, and any bits in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpmedian
+from conftest import EXTREMES, WIDE, opened
+from contract.registry import STATISTIC_CASES, cloud
+from dpmedian._core import Exact, Points, Statistic
+from dpmedian.tape import Tape
+
+CASES = pytest.mark.parametrize("kind", STATISTIC_CASES, ids=lambda kind: kind.__name__)
+
+
+def distance(statistic: Statistic, one: np.ndarray, other: np.ndarray, exact: Exact) -> float:
+    """What the sensitivity bounds: L2, every entry of a table on its own, or the range of scores."""
+    moved = one.astype(float) - other.astype(float)
+    if "scores" in repr(exact):
+        return float(moved.max() - moved.min())
+    return float(np.abs(moved).max()) if "table" in repr(exact) else float(np.linalg.norm(moved))
+
+
+def asked(kind: type[Statistic], points: np.ndarray, at: np.ndarray, n: int) -> tuple[Statistic, Exact]:
+    statistic = STATISTIC_CASES[kind](at, n)
+    return statistic, Points(np.ascontiguousarray(points)).answer(statistic)
+
+
+def records(rng: np.random.Generator, d: int) -> list[np.ndarray]:
+    return [rng.normal(size=d) + 3.0, 1e6 * rng.normal(size=d), np.full(d, 3.0), rng.choice(EXTREMES, size=d)]
+
+
+def test_every_statistic_is_registered():
+    assert set(STATISTIC_CASES) == set(Statistic.__subclasses__())
+
+
+@CASES
+@pytest.mark.parametrize("d", [1, 3, 40])
+def test_replacing_a_record_moves_the_answer_by_at_most_the_sensitivity(kind, d):
+    rng = np.random.default_rng(d)
+    points = cloud(31, d, seed=d)
+    statistic, exact = asked(kind, points, np.full(d, 3.0), 31)
+    before = opened(exact)
+    for record in records(rng, d):
+        for place in (0, 7, 30):
+            other = points.copy()
+            other[place] = record
+            after = opened(asked(kind, other, np.full(d, 3.0), 31)[1])
+            assert distance(statistic, before, after, exact) <= statistic.sensitivity.replace
+
+
+@CASES
+@pytest.mark.parametrize("n", [0, 1, 2, 31])
+def test_a_record_more_moves_the_answer_by_at_most_the_sensitivity(kind, n):
+    """Appended at the end: the law of hidden pairings does not depend on the place."""
+    d = 3
+    rng = np.random.default_rng(n)
+    points = cloud(31, d, seed=n)[:n]
+    statistic, exact = asked(kind, points, np.full(d, 3.0), n)
+    if not np.isfinite(statistic.sensitivity.add_remove):
+        pytest.skip("its sensitivity would grow with the secret number of records, and the tape refuses it")
+    before = opened(exact, "add_remove")
+    for record in records(rng, d):
+        grown = np.vstack([points, record])
+        after = opened(asked(kind, grown, np.full(d, 3.0), n)[1], "add_remove")
+        assert distance(statistic, before, after, exact) <= statistic.sensitivity.add_remove
+
+
+@CASES
+def test_an_infinite_sensitivity_is_refused_by_the_tape(kind):
+    statistic, exact = asked(kind, cloud(31, 2, seed=0), np.full(2, 3.0), 31)
+    if np.isfinite(statistic.sensitivity.add_remove):
+        return
+    with pytest.raises(ValueError, match="sensitivity"):
+        Tape.draw(None, "add_remove").gaussian("test", exact.pick(0), WIDE)
+
+
+@CASES
+def test_shards_add_up_to_the_whole(kind):
+    points = cloud(100, 4, seed=0)
+    statistic, exact = asked(kind, points, np.full(4, 3.0), 100)
+    if not statistic.adds_over_records:
+        assert kind.__name__ in ("PairCounts", "LargestBallCounts")
+        return
+    shards = [Points(np.ascontiguousarray(part)).answer(statistic) for part in np.array_split(points, 7)]
+    assert np.array_equal(opened(Exact.sum(shards)), opened(exact))
+
+
+@CASES
+def test_the_same_integers_on_any_threads(kind):
+    points = cloud(20_000 if kind.__name__ != "LargestBallCounts" else 500, 4, seed=0)
+    found = []
+    for threads in (1, 2, 4):
+        dpmedian.set_threads(threads)
+        found.append(opened(asked(kind, points, np.full(4, 3.0), len(points))[1]).tolist())
+    dpmedian.set_threads(None)
+    assert found[0] == found[1] == found[2]
+
+
+@CASES
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_instance_carries_the_bound_that_calibrates_the_noise(kind, d):
+    """The sensitivity of an answer is that of its statistic."""
+    statistic, exact = asked(kind, cloud(31, d, seed=1), np.full(d, 3.0), 31)
+    assert exact.sensitivity.replace == statistic.sensitivity.replace
+    assert exact.sensitivity.add_remove == statistic.sensitivity.add_remove
+    assert 0.0 < statistic.sensitivity.replace < np.inf
+    with pytest.raises(ValueError, match="add_remove"):
+        statistic.sensitivity.under("nobody")
+
+
+@CASES
+@pytest.mark.parametrize("at", [np.nan, np.inf, -np.inf, 5e-324, 1.7e308])
+def test_any_bits_give_a_bounded_answer(kind, at):
+    """No iterate, whatever became of it, can make an answer more sensitive than it says."""
+    points = np.array([[0.0, 1.0], [1e300, -1e300], [5e-324, 0.0], [3.0, 3.0]])
+    theta = np.array([at, 1.0])
+    statistic, exact = asked(kind, points, theta, 4)
+    before = opened(exact)
+    for record in ([1.7e308, -1.7e308], [0.0, 0.0], [-5e-324, 1.0]):
+        other = points.copy()
+        other[2] = record
+        after = opened(asked(kind, other, theta, 4)[1])
+        assert distance(statistic, before, after, exact) <= statistic.sensitivity.replace

@@ -1,0 +1,86 @@
+"""An exact answer cannot be read, except through a tape: every way that Python offers is tried."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from dpmedian._core import Exact, Points
+from dpmedian.statistics import Gradient, Ranks
+from dpmedian.tape import Tape
+
+POINTS = Points(np.array([[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]]))
+SECRET = 7_340_033
+
+
+@pytest.fixture(params=["answer", "stated"])
+def exact(request) -> Exact:
+    if request.param == "answer":
+        return POINTS.answer(Gradient(np.zeros(2), 20))
+    return Exact.stated(np.array([SECRET, SECRET + 1]), 1.0)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [int, float, complex, list, tuple, iter, bytes, memoryview, lambda x: x[0], lambda x: x + 0, lambda x: x < 1,
+     lambda x: -x, np.add.reduce, lambda x: x.values, lambda x: x.__array__(), lambda x: x.open(),
+     lambda x: x.__dict__, lambda x: x.__getstate__()["values"], lambda x: np.frombuffer(x, dtype=np.int64),
+     json.dumps, pickle.dumps, copy.copy, copy.deepcopy, lambda x: x.tolist(), lambda x: x.item(0), ctypes.c_long],
+)  # fmt: skip
+def test_no_number_comes_out(exact, read):
+    with pytest.raises((TypeError, AttributeError, ValueError, KeyError)):
+        read(exact)
+
+
+def test_numpy_sees_an_object_and_no_number(exact):
+    assert np.asarray(exact).dtype == object
+
+
+def test_its_text_shows_no_value():
+    exact = Exact.stated(np.array([SECRET]), 1.0)
+    shown = f"{exact!r} {exact!s} {exact}"
+    assert str(SECRET) not in shown
+    assert str(SECRET) not in str(dir(exact))
+
+
+def test_equality_and_hash_do_not_depend_on_the_values():
+    one, same, other = (Exact.stated(np.array([value]), 1.0) for value in (SECRET, SECRET, SECRET + 1))
+    assert (one == same) == (one == other)
+
+
+def test_records_show_no_number_either():
+    public = {name for name in dir(POINTS) if not name.startswith("_")}
+    assert public == {"answer", "concatenate", "d", "descend", "draw_lattice", "n"}
+    with pytest.raises(TypeError):
+        memoryview(POINTS)  # type: ignore[arg-type]
+    with pytest.raises((TypeError, AttributeError)):
+        pickle.dumps(POINTS)
+
+
+def test_a_tape_that_draws_keeps_nothing():
+    tape = Tape.draw(bytes(32))
+    tape.gaussian("test", POINTS.answer(Ranks(np.zeros(2), 20)), 2.0**31)
+    assert tape.entries() == []
+
+
+def test_a_caller_cannot_state_a_smaller_sensitivity():
+    """The tape has no such argument, and what is calibrated is what the value says."""
+    tape, exact = Tape.record(bytes(32)), POINTS.answer(Gradient(np.zeros(2), 20))
+    with pytest.raises(TypeError):
+        tape.gaussian("test", exact, 2.0**31, 1e-3)  # type: ignore[call-arg]
+    with pytest.raises((TypeError, AttributeError)):
+        exact.sensitivity = 1e-3  # type: ignore[misc, assignment]
+    with pytest.raises((TypeError, AttributeError)):
+        exact.sensitivity.replace = 1e-3  # type: ignore[misc]
+    tape.gaussian("test", exact, 2.0**31)
+    assert tape.entries()[0][1] == Gradient.bound(2, 20).replace
+
+
+def test_shards_of_different_questions_do_not_add_up():
+    with pytest.raises(ValueError, match="shards"):
+        Exact.sum([POINTS.answer(Gradient(np.zeros(2), 20)), POINTS.answer(Ranks(np.zeros(2), 20))])
