@@ -115,7 +115,7 @@ def test_gaussian_releases_compose_better_than_their_pairs() -> None:
 
 def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
     """Neither bound on this mixture is exact, but basic composition of the two pairs is a bound as well."""
-    many = PrivacyCost(ranges=(0.05,) * 200)
+    many = PrivacyCost(bounded_ranges=(0.05,) * 200)
     many = many.asked(many.epsilon_at(1e-6), 1e-6)
     pure = PrivacyCost.pure_dp(2.0).asked(2.0, 0.0)
     assert many.epsilon is not None
@@ -133,7 +133,7 @@ def test_budget_without_delta_refuses_gaussians_and_says_why() -> None:
     with pytest.raises(BudgetExceeded, match="admits only pure steps"):
         Ledger(epsilon=1.0).check(concentrated(1e-6))
     with pytest.raises(BudgetExceeded, match="in rho without delta admits no delta"):
-        Ledger(rho=1.0).check(PrivacyCost.approximate(1e-9))
+        Ledger(rho=1.0).check(PrivacyCost(delta0=1e-9))
 
 
 def test_mark_is_checked(place: Path | None) -> None:
@@ -454,7 +454,7 @@ def test_accountant_is_charged_the_pair_that_was_asked() -> None:
 
 def test_accountant_is_charged_a_true_pair_for_a_cost_in_rho() -> None:
     accountant = Accountant(10.0, 1e-3)
-    cost = concentrated(0.1) + PrivacyCost.approximate(1e-4)
+    cost = concentrated(0.1) + PrivacyCost(delta0=1e-4)
     as_ledger(accountant).charge("a", "adaptive", cost)
     as_ledger(accountant).charge("b", "inverse_sensitivity", PrivacyCost.pure_dp(0.5))
     (epsilon, delta), pure = accountant.spends
@@ -499,7 +499,7 @@ def test_table_fits_a_terminal(tmp_path: Path) -> None:
         "a name that is much longer than any table has room for, and then some", "adaptive", gaussian(1, 1e-6)
     )
     ledger.charge("short", "inverse_sensitivity", PrivacyCost.pure_dp(0.123456789)).mark("interrupted")
-    ledger.charge("rho", "loc_cutting_plane", concentrated(0.01) + PrivacyCost.approximate(1.2345e-7)).mark("failed")
+    ledger.charge("rho", "loc_cutting_plane", concentrated(0.01) + PrivacyCost(delta0=1.2345e-7)).mark("failed")
     lines = str(ledger).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert lines[1].split() == ["name", "method", "date", "cost", "state", "left"]

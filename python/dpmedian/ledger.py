@@ -53,7 +53,7 @@ class BudgetExceeded(ValueError):
         self.remaining = budget.remaining(spent)
         super().__init__(
             f"this release would exceed the ledger's budget: asked {asked}, "
-            f"spent {_amount(budget, spent)}, left {budget.unit} = {self.remaining:.6g} of {budget}"
+            f"spent {_amount(budget, spent)}, left {budget.measure} = {self.remaining:.6g} of {budget}"
             + ("; a budget without delta admits only pure steps" if budget.pure and asked.mu_squared else "")
             + ("; a budget in rho without delta admits no delta" if budget.rho and asked.delta0 > 0.0 else "")
         )
@@ -223,13 +223,13 @@ class Ledger:
         where = f", path={str(self.path)!r}" if self.path else ""
         entries = self.entries
         left = self.budget.remaining(_total(entries))
-        return f"<Ledger {self.budget}{where}: {len(entries)} entries, {self.budget.unit} = {left:.6g} left>"
+        return f"<Ledger {self.budget}{where}: {len(entries)} entries, {self.budget.measure} = {left:.6g} left>"
 
     def _rows(self) -> tuple[list[str], list[tuple[str, ...]], int]:
         """A heading, the last rows, and how many earlier ones are not among them."""
         entries = self.entries
         left = self.budget.remaining(_total(entries))
-        heading = [f"Ledger: {self.budget}; left: {self.budget.unit} = {left:.6g}"]
+        heading = [f"Ledger: {self.budget}; left: {self.budget.measure} = {left:.6g}"]
         if self.path:
             heading.append(f"file: {self.path}")
         rows: list[tuple[str, ...]] = [

@@ -77,7 +77,9 @@ class Localize:
     def walk_cost(self) -> PrivacyCost:
         """An upper bound for every number of rounds: each is calibrated to rho, on a lattice of 2^30 units or more."""
         most = max(self.most_rounds, 1) * self.steps * self.problem.d
-        return PrivacyCost(mu_squared=2.0 * self.rho * (1.0 + 1e-12), slack=most / (40.0 * float(SIGMA_LIMITS[0]) ** 2))
+        return PrivacyCost(
+            mu_squared=2.0 * self.rho * (1.0 + 1e-12), discretization=most / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
+        )
 
     @property
     def stages(self) -> tuple[Stage, ...]:
