@@ -123,7 +123,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
             other = replan(
                 n,
                 problem.d,
-                **{budget.unit: value},
+                **{budget.measure: value},
                 delta=budget.delta,
                 method=plan.method,
                 radius=problem.radius,
@@ -147,7 +147,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     ticks = asked * 2.0 ** np.arange(-3, 4)
     ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
     ax.minorticks_off()
-    ax.set_xlabel(f"{budget.unit}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
+    ax.set_xlabel(f"{budget.measure}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
     ax.set_ylabel(label)
     ax.set_title(f"{plan.method}, d = {plan.d}", fontsize=10)
     ax.grid(linewidth=0.4, alpha=0.6)

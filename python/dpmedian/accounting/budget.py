@@ -6,10 +6,8 @@ import math
 from dataclasses import dataclass
 
 from dpmedian.accounting.arguments import positive, probability
-from dpmedian.accounting.concentrated import concentrated_delta
+from dpmedian.accounting.concentrated import concentrated_epsilon
 from dpmedian.accounting.cost import DELTA_LIMIT, PrivacyCost
-from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN
-from dpmedian.accounting.search import border
 
 __all__ = ["Budget"]
 
@@ -128,14 +126,7 @@ class Budget:
         left = (delta - own) / (1.0 - own)
         if left < DELTA_LIMIT:
             return math.inf
-        rho = self.rho
-
-        def excess(epsilon: float) -> float:
-            return math.log(max(concentrated_delta(rho, epsilon) * DELTA_MARGIN, DELTA_FLOOR) / left)
-
-        # The closed form of Bun and Steinke is never below the best conversion; a little more covers the margin.
-        high = 1.001 * (rho + 2.0 * math.sqrt(rho * math.log(1.0 / left)))
-        return 0.0 if excess(0.0) <= 0.0 else border(excess, good=high, bad=0.0, relative=1e-11)
+        return concentrated_epsilon(self.rho, left)
 
     def describe(self) -> str:
         """The limits in words."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from dpmedian.accounting.normal import DELTA_FLOOR
+from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN
+from dpmedian.accounting.search import border
 
-__all__ = ["concentrated_delta"]
+__all__ = ["concentrated_delta", "concentrated_epsilon"]
 
 
 def concentrated_delta(rho: float, epsilon: float) -> float:
@@ -26,3 +27,16 @@ def concentrated_delta(rho: float, epsilon: float) -> float:
     if exponent >= 0.0:
         return 1.0
     return max(math.exp(exponent), DELTA_FLOOR)
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """The smallest epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP; delta is at least 1e-100."""
+    if rho == 0.0:
+        return 0.0
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(concentrated_delta(rho, epsilon) * DELTA_MARGIN, DELTA_FLOOR) / delta)
+
+    # The closed form of Bun and Steinke is never below the best conversion; a little more covers the margin.
+    high = 1.001 * (rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)))
+    return 0.0 if excess(0.0) <= 0.0 else border(excess, good=high, bad=0.0, relative=1e-11)

@@ -18,6 +18,8 @@ def sum_up(values: Iterable[float]) -> float:
     """The smallest double that is at least the exact sum of the values."""
     values = tuple(values)
     rounded = math.fsum(values)
+    if math.isinf(rounded):
+        return rounded
     # The sum is rounded correctly, and so is its error: the sign of the latter says on which side the former lies.
     return up(rounded) if math.fsum((*values, -rounded)) > 0.0 else rounded
 
