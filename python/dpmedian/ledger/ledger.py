@@ -61,7 +61,7 @@ class Ledger:
     >>> round(ledger.remaining, 3)
     0.603
     >>> round(ledger.split(4), 5)  # The rho of which four more releases fit.
-    0.00574
+    0.00575
     """
 
     def __init__(

@@ -47,9 +47,6 @@ class Terms:
         """The rule that admits costs."""
         return filter_of(self.budget, self.composition)[1]
 
-    def __str__(self) -> str:
-        return f"{self.budget}, composition {self.composition!r}, under {self.neighbours} of one {self.unit}"
-
     def difference(self, asked: Terms) -> str | None:
         """What these terms have, and those that were asked for have not; None if they agree."""
         if _limits(self.budget) != _limits(asked.budget):
