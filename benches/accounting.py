@@ -90,24 +90,33 @@ def print_selection() -> None:
         for delta in (1e-9, 1e-6, 1e-3):
             budget = Budget.of(epsilon, delta)
             alone = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
-            own = calibrate(lambda rho: PrivacyCost(mu_squared=1.8 * rho, ranges=(math.sqrt(0.8 * rho),)), budget)
-            pure = calibrate(lambda rho: PrivacyCost(mu_squared=1.8 * rho, pure=(math.sqrt(0.8 * rho),)), budget)
+            own = calibrate(
+                lambda rho: PrivacyCost(mu_squared=1.8 * rho, bounded_ranges=(math.sqrt(0.8 * rho),)), budget
+            )
+            pure = calibrate(
+                lambda rho: PrivacyCost(mu_squared=1.8 * rho, pure_epsilons=(math.sqrt(0.8 * rho),)), budget
+            )
             # Many steps that are neither Gaussian nor few leave only the concentrated bound.
-            concentrated = calibrate(lambda rho: PrivacyCost(ranges=(math.sqrt(8 * rho / 1000),) * 1000), budget)
+            concentrated = calibrate(
+                lambda rho: PrivacyCost(bounded_ranges=(math.sqrt(8 * rho / 1000),) * 1000), budget
+            )
             ratios = [math.sqrt(alone / rho) for rho in (own, pure, concentrated)]
             print(f"{epsilon:8g} {delta:7.0e} {ratios[0]:9.3f} {ratios[1]:9.3f} {ratios[2]:13.3f}")
 
 
 def print_time() -> None:
     print("\nTime per call\n")
-    gaussian = PrivacyCost(mu_squared=0.05, slack=1e-18)
+    gaussian = PrivacyCost(mu_squared=0.05, discretization=1e-18)
     mixed = gaussian + PrivacyCost.pure_dp(0.1) + PrivacyCost.bounded_range(0.1)
     budget = Budget.of(1.0, 1e-6)
     for name, call in (
         ("delta_at, Gaussian", lambda: gaussian.delta_at(1.0)),
         ("delta_at, mixture", lambda: mixed.delta_at(1.0)),
         ("epsilon_at, Gaussian", lambda: gaussian.epsilon_at(1e-6)),
-        ("calibrate, Gaussian", lambda: calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, slack=1e-18), budget)),
+        (
+            "calibrate, Gaussian",
+            lambda: calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, discretization=1e-18), budget),
+        ),
     ):
         best = math.inf
         for _ in range(20):

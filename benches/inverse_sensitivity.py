@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpmedian
-from dpmedian import _core
-from dpmedian import nonprivate
+from dpmedian import _core, nonprivate
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
 

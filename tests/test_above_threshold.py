@@ -110,7 +110,7 @@ def test_queries_after_the_crossing_are_not_asked_for():
 
     result = dpmedian.building_blocks.above_threshold(queries(), 0, sensitivity=1, epsilon=1.0, seed=1)
     assert (result.value, len(asked)) == (1, 2)
-    assert result.cost.pure == (pytest.approx(1.0, rel=1e-8),)
+    assert result.cost.pure_epsilons == (pytest.approx(1.0, rel=1e-8),)
 
 
 def test_a_recentred_threshold_is_crossed_as_often_as_not():

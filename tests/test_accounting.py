@@ -16,8 +16,11 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmedian import accounting
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
+from dpmedian.accounting.concentrated import concentrated_delta
+from dpmedian.accounting.losses import _range_losses, losses_of
+from dpmedian.accounting.normal import gaussian_delta
+from dpmedian.accounting.rounding import product_up, sum_up
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
 
@@ -49,9 +52,9 @@ def test_gaussian_delta_has_eleven_digits() -> None:
         epsilon = anywhere if generator.random() < 0.3 else mu * (generator.uniform(-1, 36) + mu / 2)
         exact = many_digit_delta(mu, epsilon)
         if exact < 1e-298:
-            assert accounting._gaussian_delta(mu, epsilon) >= exact
+            assert gaussian_delta(mu, epsilon) >= exact
             continue
-        assert accounting._gaussian_delta(mu, epsilon) == pytest.approx(float(exact), rel=1e-11)
+        assert gaussian_delta(mu, epsilon) == pytest.approx(float(exact), rel=1e-11)
         if epsilon >= 0:
             # What is reported is never below the truth, not even in the last digit.
             assert PrivacyCost(mu_squared=mu * mu).delta_at(epsilon) >= exact
@@ -62,7 +65,7 @@ def test_gaussian_delta_has_eleven_digits() -> None:
 @pytest.mark.parametrize("mu", [1.0 - 1e-15, 1.0, 1.0 + 1e-15])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.5, 10.0, 10.5, 20.0])
 def test_gaussian_delta_is_continuous_where_the_formula_changes(mu: float, epsilon: float) -> None:
-    assert accounting._gaussian_delta(mu, epsilon) == pytest.approx(float(many_digit_delta(1.0, epsilon)), rel=1e-11)
+    assert gaussian_delta(mu, epsilon) == pytest.approx(float(many_digit_delta(1.0, epsilon)), rel=1e-11)
 
 
 @pytest.mark.parametrize("delta", [1e-100, 1e-15, 1e-6, 1e-3, 0.1, 0.9])
@@ -84,18 +87,49 @@ def test_concentrated_conversion_is_the_best_over_all_orders(rho: float, excess:
     shifted = orders - 1
     exponents = shifted * (orders * rho - epsilon) - np.log(shifted) + orders * np.log1p(-1 / orders)
     best = math.exp(min(0.0, float(exponents.min())))
-    assert accounting._concentrated_delta(rho, epsilon) == pytest.approx(best, rel=1e-6)
+    assert concentrated_delta(rho, epsilon) == pytest.approx(best, rel=1e-6)
 
 
-def test_discrete_gaussian_is_within_the_slack_of_a_rounded_one() -> None:
-    for sigma in (1.0, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0):
-        integers = range(-math.ceil(12 * sigma) - 2, math.ceil(12 * sigma) + 3)
-        weights = [math.exp(-(k * k) / (2 * sigma * sigma)) for k in integers]
-        total = math.fsum(weights)
-        tail = [math.erfc((k - 0.5) / (sigma * math.sqrt(2))) / 2 for k in (*integers, integers[-1] + 1)]
-        distance = math.fsum(abs(weight / total - (tail[i] - tail[i + 1])) for i, weight in enumerate(weights)) / 2
-        assert distance <= PrivacyCost.gaussian(1, sigma, 1).slack
-        assert PrivacyCost.gaussian(3, sigma, 7, releases=5).slack == pytest.approx(35 / (40 * sigma**2))
+def proved_distance(sigma: float) -> mpmath.mpf:
+    """The bound of accounting.md, section "Discrete noise", before it is rounded to a constant."""
+    density = mpmath.npdf
+    second = 4 * density(1)
+    third = 2 * (2 * density(mpmath.sqrt(3)) + 2 * density(mpmath.sqrt(3)) + density(0))
+    s = mpmath.mpf(sigma)
+    excess = mpmath.nsum(lambda j: 2 * mpmath.exp(-2 * (mpmath.pi * s * j) ** 2), [1, 5])
+    return (second / s**2 + third / s**3) / 48 + excess / 2
+
+
+SIGMAS = (1.0, 1.1, 1.5, 2.0, 3.0, 5.0, 6.99, 7.0, 10.0, 30.0, 100.0, 1000.0)
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_discrete_gaussian_is_within_the_claim_of_a_rounded_one(sigma: float) -> None:
+    integers = range(-math.ceil(12 * sigma) - 2, math.ceil(12 * sigma) + 3)
+    weights = [math.exp(-(k * k) / (2 * sigma * sigma)) for k in integers]
+    total = math.fsum(weights)
+    tail = [math.erfc((k - 0.5) / (sigma * math.sqrt(2))) / 2 for k in (*integers, integers[-1] + 1)]
+    distance = math.fsum(abs(weight / total - (tail[i] - tail[i + 1])) for i, weight in enumerate(weights)) / 2
+    # What is so by enumeration, what is proved, and what is charged: in this order, for every sigma.
+    claim = PrivacyCost.gaussian(1, sigma, 1).discretization
+    assert distance * (1 - 1e-6) <= proved_distance(sigma) <= claim
+    assert PrivacyCost.gaussian(3, sigma, 7, releases=5).discretization == pytest.approx(35 * claim)
+    assert claim == pytest.approx(1 / ((40 if sigma >= 7 else 19) * sigma**2))
+
+
+def test_the_integrals_of_the_discretization_are_those_of_the_normal_density() -> None:
+    second = mpmath.quad(lambda z: abs(z * z - 1) * mpmath.npdf(z), [-40, -1, 1, 40])
+    third = mpmath.quad(lambda z: abs(z**3 - 3 * z) * mpmath.npdf(z), [-40, -mpmath.sqrt(3), 0, mpmath.sqrt(3), 40])
+    assert mpmath.almosteq(proved_distance(1e3) * 48 * 1e6, second + third / 1e3, rel_eps=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [3, 10, 30, 50])
+def test_the_claim_has_room_for_the_cut_of_the_sampler(exponent: int) -> None:
+    """Draws beyond 2^62 are drawn again, which moves the law by at most twice the normal tail beyond 2^62/sigma."""
+    sigma = mpmath.mpf(2) ** exponent
+    room = 1 / (40 * sigma**2) - proved_distance(sigma)
+    cut = 2 * mpmath.exp(-((mpmath.mpf(2) ** 62 / sigma) ** 2) / 2)
+    assert 0 < cut < room
 
 
 # Against dp_accounting, an oracle up to its discretisation: its optimistic Gaussians lie below the truth, its
@@ -135,7 +169,7 @@ def test_gaussian_epsilon_agrees_with_dp_accounting(mu: float, delta: float) -> 
 @pytest.mark.parametrize("pure", [0.01, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize("mu", [0.1, 0.5, 2.0])
 def test_gaussian_with_a_pure_step_agrees_with_dp_accounting(mu: float, pure: float, delta: float) -> None:
-    epsilon = PrivacyCost(mu_squared=mu * mu, pure=(pure,)).epsilon_at(delta)
+    epsilon = PrivacyCost(mu_squared=mu * mu, pure_epsilons=(pure,)).epsilon_at(delta)
     oracle = mixed_oracle(mu, (pure,)).get_epsilon_for_delta(delta)
     assert oracle - 2 * mu * RESOLUTION <= epsilon <= oracle * (1 + 1e-3)
 
@@ -144,7 +178,7 @@ def test_gaussian_with_a_pure_step_agrees_with_dp_accounting(mu: float, pure: fl
 @pytest.mark.parametrize("delta", [1e-9, 1e-4])
 def test_several_pure_steps_agree_with_dp_accounting(pure: tuple[float, ...], delta: float) -> None:
     mu = 0.5
-    epsilon = PrivacyCost(mu_squared=mu * mu, pure=pure).epsilon_at(delta)
+    epsilon = PrivacyCost(mu_squared=mu * mu, pure_epsilons=pure).epsilon_at(delta)
     oracle = mixed_oracle(mu, pure).get_epsilon_for_delta(delta)
     assert epsilon >= oracle - (len(pure) + 1) * mu * RESOLUTION
     # Few steps are exact; many are spread onto a grid or joined, and zero-concentration takes over.
@@ -164,7 +198,7 @@ def test_discrete_noise_is_never_below_dp_accounting(sigma: int, releases: int) 
     assert all(cost.delta_at(epsilon) >= delta for epsilon, delta in truth.items())
     # Continuous noise would promise too much, by a quarter at sigma = 2: without the slack this test fails.
     if releases == 1:
-        assert any(accounting._gaussian_delta(mu, epsilon) < delta for epsilon, delta in truth.items())
+        assert any(gaussian_delta(mu, epsilon) < delta for epsilon, delta in truth.items())
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
@@ -172,7 +206,7 @@ def test_discrete_noise_is_never_below_dp_accounting(sigma: int, releases: int) 
 def test_slack_of_the_finest_lattice_is_negligible(epsilon: float, delta: float) -> None:
     budget = Budget.of(epsilon, delta)
     without = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
-    assert calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, slack=SLACK), budget) >= without * (1 - 1e-3)
+    assert calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, discretization=SLACK), budget) >= without * (1 - 1e-3)
 
 
 @pytest.mark.parametrize("eta", [0.1, 1.0, 3.0])
@@ -180,14 +214,13 @@ def test_slack_of_the_finest_lattice_is_negligible(epsilon: float, delta: float)
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 2.5])
 def test_bounded_range_step_covers_every_exponential_mechanism(eta: float, mu: float, epsilon: float) -> None:
     """A step of range eta is dominated by a two-point pair with losses t and t - eta for some t in [0, eta]."""
-    cost = PrivacyCost(mu_squared=mu * mu, ranges=(eta,))
+    cost = PrivacyCost(mu_squared=mu * mu, bounded_ranges=(eta,))
     worst = 0.0
     for t in np.linspace(0, eta, 101):
         likely = (math.exp(eta) - math.exp(t)) / math.expm1(eta)
         worst = max(
             worst,
-            likely * accounting._gaussian_delta(mu, epsilon - t)
-            + (1 - likely) * accounting._gaussian_delta(mu, epsilon - t + eta),
+            likely * gaussian_delta(mu, epsilon - t) + (1 - likely) * gaussian_delta(mu, epsilon - t + eta),
         )
     assert cost.delta_at(epsilon) >= worst
     assert cost.rho == pytest.approx(mu * mu / 2 + eta * eta / 8)
@@ -210,9 +243,7 @@ def test_closed_form_of_a_bounded_range_step_is_the_worst_pair(eta: float) -> No
         )
         assert range_profile(eta, epsilon) == pytest.approx(float(pairs.max()), rel=1e-5, abs=1e-9 * eta)
         # What is charged is no less, and at most the error of sixteen chords more.
-        charged = math.fsum(
-            weight * max(0.0, -math.expm1(epsilon - loss)) for loss, weight in accounting._range_losses(eta)
-        )
+        charged = math.fsum(weight * max(0.0, -math.expm1(epsilon - loss)) for loss, weight in _range_losses(eta))
         assert range_profile(eta, epsilon) * (1 - 1e-9) <= charged <= range_profile(eta, epsilon) + 3e-3 * eta
 
 
@@ -221,7 +252,7 @@ def test_closed_form_of_a_bounded_range_step_is_the_worst_pair(eta: float) -> No
 def test_selections_chosen_adaptively_are_covered(etas: tuple[float, float], mu: float) -> None:
     """The second of two exponential mechanisms may be the worst one for what the first has shown."""
     first, second = etas
-    cost = PrivacyCost(mu_squared=mu * mu, ranges=etas)
+    cost = PrivacyCost(mu_squared=mu * mu, bounded_ranges=etas)
     grid = np.linspace(-second, second, 401)
     density = np.exp(grid / 2) / (4 * math.sinh(second / 2)) * (grid[1] - grid[0])
     density[[0, -1]] /= 2
@@ -229,9 +260,7 @@ def test_selections_chosen_adaptively_are_covered(etas: tuple[float, float], mu:
     def after(epsilon: float) -> float:
         if mu == 0.0:
             return range_profile(second, epsilon)
-        return float(
-            sum(w * accounting._gaussian_delta(mu, epsilon - loss) for loss, w in zip(grid, density, strict=True))
-        )
+        return float(sum(w * gaussian_delta(mu, epsilon - loss) for loss, w in zip(grid, density, strict=True)))
 
     for epsilon in (0.1, 0.6, 1.5):
         worst = 0.0
@@ -247,7 +276,7 @@ def test_selections_chosen_adaptively_are_covered(etas: tuple[float, float], mu:
     st.lists(st.floats(1e-6, 5.0), max_size=6).map(tuple),
 )
 def test_losses_are_those_of_two_distributions(pure: tuple[float, ...], ranges: tuple[float, ...]) -> None:
-    losses = accounting._losses(pure, ranges)
+    losses = losses_of(pure, ranges)
     largest = math.fsum((*pure, *ranges))
     assert len(losses) <= 65
     assert all(weight >= 0 and abs(loss) <= largest * (1 + 1e-12) for loss, weight in losses)
@@ -260,8 +289,93 @@ def test_selection_costs_little_beside_gaussians(epsilon: float, delta: float) -
     """A tenth of rho in a selection loses less than two hundredths of rho, where concentration loses an eighth."""
     budget = Budget.of(epsilon, delta)
     gaussian = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
-    mixed = calibrate(lambda rho: PrivacyCost(mu_squared=1.8 * rho, ranges=(math.sqrt(0.8 * rho),)), budget)
+    mixed = calibrate(lambda rho: PrivacyCost(mu_squared=1.8 * rho, bounded_ranges=(math.sqrt(0.8 * rho),)), budget)
     assert mixed >= 0.98 * gaussian
+
+
+lawful = settings(max_examples=150, deadline=None, derandomize=True)
+
+# Never below the truth.
+
+
+def many_digit_composed(mu: float, pure: tuple[float, ...], epsilon: float) -> mpmath.mpf:
+    """delta of Gaussians with randomised responses, summed over all outcomes with 60 digits."""
+    with mpmath.workdps(60):
+        total = mpmath.mpf(0)
+        for signs in itertools.product((1, -1), repeat=len(pure)):
+            loss = mpmath.fsum(sign * mpmath.mpf(e) for sign, e in zip(signs, pure, strict=True))
+            weight = mpmath.fprod(
+                1 / (1 + mpmath.exp(-sign * mpmath.mpf(e))) for sign, e in zip(signs, pure, strict=True)
+            )
+            if mu > 0:
+                total += weight * many_digit_delta(mu, mpmath.mpf(epsilon) - loss)
+            else:
+                total += weight * max(mpmath.mpf(0), 1 - mpmath.exp(mpmath.mpf(epsilon) - loss))
+        return total
+
+
+def test_losses_that_are_rounded_do_not_lower_delta() -> None:
+    """A tiny mu makes delta fall steeply at every loss, so that an error in the last digit of a loss is seen."""
+    mu, pure = 1.385e-10, (0.1, 0.1, 0.7, 3.3, 0.2)
+    cost = PrivacyCost(mu_squared=mu * mu, pure_epsilons=pure)
+    total = math.fsum(pure)
+    for epsilon in (total + k * mu for k in (-3, -1, 0, 1, 3, 10, 30)):
+        assert cost.delta_at(epsilon) >= many_digit_composed(math.sqrt(cost.mu_squared), pure, epsilon)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(
+    st.one_of(st.just(0.0), st.floats(-11, 0).map(lambda x: 10**x)),
+    st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.7, 3.3, 1 / 3, 1e-9]), max_size=5).map(tuple),
+    st.floats(-5, 30),
+    st.integers(0, 31),
+)
+def test_reported_delta_is_never_below_the_truth(mu: float, pure: tuple[float, ...], steps: float, loss: int) -> None:
+    """At epsilons within a few mu of the losses, where the rounding of a loss matters most."""
+    mu_squared = mu * mu
+    signed = math.fsum(e if loss >> place & 1 else -e for place, e in enumerate(pure))
+    epsilon = max(signed + steps * mu, 0.0)
+    cost = PrivacyCost(mu_squared=mu_squared, pure_epsilons=pure)
+    with mpmath.workdps(60):
+        truth = many_digit_composed(mpmath.sqrt(mpmath.mpf(mu_squared)), pure, epsilon)
+    assert cost.delta_at(epsilon) >= truth
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-10, 1e-3, 0.3])
+def test_losses_spread_on_a_grid_do_not_lower_delta(mu: float) -> None:
+    pure = (0.1, 0.2, 0.3, 0.7, 3.3, 1 / 3, 0.05)  # 128 losses, on 65 points.
+    cost = PrivacyCost(mu_squared=mu * mu, pure_epsilons=pure)
+    for epsilon in np.linspace(0.0, math.fsum(pure) * 1.01, 23):
+        assert cost.delta_at(epsilon) >= many_digit_composed(math.sqrt(cost.mu_squared), pure, epsilon)
+
+
+numbers = st.one_of(st.floats(0, 1e3), st.floats(1e-12, 1e-3), st.sampled_from([0.1, 0.2, 0.3, 0.7]))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(numbers, max_size=8), st.integers(1, 1000))
+def test_sums_and_products_are_the_next_double_above(values: list[float], k: int) -> None:
+    total = sum_up(values)
+    assert Fraction(math.nextafter(total, -math.inf)) < sum(map(Fraction, values)) <= Fraction(total)
+    for value in values:
+        product = product_up(k, value)
+        assert Fraction(math.nextafter(product, -math.inf)) < k * Fraction(value) <= Fraction(product)
+
+
+@lawful
+@given(st.lists(st.floats(1e-9, 20), max_size=4).map(tuple), st.lists(st.floats(1e-9, 20), max_size=4).map(tuple))
+def test_pure_epsilon_and_rho_are_never_below_the_truth(pure: tuple[float, ...], ranges: tuple[float, ...]) -> None:
+    cost = PrivacyCost(pure_epsilons=pure, bounded_ranges=ranges)
+    assert Fraction(cost.epsilon_at(0.0)) >= sum(map(Fraction, (*pure, *ranges)))
+    with mpmath.workdps(40):
+        truth = mpmath.fsum(mpmath.mpf(e) * mpmath.tanh(mpmath.mpf(e) / 2) for e in pure)
+        truth += mpmath.fsum(mpmath.mpf(eta) ** 2 / 8 for eta in ranges)
+        assert truth <= cost.rho <= truth * (1 + 1e-14)
+
+
+def test_decimal_epsilons_are_not_reported_too_low() -> None:
+    pure = (0.1, 0.2, 0.3)
+    assert Fraction(PrivacyCost(pure_epsilons=pure).epsilon_at(0.0)) >= sum(map(Fraction, pure))
 
 
 # Laws.
@@ -269,13 +383,12 @@ def test_selection_costs_little_beside_gaussians(epsilon: float, delta: float) -
 costs = st.builds(
     PrivacyCost,
     mu_squared=st.one_of(st.just(0.0), st.floats(1e-12, 100.0)),
-    slack=st.one_of(st.just(0.0), st.floats(1e-25, 1e-3)),
-    pure=st.lists(st.floats(1e-6, 5.0), max_size=4).map(tuple),
-    ranges=st.lists(st.floats(1e-6, 5.0), max_size=4).map(tuple),
+    discretization=st.one_of(st.just(0.0), st.floats(1e-25, 1e-3)),
+    pure_epsilons=st.lists(st.floats(1e-6, 5.0), max_size=4).map(tuple),
+    bounded_ranges=st.lists(st.floats(1e-6, 5.0), max_size=4).map(tuple),
     delta0=st.one_of(st.just(0.0), st.floats(1e-15, 1e-2)),
 )
 deltas = st.floats(-15, -1).map(lambda exponent: 10**exponent)
-lawful = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 @lawful
@@ -320,9 +433,9 @@ def test_sum_is_associative_and_total_agrees(a: PrivacyCost, b: PrivacyCost, c: 
     left, right, total = (a + b) + c, a + (b + c), PrivacyCost.total((a, b, c))
     for one, other in ((left, right), (left, total)):
         assert one.mu_squared == pytest.approx(other.mu_squared, rel=1e-15)
-        assert one.slack == pytest.approx(other.slack, rel=1e-15)
+        assert one.discretization == pytest.approx(other.discretization, rel=1e-15)
         assert one.delta0 == pytest.approx(other.delta0, rel=1e-15)
-        assert (one.pure, one.ranges) == (other.pure, other.ranges)
+        assert (one.pure_epsilons, one.bounded_ranges) == (other.pure_epsilons, other.bounded_ranges)
     assert a + PrivacyCost() == PrivacyCost() + a == PrivacyCost.total([a])
 
 
@@ -337,7 +450,9 @@ def test_stored_cost_is_restored_bit_for_bit(cost: PrivacyCost) -> None:
 def split(rho: float) -> PrivacyCost:
     """A recipe like those of the methods: most of rho in Gaussians, some in a pure step, some in a selection."""
     pure, eta = math.sqrt(2 * 0.05 * rho), math.sqrt(8 * 0.05 * rho)
-    return PrivacyCost(mu_squared=1.8 * rho, slack=SLACK) + PrivacyCost(pure=(pure,), ranges=(eta,))
+    return PrivacyCost(mu_squared=1.8 * rho, discretization=SLACK) + PrivacyCost(
+        pure_epsilons=(pure,), bounded_ranges=(eta,)
+    )
 
 
 @lawful
@@ -427,7 +542,7 @@ def test_gaussian_cost_rounds_to_the_private_side() -> None:
         exact = Fraction(sensitivity, sigma) ** 2 * releases
         assert exact <= Fraction(cost.mu_squared) <= exact * (1 + Fraction(1, 2**48))
         slack = Fraction(releases * coordinates, 40 * sigma**2)
-        assert slack <= Fraction(cost.slack) <= slack * (1 + Fraction(1, 2**48))
+        assert slack <= Fraction(cost.discretization) <= slack * (1 + Fraction(1, 2**48))
 
 
 def test_rho_of_the_parts() -> None:
@@ -448,35 +563,35 @@ def test_pure_steps_need_no_delta() -> None:
 
 def test_gaussian_steps_have_no_pure_epsilon() -> None:
     assert PrivacyCost(mu_squared=1e-9).epsilon_at(0.0) == math.inf
-    assert PrivacyCost.approximate(1e-6).epsilon_at(1e-7) == math.inf
-    assert (PrivacyCost.approximate(1e-6) + PrivacyCost(mu_squared=1.0)).epsilon_at(1e-6) == math.inf
+    assert PrivacyCost(delta0=1e-6).epsilon_at(1e-7) == math.inf
+    assert (PrivacyCost(delta0=1e-6) + PrivacyCost(mu_squared=1.0)).epsilon_at(1e-6) == math.inf
 
 
 def test_approximate_part_is_added_once() -> None:
     cost = PrivacyCost(mu_squared=0.25)
     rest = cost.delta_at(1.0)
-    assert (cost + PrivacyCost.approximate(1e-3)).delta_at(1.0) == pytest.approx(1e-3 + (1 - 1e-3) * rest, rel=1e-12)
-    assert PrivacyCost.approximate(1e-6).delta_at(3.0) == 1e-6
-    assert PrivacyCost.total([PrivacyCost.approximate(1e-6)] * 3).delta_at(3.0) == pytest.approx(3e-6, rel=1e-12)
+    assert (cost + PrivacyCost(delta0=1e-3)).delta_at(1.0) == pytest.approx(1e-3 + (1 - 1e-3) * rest, rel=1e-12)
+    assert PrivacyCost(delta0=1e-6).delta_at(3.0) == 1e-6
+    assert PrivacyCost.total([PrivacyCost(delta0=1e-6)] * 3).delta_at(3.0) == pytest.approx(3e-6, rel=1e-12)
     assert PrivacyCost(delta0=1.5, mu_squared=1.0).delta_at(1.0) == 1.0
 
 
 def test_slack_counts_on_both_sides() -> None:
     mu, slack, epsilon = 0.5, 1e-9, 2.0
-    both = accounting._gaussian_delta(mu, epsilon) + (1 + math.exp(epsilon)) * slack
-    assert PrivacyCost(mu_squared=mu * mu, slack=slack).delta_at(epsilon) == pytest.approx(both, rel=1e-9)
+    both = gaussian_delta(mu, epsilon) + (1 + math.exp(epsilon)) * slack
+    assert PrivacyCost(mu_squared=mu * mu, discretization=slack).delta_at(epsilon) == pytest.approx(both, rel=1e-9)
 
 
 def test_slack_does_not_make_delta_rise_with_epsilon() -> None:
     # The term e^epsilon * slack overtakes the fall of the Gaussian near epsilon = 10, before concentration is better.
-    cost = PrivacyCost(mu_squared=9.0, slack=1e-6)
+    cost = PrivacyCost(mu_squared=9.0, discretization=1e-6)
     reported = [cost.delta_at(epsilon) for epsilon in np.linspace(8.0, 13.0, 101)]
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(reported))
 
 
 def test_large_slack_never_counts_more_than_concentration_allows() -> None:
     cost = PrivacyCost.gaussian(1, 2, 1_000_000)
-    assert cost.delta_at(1.0) == pytest.approx(accounting._concentrated_delta(cost.rho, 1.0), rel=1e-9)
+    assert cost.delta_at(1.0) == pytest.approx(concentrated_delta(cost.rho, 1.0), rel=1e-9)
     assert cost.delta_at(5000.0) < 1e-200
 
 
@@ -491,7 +606,7 @@ def test_cost_reads_as_it_was_asked() -> None:
     cost = PrivacyCost(mu_squared=0.02)
     assert str(cost) == "rho = 0.01"
     assert str(cost.asked(1.0, 1e-6)) == "epsilon = 1, delta = 1e-06 (rho = 0.01)"
-    assert str(cost + PrivacyCost.approximate(1e-7)) == "rho = 0.01, delta = 1e-07"
+    assert str(cost + PrivacyCost(delta0=1e-7)) == "rho = 0.01, delta = 1e-07"
     assert str(PrivacyCost.pure_dp(2.0)) == "epsilon = 2"
 
 
@@ -511,9 +626,17 @@ def test_cost_is_frozen_and_adds_only_to_a_cost() -> None:
         (Budget.of(rho=0.5), PrivacyCost(mu_squared=1.0), PrivacyCost(mu_squared=1.0, delta0=1e-9)),
         (Budget.of(rho=0.5), PrivacyCost(mu_squared=1.0), PrivacyCost(mu_squared=1.0 + 1e-15)),
         (Budget.of(rho=0.5, delta=1e-9), PrivacyCost(mu_squared=1.0, delta0=1e-9), PrivacyCost(delta0=1.1e-9)),
-        (Budget.of(epsilon=1.0), PrivacyCost(pure=(0.5, 0.25), ranges=(0.25,)), PrivacyCost(mu_squared=1e-20)),
+        (
+            Budget.of(epsilon=1.0),
+            PrivacyCost(pure_epsilons=(0.5, 0.25), bounded_ranges=(0.25,)),
+            PrivacyCost(mu_squared=1e-20),
+        ),
         (Budget.of(epsilon=1.0, delta=0.0), PrivacyCost.pure_dp(1.0), PrivacyCost.pure_dp(1.0 + 1e-15)),
-        (Budget.of(1.0, 1e-6), PrivacyCost(pure=(1.0,), delta0=1e-6), PrivacyCost(pure=(1.0,), delta0=1.0001e-6)),
+        (
+            Budget.of(1.0, 1e-6),
+            PrivacyCost(pure_epsilons=(1.0,), delta0=1e-6),
+            PrivacyCost(pure_epsilons=(1.0,), delta0=1.0001e-6),
+        ),
     ],
 )
 def test_budget_fits_up_to_its_border(budget: Budget, inside: PrivacyCost, outside: PrivacyCost) -> None:
@@ -530,7 +653,7 @@ def test_decimal_sums_fit_with_the_allowance_for_rounding() -> None:
 
 def test_budget_says_what_is_left() -> None:
     assert Budget.of(rho=1.0).remaining(PrivacyCost(mu_squared=0.5)) == 0.75
-    assert Budget.of(rho=1.0).remaining(PrivacyCost.approximate(1e-9)) == 0.0
+    assert Budget.of(rho=1.0).remaining(PrivacyCost(delta0=1e-9)) == 0.0
     assert Budget.of(epsilon=1.0).remaining(PrivacyCost.pure_dp(0.25)) == 0.75
     assert Budget.of(epsilon=1.0).remaining(PrivacyCost(mu_squared=1e-9)) == 0.0
     cost = PrivacyCost(mu_squared=0.01)
@@ -589,10 +712,13 @@ def test_bad_budget_is_refused_by_name(arguments: dict[str, object], error: type
         (lambda: PrivacyCost.gaussian(1, 2, 1, 1.5), ValueError, "releases must be a positive whole number, got 1.5"),
         (lambda: PrivacyCost.pure_dp(0), ValueError, "epsilon must be a finite number greater than 0, got 0"),
         (lambda: PrivacyCost.bounded_range(-2), ValueError, "eta must be a finite number greater than 0, got -2"),
-        (lambda: PrivacyCost.approximate(1), ValueError, r"delta0 must be a number in \[0, 1\), got 1"),
+        (lambda: PrivacyCost(delta0=-1), ValueError, "delta0 must be .* at least 0, got -1"),
+        (lambda: PrivacyCost(neighbours="swap"), ValueError, "neighbours must be one of .*'add_remove'.* got 'swap'"),
+        (lambda: PrivacyCost(unit=""), ValueError, "unit must not be empty"),
+        (lambda: PrivacyCost(unit=3), TypeError, r"unit must be a label .* got 3 \(int\)"),
         (lambda: PrivacyCost(mu_squared=-1.0), ValueError, "mu_squared must be .* got -1.0"),
         (lambda: PrivacyCost(mu_squared=math.nan), ValueError, "mu_squared must be .* got nan"),
-        (lambda: PrivacyCost(pure=(1.0, math.inf)), ValueError, "pure must be .* got inf"),
+        (lambda: PrivacyCost(pure_epsilons=(1.0, math.inf)), ValueError, "pure_epsilons must be .* got inf"),
         (lambda: PrivacyCost().asked(-1.0, None), ValueError, "epsilon must be .* got -1.0"),
         (lambda: PrivacyCost().delta_at(-1.0), ValueError, "epsilon must be .* at least 0, got -1.0"),
         (lambda: PrivacyCost().epsilon_at(1.0), ValueError, r"delta must be a number in \[0, 1\), got 1.0"),

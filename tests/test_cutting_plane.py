@@ -9,10 +9,10 @@ import pytest
 import dpmedian
 from conftest import neighbours
 from dpmedian import nonprivate
-from dpmedian.postprocess import VolumetricCenter
 from dpmedian.mechanisms.exponential import Selection
 from dpmedian.methods.loc_cutting_plane import LocCuttingPlane, Trail
 from dpmedian.methods.localize import Localized
+from dpmedian.postprocess import VolumetricCenter
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
 
@@ -169,7 +169,9 @@ def test_it_is_not_worse_than_descent_at_a_kink():
 
     def median_excess(method) -> float:
         source = ArraySource.of(points, method.parameters)
-        return float(np.median([excess(points, method.run(source, Tape.draw(bytes([i] * 32))).point) for i in range(9)]))
+        return float(
+            np.median([excess(points, method.run(source, Tape.draw(bytes([i] * 32))).point) for i in range(9)])
+        )
 
     assert median_excess(cuts) < median_excess(descent)
 

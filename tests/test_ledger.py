@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import math
 import multiprocessing
@@ -21,6 +22,7 @@ import pytest
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.ledger import BudgetExceeded, Charge, Ledger, as_ledger, spending
+from dpmedian.ledger.store import FileStore
 from dpmedian.release import ReleaseFailed
 
 
@@ -115,25 +117,27 @@ def test_gaussian_releases_compose_better_than_their_pairs() -> None:
 
 def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
     """Neither bound on this mixture is exact, but basic composition of the two pairs is a bound as well."""
-    many = PrivacyCost(ranges=(0.05,) * 200)
+    many = PrivacyCost(bounded_ranges=(0.05,) * 200)
     many = many.asked(many.epsilon_at(1e-6), 1e-6)
     pure = PrivacyCost.pure_dp(2.0).asked(2.0, 0.0)
     assert many.epsilon is not None
     budget = Budget.of(many.epsilon + 2.0, 1e-6)
     assert not budget.fits(many + pure)
-    ledger = Ledger(epsilon=budget.epsilon, delta=budget.delta)
-    ledger.charge("selections", "dpgd", many)
-    ledger.charge("pure", "inverse_sensitivity", pure)
-    # A pair that the cost does not keep to is not believed.
-    with pytest.raises(BudgetExceeded):
-        Ledger(epsilon=1.0, delta=1e-6).check(concentrated(5.0).asked(1.0, 1e-6))
+    for composition in ("pairs", "costs_fixed_beforehand"):
+        ledger = Ledger(epsilon=budget.epsilon, delta=budget.delta, composition=composition)
+        ledger.charge("selections", "dpgd", many)
+        ledger.charge("pure", "inverse_sensitivity", pure)
+        assert ledger.remaining == 0.0
+        # A pair that the cost does not keep to is not believed.
+        with pytest.raises(BudgetExceeded):
+            Ledger(epsilon=1.0, delta=1e-6, composition=composition).check(concentrated(5.0).asked(1.0, 1e-6))
 
 
 def test_budget_without_delta_refuses_gaussians_and_says_why() -> None:
     with pytest.raises(BudgetExceeded, match="admits only pure steps"):
         Ledger(epsilon=1.0).check(concentrated(1e-6))
     with pytest.raises(BudgetExceeded, match="in rho without delta admits no delta"):
-        Ledger(rho=1.0).check(PrivacyCost.approximate(1e-9))
+        Ledger(rho=1.0).check(PrivacyCost(delta0=1e-9))
 
 
 def test_mark_is_checked(place: Path | None) -> None:
@@ -335,7 +339,9 @@ def test_file_is_readable_and_restores_every_bit(tmp_path: Path) -> None:
     ).asked(1.0, 1e-7)
     ledger.charge("Zürich homes", "loc_cutting_plane", cost).mark("released")
     stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["format"] == "dpmedian ledger 2"
     assert stored["budget"] == {"epsilon": 3.0, "delta": 1e-6}
+    assert (stored["composition"], stored["neighbours"], stored["unit"]) == ("gaussian", "replace", "record")
     assert stored["entries"][0]["name"] == "Zürich homes"
     assert stored["entries"][0]["state"] == "released"
     assert Ledger.open(path).entries[0].cost == cost
@@ -369,11 +375,14 @@ def test_budget_raised_in_the_file_behind_its_back_is_noticed(tmp_path: Path) ->
     path = tmp_path / "ledger.json"
     ledger = Ledger(rho=1.0, path=path)
     path.write_text(path.read_text().replace('"rho": 1.0', '"rho": 2.0'))
-    with pytest.raises(ValueError, match="was changed from rho = 1 to rho = 2: open it again"):
+    with pytest.raises(
+        ValueError, match="was changed behind its back, it has the budget rho = 2, not rho = 1: open it again"
+    ):
         ledger.charge("a", "dpgd", concentrated(0.5))
 
 
 ENTRY = {"name": "a", "method": "m", "time": "t", "cost": {}, "state": "released", "remaining": 1.0}
+TERMS = {"format": "dpmedian ledger 2", "budget": {"rho": 1.0}, "neighbours": "replace", "unit": "record"}
 
 
 @pytest.mark.parametrize(
@@ -383,7 +392,12 @@ ENTRY = {"name": "a", "method": "m", "time": "t", "cost": {}, "state": "released
         "[]",
         "{}",
         '{"format": "dpmedian ledger 1"',
+        json.dumps({"format": "dpmedian ledger 3", "budget": {"rho": 1.0}, "entries": []}),
         json.dumps({"format": "dpmedian ledger 2", "budget": {"rho": 1.0}, "entries": []}),
+        json.dumps({**TERMS, "composition": "gaussian", "entries": []}),
+        json.dumps({**TERMS, "composition": "free", "entries": []}),
+        json.dumps({**TERMS, "composition": "concentrated", "neighbours": "swap", "entries": []}),
+        json.dumps({**TERMS, "composition": "concentrated", "entries": [ENTRY | {"seeded": "no"}]}),
         json.dumps({"format": "dpmedian ledger 1", "budget": {}, "entries": []}),
         json.dumps({"format": "dpmedian ledger 1", "budget": {"rho": 1.0, "gamma": 2}, "entries": []}),
         json.dumps({"format": "dpmedian ledger 1", "budget": {"rho": 1.0}, "entries": [{"name": "a"}]}),
@@ -413,6 +427,260 @@ def test_replacing_keeps_permissions_and_links(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert Ledger.open(path).remaining == 0.5
+
+
+# Files of version 0.1.0.
+
+FORMER = """{
+  "format": "dpmedian ledger 1",
+  "budget": {
+    "epsilon": 1.0,
+    "delta": 1e-06
+  },
+  "entries": [
+    {
+      "name": "typical place",
+      "method": "adaptive",
+      "time": "2025-11-03T09:00:00+00:00",
+      "cost": {
+        "mu_squared": 0.01,
+        "slack": 2.1684043449710089e-17,
+        "epsilon": 0.3964,
+        "delta": 1e-06
+      },
+      "state": "released",
+      "remaining": 0.603
+    },
+    {
+      "name": "line",
+      "method": "inverse_sensitivity",
+      "time": "2025-11-04T09:00:00+00:00",
+      "cost": {
+        "pure": [
+          0.01
+        ],
+        "ranges": [
+          0.02
+        ]
+      },
+      "state": "failed",
+      "remaining": 0.59
+    }
+  ]
+}
+"""
+
+
+def test_a_file_of_version_0_1_0_is_read_and_held_to_a_filter(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_text(FORMER)
+    ledger = Ledger.open(path)
+    assert (ledger.composition, ledger.neighbours, ledger.unit) == ("gaussian", "replace", "record")
+    first, second = ledger.entries
+    assert first.cost.discretization == 2.1684043449710089e-17
+    assert (second.cost.pure_epsilons, second.cost.bounded_ranges) == ((0.01,), (0.02,))
+    assert (first.seeded, first.record, second.state) == (False, None, "failed")
+    assert path.read_text() == FORMER  # Reading changes nothing.
+    assert len(Ledger(epsilon=1.0, delta=1e-6, path=path).entries) == 2
+    # It cannot be declared to have had fixed costs afterwards.
+    with pytest.raises(ValueError, match="has composition = 'gaussian', not 'costs_fixed_beforehand'"):
+        Ledger(epsilon=1.0, delta=1e-6, path=path, composition="costs_fixed_beforehand")
+    ledger.charge("next", "adaptive", concentrated(0.001)).mark("released")
+    stored = json.loads(path.read_text())
+    assert (stored["format"], stored["composition"]) == ("dpmedian ledger 2", "gaussian")
+    assert stored["entries"][1]["cost"] == {"pure_epsilons": [0.01], "bounded_ranges": [0.02]}
+    assert [entry.cost for entry in Ledger.open(path).entries][:2] == [first.cost, second.cost]
+
+
+@pytest.mark.parametrize(("budget", "composition"), [({"rho": 1.0}, "concentrated"), ({"epsilon": 1.0}, "pure")])
+def test_other_budgets_of_version_0_1_0_have_the_filter_that_they_had(
+    tmp_path: Path, budget: dict[str, float], composition: str
+) -> None:
+    path = tmp_path / "ledger.json"
+    entry = {**ENTRY, "cost": {"pure": [0.75]}}
+    path.write_text(json.dumps({"format": "dpmedian ledger 1", "budget": budget, "entries": [entry]}))
+    ledger = Ledger.open(path)
+    assert ledger.composition == composition
+    assert ledger.remaining == pytest.approx(0.25 if "epsilon" in budget else 1 - 0.75 * math.tanh(0.375))
+
+
+def test_an_overspent_file_admits_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    entries = [{**ENTRY, "cost": {"mu_squared": 0.01}}, {**ENTRY, "cost": {"pure": [0.5]}}]
+    budget = {"epsilon": 1.0, "delta": 1e-6}
+    path.write_text(json.dumps({"format": "dpmedian ledger 1", "budget": budget, "entries": entries}))
+    ledger = Ledger.open(path)
+    assert (ledger.remaining, ledger.split(1)) == (0.0, 0.0)
+    with pytest.raises(BudgetExceeded, match="left epsilon = 0 of"):
+        ledger.check(concentrated(1e-9))
+
+
+# Creation.
+
+
+def test_creation_leaves_a_ledger_alone_that_it_did_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.json"
+    Ledger(rho=1.0, path=path).charge("a", "dpgd", concentrated(0.5))
+    before, read, calls = path.read_text(), Path.read_text, []
+
+    def blind(self: Path, *args: object, **options: object) -> str:
+        calls.append(self)
+        if len(calls) == 1:
+            raise FileNotFoundError(self)
+        return read(self, *args, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", blind)
+        patched.setattr(Path, "exists", lambda self: False)
+        patched.setattr(os.path, "exists", lambda path: False)
+        assert Ledger(rho=1.0, path=path).remaining == 0.5
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("where", ["read_text", "link"])
+def test_an_error_of_the_disk_creates_and_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    path = tmp_path / "ledger.json"
+    Ledger(rho=1.0, path=path).charge("a", "dpgd", concentrated(0.5))
+    before = path.read_text()
+
+    def broken(*_: object, **__: object) -> str:
+        raise OSError(errno.EIO, "input/output error")
+
+    with monkeypatch.context() as patched:
+        if where == "read_text":
+            patched.setattr(Path, "read_text", broken)
+        else:
+            # Neither seen nor linked: even the way without links must not overwrite.
+            patched.setattr(os, "link", broken)
+            patched.setattr(FileStore, "_read", lambda self: (_ for _ in ()).throw(FileNotFoundError("blind")))
+        with pytest.raises(OSError, match=r"input/output error|blind"):
+            Ledger(rho=1.0, path=path)
+    assert path.read_text() == before
+
+
+def test_creation_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here")))
+    path = tmp_path / "ledger.json"
+    Ledger(rho=1.0, path=path).charge("a", "dpgd", concentrated(0.5))
+    assert Ledger.open(path).remaining == 0.5
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
+
+
+def create_and_spend(path: Path, ready: Path, count: int) -> None:
+    (ready / str(os.getpid())).touch()
+    while len(list(ready.iterdir())) < count:
+        pass
+    ledger = Ledger(rho=1.0, path=path)
+    for _ in range(8):
+        ledger.charge(f"process {os.getpid()}", "dpgd", concentrated(1 / 64)).mark("released")
+
+
+def test_processes_that_create_one_ledger_at_once_share_it(tmp_path: Path) -> None:
+    path, ready, count = tmp_path / "ledger.json", tmp_path / "ready", 4
+    ready.mkdir()
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=create_and_spend, args=(path, ready, count)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+        assert process.exitcode == 0
+    entries = Ledger.open(path).entries
+    assert len(entries) == 8 * count
+    assert len({entry.name for entry in entries}) == count
+    assert {entry.state for entry in entries} == {"released"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock is POSIX")
+def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with pytest.raises(OSError, match=r"cannot be locked, so two processes could .* \(No locks available\)"):
+        ledger.charge("a", "dpgd", concentrated(0.5))
+    assert ledger.entries == ()
+
+
+# Seeds and records.
+
+
+def test_seeded_entries_are_recognised_in_every_rendering(place: Path | None) -> None:
+    ledger = Ledger(rho=1.0, path=place)
+    with spending(ledger, "dpgd", concentrated(0.25), "trial", seeded=True):
+        pass
+    with spending(ledger, "dpgd", concentrated(0.25), "earnest"):
+        pass
+    assert [entry.seeded for entry in ledger.entries] == [True, False]
+    trial, earnest = str(ledger).splitlines()[-2:]
+    assert trial.split()[-2:] == ["yes", "0.75"]
+    assert earnest.split()[-2:] == ["no", "0.5"]
+    page = ledger._repr_html_()
+    assert page.index(">seeded<") < page.index(">yes<") < page.index(">no<")
+    assert [entry["seeded"] for entry in ledger.to_dict()["entries"]] == [True, False]
+    if place is not None:
+        assert [entry["seeded"] for entry in json.loads(place.read_text())["entries"]] == [True, False]
+
+
+def test_a_record_is_stored_as_given(place: Path | None) -> None:
+    ledger, record = Ledger(rho=1.0, path=place), {"n": 3000, "stages": [{"name": "size", "rho": 0.1}], "unit": None}
+    ledger.charge("a", "dpgd", concentrated(0.25), record=record)
+    record["n"] = 1
+    assert ledger.entries[0].record == {"n": 3000, "stages": [{"name": "size", "rho": 0.1}], "unit": None}
+    assert ledger.to_dict()["entries"][0]["record"]["n"] == 3000
+    with pytest.raises(TypeError, match="record must be a mapping that JSON can hold, or None, got 3"):
+        ledger.charge("b", "dpgd", concentrated(0.25), record=3)  # type: ignore[arg-type]
+    for bad, error in (({"x": object()}, TypeError), ({"x": math.nan}, ValueError)):
+        with pytest.raises(error, match="record must be a mapping that JSON can hold: "):
+            ledger.charge("b", "dpgd", concentrated(0.25), record=bad)
+    with pytest.raises(TypeError, match="seeded must be True or False, got 1"):
+        ledger.charge("b", "dpgd", concentrated(0.25), seeded=1)  # type: ignore[arg-type]
+    assert len(ledger.entries) == 1
+
+
+# Neighbours and units.
+
+
+def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
+    ledger = Ledger(rho=10.0, path=place)
+    added = PrivacyCost(mu_squared=1.0, neighbours="add_remove")
+    ledger.charge("added", "adaptive", added)
+    ledger.charge("user", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
+    ledger.charge("added user", "adaptive", PrivacyCost(mu_squared=0.125, neighbours="add_remove", unit="user"))
+    assert [entry.cost for entry in ledger.entries] == [PrivacyCost(4.0), PrivacyCost(4.0), PrivacyCost(2.0)]
+    assert ledger.remaining == 5.0
+    # What is refused is what would be charged.
+    with pytest.raises(BudgetExceeded):
+        ledger.check(PrivacyCost(mu_squared=2.6, neighbours="add_remove"))
+    with pytest.raises(ValueError, match="no group bound is proved"):
+        Ledger(rho=1.0, delta=1e-6).check(PrivacyCost(delta0=1e-9, neighbours="add_remove"))
+
+
+def test_a_ledger_refuses_what_cannot_be_converted(place: Path | None) -> None:
+    ledger = Ledger(rho=10.0, neighbours="add_remove", unit="user", path=place)
+    assert ledger.spent == PrivacyCost(neighbours="add_remove", unit="user")
+    own = PrivacyCost(mu_squared=1.0, neighbours="add_remove", unit="user")
+    ledger.charge("a", "adaptive", own)
+    with pytest.raises(ValueError, match=r"none under 'add_remove': the release took the number of records for public"):
+        ledger.charge("b", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
+    for unit in ("record", "household"):
+        with pytest.raises(
+            ValueError, match=rf"protects the unit 'user', and the cost holds for one '{unit}': .*for_group"
+        ):
+            ledger.charge("b", "adaptive", PrivacyCost(mu_squared=1.0, neighbours="add_remove", unit=unit))
+    ledger.charge("c", "adaptive", PrivacyCost(mu_squared=0.25, neighbours="add_remove").for_group(2, unit="user"))
+    assert ledger.spent == PrivacyCost(2.0, neighbours="add_remove", unit="user")
+    assert ledger.split(9) == 1.0
+    assert "neighbours: add_remove one user" in str(ledger)
+    if place is not None:
+        assert Ledger.open(place).unit == "user"
+        with pytest.raises(ValueError, match="has neighbours = 'add_remove', not 'replace'"):
+            Ledger(rho=10.0, path=place)
 
 
 # Accountants of other libraries.
@@ -454,7 +722,7 @@ def test_accountant_is_charged_the_pair_that_was_asked() -> None:
 
 def test_accountant_is_charged_a_true_pair_for_a_cost_in_rho() -> None:
     accountant = Accountant(10.0, 1e-3)
-    cost = concentrated(0.1) + PrivacyCost.approximate(1e-4)
+    cost = concentrated(0.1) + PrivacyCost(delta0=1e-4)
     as_ledger(accountant).charge("a", "adaptive", cost)
     as_ledger(accountant).charge("b", "inverse_sensitivity", PrivacyCost.pure_dp(0.5))
     (epsilon, delta), pure = accountant.spends
@@ -469,6 +737,18 @@ def test_accountant_is_not_charged_a_pair_the_cost_exceeds() -> None:
     accountant = Accountant(math.inf, 1.0)
     as_ledger(accountant).charge("a", "adaptive", concentrated(5.0).asked(1.0, 1e-6))
     assert accountant.spends[0][0] > 10.0
+
+
+def test_accountant_is_told_of_neighbours_that_it_does_not_know() -> None:
+    accountant = Accountant(10.0, 1.0)
+    for cost, spent in (
+        (PrivacyCost(pure_epsilons=(0.5,), neighbours="add_remove"), 1.0),
+        (PrivacyCost(pure_epsilons=(0.5,), unit="user"), 1.0),
+        (PrivacyCost(pure_epsilons=(0.5,), unit="user", neighbours="add_remove"), 2.0),
+    ):
+        with pytest.warns(UserWarning, match=rf"knows neither neighbours nor units: .* epsilon = {spent:g}, delta = 0"):
+            as_ledger(accountant).charge("a", "adaptive", cost)
+    assert accountant.spends == [(1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]
 
 
 def test_accountant_that_answers_false_is_obeyed() -> None:
@@ -494,20 +774,19 @@ def test_no_ledger_allows_everything_and_a_ledger_is_itself() -> None:
 
 def test_table_fits_a_terminal(tmp_path: Path) -> None:
     ledger = Ledger(epsilon=5.0, delta=1e-5)
-    assert str(ledger) == "Ledger: epsilon = 5, delta = 1e-05; left: epsilon = 5\nno entries"
+    assert str(ledger) == "Ledger: epsilon = 5, delta = 1e-05; left: epsilon = 5\nfilter: gaussian\nno entries"
     ledger.charge(
         "a name that is much longer than any table has room for, and then some", "adaptive", gaussian(1, 1e-6)
     )
     ledger.charge("short", "inverse_sensitivity", PrivacyCost.pure_dp(0.123456789)).mark("interrupted")
-    ledger.charge("rho", "loc_cutting_plane", concentrated(0.01) + PrivacyCost.approximate(1.2345e-7)).mark("failed")
+    ledger.charge("rho", "loc_cutting_plane", concentrated(0.01)).mark("failed")
     lines = str(ledger).splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[1].split() == ["name", "method", "date", "cost", "state", "left"]
-    assert "~" in lines[3]
-    assert "pending" in lines[3]
-    assert "inverse_sensitivity" in lines[4]
-    assert "interrupted" in lines[4]
-    assert len(lines) == 6
+    assert lines[2].split() == ["name", "method", "date", "cost", "state", "seeded", "left"]
+    assert "~" in lines[4]
+    assert "pending" in lines[4]
+    assert "interrupted" in lines[5]
+    assert len(lines) == 7
 
 
 def test_long_table_shows_the_latest() -> None:

@@ -238,8 +238,6 @@ def test_progress_goes_from_0_to_1_and_never_back(n):
     assert len(seen) > 2 or n < 1000
 
 
-
-
 def test_importing_starts_no_threads():
     code = "import dpmedian, os; print(len(os.listdir('/proc/self/task')))"
     if not os.path.isdir("/proc/self/task"):

@@ -86,7 +86,7 @@ def above_threshold(
     threshold = whole("threshold", threshold)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(as_ledger(ledger), "above_threshold", cost):
+    with spending(as_ledger(ledger), "above_threshold", cost, seeded=seed is not None):
         index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in queries), threshold)
         if index is None:
             raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
@@ -125,7 +125,7 @@ def noisy_bisection(
     def relative(index: int) -> Exact:
         return counts.stated(min(max(_integer(count(index)) - origin, -_LARGEST), _LARGEST))
 
-    with spending(as_ledger(ledger), "noisy_bisection", mechanism.cost):
+    with spending(as_ledger(ledger), "noisy_bisection", mechanism.cost, seeded=seed is not None):
         index = mechanism.release(tape, relative, target - origin)
     return PrivateValue(index, mechanism.cost)
 
@@ -166,7 +166,7 @@ def exponential_mechanism(
     mechanism = Exponential.of("exponential mechanism", eta)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(as_ledger(ledger), "exponential_mechanism", cost):
+    with spending(as_ledger(ledger), "exponential_mechanism", cost, seeded=seed is not None):
         integers = [_integer(score) for score in scores]
         if not integers:
             raise ValueError("scores must not be empty")

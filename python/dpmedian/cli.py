@@ -109,7 +109,7 @@ def _of_ledger(ledger: Ledger) -> dict[str, Any]:
     budget = {name: value for name, value in vars(ledger.budget).items() if value is not None}
     return {
         "budget": budget,
-        "unit": ledger.budget.unit,
+        "unit": ledger.budget.measure,
         "remaining": ledger.remaining,
         "spent": cost_dict(ledger.spent),
         "entries": [entry.to_dict() for entry in ledger.entries],

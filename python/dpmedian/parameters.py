@@ -7,18 +7,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from numbers import Integral, Real
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
+from dpmedian.accounting.neighbours import Neighbours, neighbours_of
 from dpmedian.profile import DEFAULT, Profile
 
-__all__ = ["LARGEST", "METHOD_ARGUMENTS", "RECORDS_MAX", "Neighbours", "PublicParameters", "positive", "whole"]
-
-# Which data sets count as neighbours: one record replaced, or one record more or less.
-Neighbours = Literal["replace", "add_remove"]
+__all__ = ["LARGEST", "METHOD_ARGUMENTS", "RECORDS_MAX", "PublicParameters", "positive", "whole"]
 
 # A coordinate above this magnitude is clamped, so no radius or center beyond it has a meaning.
 LARGEST = 2.0**1000
@@ -82,8 +80,6 @@ class PublicParameters:
         beta = positive("failure_probability", failure_probability)
         if beta >= 1.0:
             raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")
-        if neighbours not in get_args(Neighbours):
-            raise ValueError(f"neighbours must be 'replace' or 'add_remove', got {neighbours!r}")
         return cls(
             n=n,
             d=d,
@@ -93,7 +89,7 @@ class PublicParameters:
             center=None if center is None else _center(center, d),
             failure_probability=beta,
             profile=Profile.named(profile),
-            neighbours=cast("Neighbours", neighbours),
+            neighbours=neighbours_of(neighbours),
         )
 
     @classmethod

@@ -122,7 +122,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     def predicted(n: int, value: float) -> float:
         """NaN, a gap in the line, where no plan is possible or its release would probably fail."""
         try:
-            asked_for = Budget.of(delta=budget.delta, **{budget.unit: value})
+            asked_for = Budget.of(delta=budget.delta, **{budget.measure: value})
             other = make_plan(replace(plan.parameters, n=n, budget=asked_for), plan.method)
         except ValueError:
             return np.nan
@@ -139,7 +139,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     ticks = asked * 2.0 ** np.arange(-3, 4)
     ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
     ax.minorticks_off()
-    ax.set_xlabel(f"{budget.unit}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
+    ax.set_xlabel(f"{budget.measure}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
     ax.set_ylabel(label)
     ax.set_title(f"{plan.method}, d = {plan.d}", fontsize=10)
     ax.grid(linewidth=0.4, alpha=0.6)

@@ -83,7 +83,7 @@ def run_calibrated(
     with Progress(calibrated.passes, progress) as meter:
         source = ArraySource.of(records, parameters, meter, nonfinite)
         refuse_if_elsewhere(calibrated, source)
-        with spending(account, method, cost, name):
+        with spending(account, method, cost, name, seeded=seed is not None):
             try:
                 value = calibrated.run(source, tape)
             except ReleaseFailed:

@@ -11,7 +11,8 @@ import sys
 import warnings
 
 from dpmedian._core import Tape
-from dpmedian.parameters import Neighbours, whole
+from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.parameters import whole
 
 __all__ = ["InsecureSeedWarning", "Tape", "tape_of"]
 

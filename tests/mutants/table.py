@@ -20,6 +20,7 @@ class Mutant(NamedTuple):
 
 
 PACKAGE = "python/dpmedian"
+ACCOUNTING, LEDGER = f"{PACKAGE}/accounting", f"{PACKAGE}/ledger"
 
 NOISE = [
     Mutant(
@@ -163,89 +164,162 @@ COST = [
     ),
     Mutant(
         "releases do not add up",
-        f"{PACKAGE}/accounting.py",
-        "mu_squared=_up(_up(ratio * ratio) * releases)",
-        "mu_squared=_up(_up(ratio * ratio))",
+        f"{ACCOUNTING}/cost.py",
+        "mu_squared=up(up(ratio * ratio) * releases)",
+        "mu_squared=up(up(ratio * ratio))",
         "pytest tests/test_accounting.py::test_gaussian_cost_rounds_to_the_private_side",
     ),
     Mutant(
         "costs add up to the larger one",
-        f"{PACKAGE}/accounting.py",
-        "mu_squared=math.fsum(cost.mu_squared for cost in costs)",
+        f"{ACCOUNTING}/cost.py",
+        "mu_squared=sum_up(cost.mu_squared for cost in costs)",
         "mu_squared=max((cost.mu_squared for cost in costs), default=0.0)",
-        "pytest tests/test_ledger.py::test_budget_can_be_used_up_exactly",
+        "pytest tests/test_neighbours.py::test_costs_of_different_relations_or_units_do_not_add_up",
     ),
     Mutant(
         "pure steps do not count",
-        f"{PACKAGE}/accounting.py",
-        "*(epsilon * math.tanh(epsilon / 2.0) for epsilon in self.pure),",
+        f"{ACCOUNTING}/cost.py",
+        "*(epsilon * math.tanh(epsilon / 2.0) * _RHO_MARGIN for epsilon in self.pure_epsilons),",
         "",
         "pytest tests/test_accounting.py::test_rho_of_the_parts",
     ),
     Mutant(
         "discrete noise taken for continuous",
-        f"{PACKAGE}/accounting.py",
-        "return composed(epsilon) + (1.0 + math.exp(epsilon)) * self.slack",
+        f"{ACCOUNTING}/composition.py",
+        "return composed(epsilon) + (1.0 + math.exp(epsilon)) * discretization",
         "return composed(epsilon)",
         "pytest tests/test_accounting.py::test_discrete_noise_is_never_below_dp_accounting",
     ),
     Mutant(
+        "the distance of discrete noise to leading order",
+        f"{ACCOUNTING}/cost.py",
+        "share = 40.0 if sigma >= 7.0 else 19.0",
+        "share = 40.0",
+        "pytest tests/test_accounting.py::test_discrete_gaussian_is_within_the_claim_of_a_rounded_one",
+    ),
+    Mutant(
+        "losses rounded to nearest",
+        f"{ACCOUNTING}/losses.py",
+        "return total if one == 0.0 or other == 0.0 else up(total)",
+        "return total",
+        "pytest tests/test_accounting.py::test_losses_that_are_rounded_do_not_lower_delta",
+    ),
+    Mutant(
         "a bounded-range step taken for half a pure one",
-        f"{PACKAGE}/accounting.py",
-        "return math.fsum((*self.pure, *self.ranges))",
-        "return math.fsum((*self.pure, *(eta / 2.0 for eta in self.ranges)))",
+        f"{ACCOUNTING}/cost.py",
+        "return sum_up((*self.pure_epsilons, *self.bounded_ranges))",
+        "return sum_up((*self.pure_epsilons, *(eta / 2.0 for eta in self.bounded_ranges)))",
         "pytest tests/test_accounting.py::test_bounded_range_step_covers_every_exponential_mechanism",
     ),
     Mutant(
+        "a pure step taken for a Gaussian of the same epsilon",
+        f"{ACCOUNTING}/normal.py",
+        "    return (mu * _QUANTILE_MARGIN) ** 2",
+        "    return epsilon**2",
+        "pytest tests/test_neighbours.py::test_a_gaussian_dominates_the_step",
+    ),
+    Mutant(
         "the approximate part is forgotten",
-        f"{PACKAGE}/accounting.py",
-        "_up(self.delta0 + (1.0 - self.delta0) * rest * _DELTA_MARGIN)",
-        "_up(rest * _DELTA_MARGIN)",
+        f"{ACCOUNTING}/cost.py",
+        "up(self.delta0 + (1.0 - self.delta0) * rest * DELTA_MARGIN)",
+        "up(rest * DELTA_MARGIN)",
         "pytest tests/test_accounting.py::test_approximate_part_is_added_once",
     ),
     Mutant(
         "calibration stops on the wrong side",
-        f"{PACKAGE}/accounting.py",
+        f"{ACCOUNTING}/search.py",
         "            moved = 1\n    return good",
         "            moved = 1\n    return bad",
         "pytest tests/test_accounting.py::test_calibrated_cost_fits_and_slightly_more_does_not",
+    ),
+    Mutant(
+        "costs of different relations add up",
+        f"{ACCOUNTING}/cost.py",
+        "            first._require_alike(cost)\n",
+        "            pass\n",
+        "pytest tests/test_neighbours.py::test_costs_of_different_relations_or_units_do_not_add_up",
+    ),
+    Mutant(
+        "a group of k costs k times mu squared",
+        f"{ACCOUNTING}/cost.py",
+        "mu_squared=product_up(k * k, self.mu_squared)",
+        "mu_squared=product_up(k, self.mu_squared)",
+        "pytest tests/test_neighbours.py::test_a_group_is_covered_by_enumeration",
+    ),
+    Mutant(
+        "a cost under replace passes for one under add_remove",
+        f"{ACCOUNTING}/cost.py",
+        '        if self.neighbours == "replace":\n',
+        '        return replace(self, neighbours=neighbours)\n        if self.neighbours == "replace":\n',
+        "pytest tests/test_neighbours.py::test_a_replacement_is_a_removal_and_an_addition",
+    ),
+]
+
+FILTERS = [
+    Mutant(
+        "later costs are composed exactly",
+        f"{LEDGER}/filters.py",
+        "return dominating is not None and self.budget.fits(dominating, rounding=TOLERANCE)",
+        "return self.budget.fits(PrivacyCost.total(costs), rounding=TOLERANCE)",
+        "pytest tests/test_filters.py::test_the_example_does_not_get_through_a_filter",
+    ),
+    Mutant(
+        "discretization has no cap",
+        f"{LEDGER}/filters.py",
+        " or sum_up(c.discretization for c in later) > _reserve(self.budget):",
+        ":",
+        "pytest tests/test_filters.py::test_discretization_has_its_own_share_of_delta",
+    ),
+    Mutant(
+        "creation replaces what it did not see",
+        f"{LEDGER}/store.py",
+        "os.link(fresh, self.path)",
+        "shutil.copy(fresh, self.path)",
+        "pytest tests/test_ledger.py::test_creation_leaves_a_ledger_alone_that_it_did_not_see",
+    ),
+    Mutant(
+        "a ledger charges another relation as it is",
+        f"{LEDGER}/ledger.py",
+        "        return cost.under(self.neighbours)\n",
+        "        return replace(cost, neighbours=self.neighbours)\n",
+        "pytest tests/test_ledger.py::test_a_ledger_converts_what_can_be_converted",
     ),
 ]
 
 ORDER = [
     Mutant(
         "charged after the run",
-        f"{PACKAGE}/ledger.py",
-        "    charge = account.charge(name or method, method, cost)\n",
+        f"{LEDGER}/charging.py",
+        "    charge = account.charge(name or method, method, cost, seeded=seeded, record=record)\n",
         "    yield\n    charge = account.charge(name or method, method, cost)\n    return\n",
         "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
     ),
     Mutant(
         "never charged",
-        f"{PACKAGE}/ledger.py",
-        "    charge = account.charge(name or method, method, cost)\n",
-        "    charge = _Unrecorded().charge(name, method, cost)\n",
+        f"{LEDGER}/charging.py",
+        "    charge = account.charge(name or method, method, cost, seeded=seeded, record=record)\n",
+        "    charge = Unrecorded().charge(name or method, method, cost)\n",
         "pytest tests/test_wall.py::test_the_full_cost_is_pending_before_the_first_release",
     ),
     Mutant(
         "a failure costs what it says, not what was planned",
-        f"{PACKAGE}/ledger.py",
+        f"{LEDGER}/charging.py",
         "raise ReleaseFailed(failed.message, cost) from None",
         "raise",
         "pytest tests/test_wall.py::test_a_failure_carries_the_full_planned_cost_and_stays_charged",
     ),
     Mutant(
         "a failure that is not an output",
-        f"{PACKAGE}/ledger.py",
-        "return PrivacyCost.total(entry.cost for entry in entries)",
-        'return PrivacyCost.total(entry.cost for entry in entries if entry.state != "failed")',
+        f"{LEDGER}/ledger.py",
+        "return [entry.cost for entry in entries]",
+        'return [entry.cost for entry in entries if entry.state != "failed"]',
         "pytest tests/test_ledger.py::test_every_state_counts_as_spent",
     ),
     Mutant(
         "check and charge are two steps",
-        f"{PACKAGE}/ledger.py",
-        "            spent = self._require(entries, cost)\n",
-        "            spent = _total(entries)\n",
+        f"{LEDGER}/ledger.py",
+        "            self._require(entries, cost)\n            now",
+        "            now",
         "pytest tests/test_ledger.py::test_racing_threads_cannot_overspend",
     ),
 ]
@@ -486,4 +560,4 @@ INVERSE_SENSITIVITY = [
     ),
 ]
 
-MUTANTS = NOISE + SENSITIVITY + COST + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY
+MUTANTS = NOISE + SENSITIVITY + COST + FILTERS + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpmedian.accounting import PrivacyCost
@@ -49,7 +49,8 @@ class Plan:
     def cost(self) -> PrivacyCost:
         """The cost of all stages, which is charged whatever becomes of the run."""
         budget = self.parameters.budget
-        return self.calibrated.cost.asked(budget.epsilon, budget.delta)
+        cost = self.calibrated.cost.asked(budget.epsilon, budget.delta)
+        return replace(cost, neighbours=self.parameters.neighbours)
 
     @property
     def prediction(self) -> Prediction:

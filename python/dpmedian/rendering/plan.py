@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.rendering.cost import cost_dict
-from dpmedian.rendering.table import html_list, html_table, text_table
+from dpmedian.rendering.table import html_table, text_table
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -16,6 +16,8 @@ __all__ = ["plan_dict", "plan_html", "plan_text"]
 
 _WIDTH = 80
 _HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
+# The columns of words, which are wrapped where the table would be too wide.
+_WORDS = (1, 2)
 
 
 def _title(plan: Plan) -> str:
@@ -59,15 +61,16 @@ def _facts(plan: Plan) -> list[str]:
 
 def plan_text(plan: Plan) -> str:
     """A table that fits a terminal, and what to expect."""
-    lines = text_table(_HEAD, [_row(stage) for stage in plan.stages], width=_WIDTH)
-    rule = "-" * max(len(line) for line in lines)
+    rows = [_row(stage) for stage in plan.stages]
+    table = text_table(_HEAD, rows, _WIDTH, yielding=_WORDS, framed=True)
     facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in _facts(plan)]
-    return "\n".join([_title(plan), rule, *lines, rule, *facts])
+    return "\n".join([_title(plan), table, *facts])
 
 
 def plan_html(plan: Plan) -> str:
     """The same for a notebook."""
-    return html_table(_HEAD, [_row(stage) for stage in plan.stages], caption=_title(plan)) + html_list(_facts(plan))
+    rows = [_row(stage) for stage in plan.stages]
+    return html_table(_HEAD, rows, caption=[_title(plan)], notes=_facts(plan))
 
 
 def stage_dict(stage: Stage) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpmedian._core import __version__
 from dpmedian.rendering.cost import cost_dict
-from dpmedian.rendering.table import html_table
+from dpmedian.rendering.table import html_table, text_pairs
 
 if TYPE_CHECKING:
     from dpmedian.release import Release
@@ -40,12 +40,12 @@ def _rows(release: Release) -> list[tuple[str, str]]:
 
 def release_text(release: Release) -> str:
     """One row for each thing that was released."""
-    return "Release\n" + "\n".join(f"  {name:<12}  {value}" for name, value in _rows(release))
+    return "Release\n" + text_pairs(_rows(release))
 
 
 def release_html(release: Release) -> str:
     """The same for a notebook."""
-    return html_table((), _rows(release), caption="Private geometric median", row_headings=True)
+    return html_table(None, _rows(release), caption=["Private geometric median"], row_names=True)
 
 
 def release_dict(release: Release) -> dict[str, Any]:

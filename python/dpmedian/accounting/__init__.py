@@ -1,0 +1,8 @@
+"""What releases cost, what a budget allows, and the noise that leads from one to the other. Proofs: accounting.md."""
+
+from dpmedian.accounting.budget import Budget
+from dpmedian.accounting.calibration import calibrate
+from dpmedian.accounting.cost import PrivacyCost
+from dpmedian.accounting.neighbours import RECORD, Neighbours
+
+__all__ = ["RECORD", "Budget", "Neighbours", "PrivacyCost", "calibrate"]

@@ -1,0 +1,141 @@
+"""What may be spent: a budget in (epsilon, delta), in epsilon alone, or in rho."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmedian.accounting.arguments import positive, probability
+from dpmedian.accounting.concentrated import concentrated_epsilon
+from dpmedian.accounting.cost import DELTA_LIMIT, PrivacyCost
+
+__all__ = ["Budget"]
+
+# Where the accounting is tested. Outside, a budget is refused rather than answered with fewer digits than promised.
+_EPSILON_LIMITS = (1e-9, 1e3)
+_RHO_LIMITS = (1e-20, 1e5)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent: (epsilon, delta), epsilon alone (pure), rho (zero-concentrated), or rho with delta."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        kinds = "pass epsilon and delta, epsilon alone, rho, or rho and delta"
+        if self.epsilon is not None and self.rho is not None:
+            raise ValueError(f"two budgets at once, epsilon = {self.epsilon!r} and rho = {self.rho!r}: {kinds}")
+        if self.epsilon is None and self.rho is None:
+            got = "" if self.delta is None else f", delta = {self.delta!r} alone is not one"
+            raise ValueError(f"no privacy budget{got}: {kinds}")
+        for name, value, (smallest, largest) in (
+            ("epsilon", self.epsilon, _EPSILON_LIMITS),
+            ("rho", self.rho, _RHO_LIMITS),
+        ):
+            if value is not None:
+                number = positive(name, value)
+                if not smallest <= number <= largest:
+                    raise ValueError(f"{name} must lie between {smallest:g} and {largest:g}, got {value!r}")
+                object.__setattr__(self, name, number)
+        if self.delta is not None:
+            delta = probability("delta", self.delta)
+            if 0.0 < delta < DELTA_LIMIT:
+                raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {self.delta!r}")
+            object.__setattr__(self, "delta", delta)
+
+    @classmethod
+    def of(cls, epsilon: float | None = None, delta: float | None = None, rho: float | None = None) -> Budget:
+        """The budget of these limits."""
+        return cls(epsilon=epsilon, delta=delta, rho=rho)
+
+    @property
+    def pure(self) -> bool:
+        """Whether only pure differential privacy will do."""
+        return self.epsilon is not None and not self.delta
+
+    @property
+    def measure(self) -> str:
+        """What the budget is counted in: "epsilon" or "rho"."""
+        return "epsilon" if self.rho is None else "rho"
+
+    def fits(self, cost: PrivacyCost, *, rounding: float = 0.0) -> bool:
+        """Whether the cost is within the budget; `rounding` is a relative allowance for sums of decimal numbers."""
+        return self.log_overspend(cost, rounding=rounding) <= 0.0
+
+    def log_overspend(self, cost: PrivacyCost, *, rounding: float = 0.0) -> float:
+        """The logarithm of the cost's delta, or rho, over the budget's: at most 0 exactly if the cost fits.
+
+        Parameters
+        ----------
+        cost : PrivacyCost
+            What would be spent.
+        rounding : float
+            A relative allowance: the cost may be this share of the budget above it.
+
+        Returns
+        -------
+        float
+            Minus infinity where nothing is spent, infinity where the budget allows nothing of the kind.
+        """
+        grown = 1.0 + rounding
+        delta = (self.delta or 0.0) * grown
+        if self.rho is not None:
+            spent, allowed = (cost.rho, self.rho * grown) if cost.delta0 <= delta else (math.inf, 1.0)
+        else:
+            assert self.epsilon is not None
+            spent, allowed = cost.delta_at(self.epsilon * grown), delta
+        if allowed == 0.0:
+            return -math.inf if spent == 0.0 else math.inf
+        # A quotient of doubles is rounded to 1 only if they are equal, so the sign is exact.
+        quotient = spent / allowed
+        return math.log(quotient) if quotient > 0.0 else -math.inf
+
+    def remaining(self, cost: PrivacyCost) -> float:
+        """What the cost leaves, in the budget's own measure: rho, or epsilon at the budget's delta; 0 if nothing."""
+        if self.rho is not None:
+            return max(self.rho - cost.rho, 0.0) if cost.delta0 <= (self.delta or 0.0) else 0.0
+        assert self.epsilon is not None
+        return max(self.epsilon - cost.epsilon_at(self.delta or 0.0), 0.0)
+
+    def epsilon_at(self, delta: float) -> float:
+        """The epsilon that holds at this delta for whatever was spent within the budget, however it was chosen.
+
+        This is what may be claimed when an analyst chose costs, or when to stop, after seeing results; the epsilon of
+        what was spent in the end may not, since it is no bound fixed beforehand.
+
+        Parameters
+        ----------
+        delta : float
+            0 or at least 1e-100, and below 1.
+
+        Returns
+        -------
+        float
+            The conversion of rho-zCDP, or the budget's own epsilon; infinite where delta is too small for the budget.
+        """
+        delta = probability("delta", delta)
+        if 0.0 < delta < DELTA_LIMIT:
+            raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
+        if self.rho is None:
+            assert self.epsilon is not None
+            return self.epsilon if delta >= (self.delta or 0.0) else math.inf
+        own = self.delta or 0.0
+        left = (delta - own) / (1.0 - own)
+        if left < DELTA_LIMIT:
+            return math.inf
+        return concentrated_epsilon(self.rho, left)
+
+    def describe(self) -> str:
+        """The limits in words."""
+        value = self.epsilon if self.rho is None else self.rho
+        return f"{self.measure} = {value:.6g}" + (f", delta = {self.delta:.6g}" if self.delta else "")
+
+    __str__ = describe
+
+    def to_dict(self) -> dict[str, float]:
+        """The limits that were given, as JSON can hold them."""
+        limits = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: value for name, value in limits.items() if value is not None}

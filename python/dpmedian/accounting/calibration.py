@@ -1,0 +1,75 @@
+"""From a budget to the noise: the largest rho whose cost fits."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from dpmedian.accounting.budget import Budget
+from dpmedian.accounting.cost import PrivacyCost
+from dpmedian.accounting.search import border
+
+__all__ = ["calibrate"]
+
+
+def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
+    """The largest rho, to nine digits, whose cost fits the budget; the returned value itself fits.
+
+    `cost_of` maps a rho to the cost of what would be done with it, and must grow with rho. It may refuse a rho that is
+    out of its reach with a ValueError; if it refuses all that could fit, the error says so.
+    """
+    guess = _likely_rho(budget)
+    too_much = ""
+    refusal: ValueError | None = None
+
+    @functools.cache
+    def excess(octave: float) -> float:
+        """At guess * 2^octave."""
+        nonlocal too_much, refusal
+        rho = guess * 2.0**octave
+        try:
+            cost, refusal = cost_of(rho), None
+        except ValueError as error:
+            refusal = error
+            return math.inf
+        found = budget.log_overspend(cost)
+        if found > 0.0:
+            too_much = f"at rho = {rho:.3g} the cost is {cost}"
+        return found
+
+    # From the guess, which is nearly exact for Gaussian costs, by growing factors to the other side of the border.
+    upwards = excess(0.0) <= 0.0
+    near = 0.0
+    for stride in (2.0**-20, 2.0**-6, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
+        far = stride if upwards else -stride
+        if (excess(far) <= 0.0) != upwards:
+            break
+        near = far
+    else:
+        if upwards:
+            largest = guess * 2.0**near
+            raise ValueError(f"at rho = {largest:.3g} the cost is still within {budget}: it does not grow with rho")
+        if budget.pure and too_much:
+            raise ValueError(f"nothing fits the budget {budget}: {too_much}, and without delta only pure steps fit")
+        raise ValueError(f"nothing fits the budget {budget}: {refusal or too_much}") from refusal
+    good, bad = (near, far) if upwards else (far, near)
+    octaves = border(excess, good=good, bad=bad, absolute=1e-9)
+    return guess * math.pow(2.0, octaves)
+
+
+def _likely_rho(budget: Budget) -> float:
+    """Where the search starts: near the answer when the cost is mostly Gaussian."""
+    if budget.rho is not None:
+        return budget.rho
+    assert budget.epsilon is not None
+    if not budget.delta:
+        return budget.epsilon * math.tanh(budget.epsilon / 2.0)
+    # The solution of epsilon = rho + 2 sqrt(rho log(1/delta)) is never too large for one Gaussian.
+    log = math.log(1.0 / budget.delta)
+    safe = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2
+
+    def excess(octave: float) -> float:
+        return budget.log_overspend(PrivacyCost(mu_squared=2.0 * safe * math.pow(2.0, octave)))
+
+    return safe * math.pow(2.0, border(excess, good=0.0, bad=8.0, absolute=1e-9)) if excess(8.0) > 0.0 else safe

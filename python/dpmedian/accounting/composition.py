@@ -1,0 +1,39 @@
+"""The privacy profile of Gaussian releases together with pure and bounded-range steps. Proof: accounting.md."""
+
+from __future__ import annotations
+
+import math
+
+from dpmedian.accounting.losses import Losses
+from dpmedian.accounting.normal import gaussian_delta, upper_tail
+
+__all__ = ["composed_delta"]
+
+
+def composed_delta(mu_squared: float, discretization: float, losses: Losses, epsilon: float) -> float:
+    """Gaussians and the losses of the other steps, by the exact formula, with the discretization of the noise."""
+    mu = math.sqrt(mu_squared)
+
+    def composed(at: float) -> float:
+        return math.fsum(weight * gaussian_delta(mu, at - loss) for loss, weight in losses)
+
+    # Without Gaussian sensitivity the noise is the same on both sides, discrete or not.
+    if mu == 0.0 or discretization == 0.0:
+        return composed(epsilon)
+
+    def slope(at: float) -> float:
+        """Minus the derivative of `composed` in e^epsilon."""
+        tails = ((loss, weight, upper_tail((at - loss) / mu + mu / 2.0)) for loss, weight in losses)
+        return math.fsum(weight * math.exp(min(-loss, 700.0)) * tail for loss, weight, tail in tails)
+
+    # The true delta falls with epsilon, but the bound is convex in e^epsilon and rises where the discretization exceeds
+    # the slope: there the bound at the smaller epsilon where the two agree is better, and holds for this epsilon too.
+    if slope(epsilon) < discretization:
+        low, high = 0.0, epsilon
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if slope(middle) > discretization else (low, middle)
+        epsilon = low
+    if epsilon > 700.0:
+        return 1.0
+    return composed(epsilon) + (1.0 + math.exp(epsilon)) * discretization

@@ -1,0 +1,42 @@
+"""From zero-concentrated differential privacy to (epsilon, delta)."""
+
+from __future__ import annotations
+
+import math
+
+from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN
+from dpmedian.accounting.search import border
+
+__all__ = ["concentrated_delta", "concentrated_epsilon"]
+
+
+def concentrated_delta(rho: float, epsilon: float) -> float:
+    """The conversion of Canonne, Kamath and Steinke: any order gives a valid bound, we take a nearly best one."""
+    if rho == 0.0:
+        return 0.0
+    # With s = a - 1 the derivative of the exponent is (2s + 1) rho - epsilon - log(1 + 1/s): increasing and concave, so
+    # Newton's method started to the left of the root climbs to it. Both starting points lie to the left.
+    s = 1.0 / math.expm1(min(max(rho - epsilon, 0.0) + math.sqrt(2.0 * rho), 700.0))
+    s = max(s, (epsilon - rho) / (2.0 * rho))
+    for _ in range(60):
+        step = (epsilon + math.log1p(1.0 / s) - (2.0 * s + 1.0) * rho) / (2.0 * rho + 1.0 / (s * (s + 1.0)))
+        s += max(step, 0.0)
+        if step <= 1e-9 * s:
+            break
+    exponent = s * ((s + 1.0) * rho - epsilon) - math.log(s) - (s + 1.0) * math.log1p(1.0 / s)
+    if exponent >= 0.0:
+        return 1.0
+    return max(math.exp(exponent), DELTA_FLOOR)
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """The smallest epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP; delta is at least 1e-100."""
+    if rho == 0.0:
+        return 0.0
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(concentrated_delta(rho, epsilon) * DELTA_MARGIN, DELTA_FLOOR) / delta)
+
+    # The closed form of Bun and Steinke is never below the best conversion; a little more covers the margin.
+    high = 1.001 * (rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)))
+    return 0.0 if excess(0.0) <= 0.0 else border(excess, good=high, bad=0.0, relative=1e-11)

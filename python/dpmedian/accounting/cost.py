@@ -1,0 +1,405 @@
+"""What releases cost.
+
+A `PrivacyCost` records what happened (Gaussian releases, pure steps, bounded-range steps, an approximate part) instead
+of a single number, so that the conversion to (epsilon, delta) is exact where a closed form exists, and it names the
+neighbours and the unit for which that holds. The bounds of `PrivacyCost.delta_at` are these; their proofs lie beside
+this file, in accounting.md.
+
+* Gaussian releases with noise of standard deviation sigma on values of L2 sensitivity D compose to one Gaussian with
+  mu^2 = sum (D/sigma)^2: delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). The noise is a
+  discrete Gaussian, which lies within total variation 1/(40 sigma^2) of a rounded one, per coordinate; replacing the
+  one by the other on both sides adds (1 + e^epsilon) * (sum of these distances).
+* The other steps are dominated by a privacy loss that takes finitely many values l with probabilities w, so together
+  delta(epsilon) = sum of w delta_mu(epsilon - l). An epsilon0-DP step has the losses of randomised response,
+  +-epsilon0; an eta-bounded-range step has losses within +-eta with the density e^(l/2) / (4 sinh(eta/2)).
+* Everything is zero-concentrated with rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also for discrete
+  noise, and delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a
+  (Canonne, Kamath, Steinke 2020).
+* An approximate part, an event of probability delta0 on which nothing is promised, turns delta into
+  delta0 + (1 - delta0) delta.
+
+Each of them is valid, so their minimum is. Every number errs to the private side: sums are rounded up, and delta and
+epsilon are reported slightly too large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from dpmedian.accounting.arguments import not_negative, positive, probability, whole, within
+from dpmedian.accounting.composition import composed_delta
+from dpmedian.accounting.concentrated import concentrated_delta
+from dpmedian.accounting.losses import losses_of
+from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, unit_of
+from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN, pure_mu_squared
+from dpmedian.accounting.rounding import product_up, sum_up, up
+from dpmedian.accounting.search import border
+
+__all__ = ["DELTA_LIMIT", "PrivacyCost"]
+
+# Where the accounting is tested. Below, a delta is refused rather than answered with fewer digits than promised.
+DELTA_LIMIT = 1e-100
+
+# What version 0.1.0 called the fields: its files are still read.
+_FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "discretization"}
+
+# The products and the hyperbolic tangent in rho are off by a few units in the last place.
+_RHO_MARGIN = 1.0 + 2.0**-49
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """The privacy cost of a release, or of several: costs add up with `+`.
+
+    `epsilon` and `delta` are the pair that was asked for; a sum has none, since two pairs do not add up to a sensible
+    one: ask `epsilon_at(delta)` or `delta_at(epsilon)`.
+
+    >>> cost = PrivacyCost.gaussian(sensitivity=1, sigma=2**30, coordinates=3) + PrivacyCost.pure_dp(0.1)
+    >>> cost.epsilon_at(1e-6) < 0.11
+    True
+    """
+
+    mu_squared: float = 0.0
+    """The sum of (sensitivity/sigma)^2 over the Gaussian releases."""
+    discretization: float = 0.0
+    """The total variation between discrete and rounded Gaussian noise, summed over the released coordinates."""
+    pure_epsilons: tuple[float, ...] = ()
+    """The epsilon of every pure-DP step."""
+    bounded_ranges: tuple[float, ...] = ()
+    """The eta of every bounded-range step: an exponential mechanism whose log-odds move by at most eta."""
+    delta0: float = 0.0
+    """The probability of the events on which nothing is promised."""
+    epsilon: float | None = None
+    """The epsilon that was asked for, or None."""
+    delta: float | None = None
+    """The delta that was asked for, or None."""
+    neighbours: Neighbours = "replace"
+    """The relation for which the cost holds: "replace" one unit, with a public size, or "add_remove" one."""
+    unit: str = RECORD
+    """Whose contribution a neighbour changes: "record" for one row, or a label such as "user"."""
+
+    def __post_init__(self) -> None:
+        for name in ("mu_squared", "discretization", "delta0"):
+            object.__setattr__(self, name, not_negative(name, getattr(self, name)))
+        for name in ("pure_epsilons", "bounded_ranges"):
+            object.__setattr__(self, name, tuple(not_negative(name, value) for value in getattr(self, name)))
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", probability("delta", self.delta))
+        neighbours_of(self.neighbours)
+        unit_of(self.unit)
+
+    # What happened.
+
+    @classmethod
+    def gaussian(cls, sensitivity: float, sigma: float, coordinates: int, releases: int = 1) -> PrivacyCost:
+        """The cost of discrete Gaussian noise on an integer vector.
+
+        Parameters
+        ----------
+        sensitivity : float
+            The L2 sensitivity of the vector, in lattice units.
+        sigma : float
+            The standard deviation of the noise, in lattice units, at least 1.
+        coordinates : int
+            The length of the vector.
+        releases : int
+            How many such vectors are released.
+
+        Returns
+        -------
+        PrivacyCost
+            Its `mu_squared` and `discretization`, rounded up.
+        """
+        sensitivity = not_negative("sensitivity", sensitivity)
+        sigma = within("sigma", sigma, "a finite number that is at least 1 (in lattice units)", lambda x: x >= 1.0)
+        coordinates = whole("coordinates", coordinates)
+        releases = whole("releases", releases)
+        # Proved for all sigma of at least 7, where every release of this package lies; below, with a larger constant.
+        share = 40.0 if sigma >= 7.0 else 19.0
+        ratio = up(sensitivity / sigma)
+        return cls(
+            mu_squared=up(up(ratio * ratio) * releases),
+            discretization=up(up(up(releases * coordinates / share) / sigma) / sigma),
+        )
+
+    @classmethod
+    def pure_dp(cls, epsilon: float) -> PrivacyCost:
+        """The cost of an epsilon-DP step, AboveThreshold and discrete Laplace noise included."""
+        return cls(pure_epsilons=(positive("epsilon", epsilon),))
+
+    @classmethod
+    def bounded_range(cls, eta: float) -> PrivacyCost:
+        """The cost of an exponential mechanism whose log-odds between any two outputs move by at most eta."""
+        return cls(bounded_ranges=(positive("eta", eta),))
+
+    @classmethod
+    def total(cls, costs: Iterable[PrivacyCost]) -> PrivacyCost:
+        """The cost of all of them, one after the other; the same as `+`, rounded up once.
+
+        Parameters
+        ----------
+        costs : iterable of PrivacyCost
+            Costs of the same relation and unit; nothing at all costs nothing to a replaced record.
+
+        Returns
+        -------
+        PrivacyCost
+            The composed cost, which carries no pair.
+
+        Raises
+        ------
+        ValueError
+            If the costs have different neighbours or units: convert them first, see `under` and `for_group`.
+        """
+        costs = tuple(costs)
+        first = costs[0] if costs else cls()
+        for cost in costs:
+            first._require_alike(cost)
+        return cls(
+            mu_squared=sum_up(cost.mu_squared for cost in costs),
+            discretization=sum_up(cost.discretization for cost in costs),
+            pure_epsilons=tuple(epsilon for cost in costs for epsilon in cost.pure_epsilons),
+            bounded_ranges=tuple(eta for cost in costs for eta in cost.bounded_ranges),
+            delta0=sum_up(cost.delta0 for cost in costs),
+            neighbours=first.neighbours,
+            unit=first.unit,
+        )
+
+    def _require_alike(self, other: PrivacyCost) -> None:
+        if self.neighbours != other.neighbours:
+            raise ValueError(
+                f"costs under neighbours = {self.neighbours!r} and {other.neighbours!r} do not add up: convert those "
+                "under 'add_remove' with cost.under('replace'); the other way is impossible"
+            )
+        if self.unit != other.unit:
+            raise ValueError(
+                f"costs of the units {self.unit!r} and {other.unit!r} do not add up: a cost per 'record' becomes one "
+                "per unit with cost.for_group(records per unit, unit=...), a cost per unit one per 'record' with "
+                "cost.per_record()"
+            )
+
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        if not isinstance(other, PrivacyCost):
+            return NotImplemented
+        return PrivacyCost.total((self, other))
+
+    def asked(self, epsilon: float | None, delta: float | None) -> PrivacyCost:
+        """The same cost, carrying the pair that was asked for."""
+        return replace(self, epsilon=epsilon, delta=delta)
+
+    # For whom it holds.
+
+    def for_group(self, k: int, *, unit: str | None = None) -> PrivacyCost:
+        """The cost for neighbours that differ in up to k units at once (group privacy).
+
+        Parameters
+        ----------
+        k : int
+            The size of the group.
+        unit : str, optional
+            The label of the group where it is the new unit, such as "user" with k rows each at most.
+
+        Returns
+        -------
+        PrivacyCost
+            k^2 mu^2, k epsilon and k eta of every step, the same discretization, and no pair.
+
+        Raises
+        ------
+        ValueError
+            If the cost has a `delta0`: what events on which nothing is promised mean for a group is not proved.
+        """
+        k = whole("k", k)
+        label = self.unit if unit is None else unit_of(unit)
+        if self.delta0 > 0.0:
+            raise ValueError(
+                f"no group bound is proved for a cost with delta0 = {self.delta0:g}: account for the group when the "
+                "release is calibrated"
+            )
+        if k == 1:
+            return replace(self, unit=label)
+        return PrivacyCost(
+            mu_squared=product_up(k * k, self.mu_squared),
+            discretization=self.discretization,
+            pure_epsilons=tuple(product_up(k, epsilon) for epsilon in self.pure_epsilons),
+            bounded_ranges=tuple(product_up(k, eta) for eta in self.bounded_ranges),
+            neighbours=self.neighbours,
+            unit=label,
+        )
+
+    def under(self, neighbours: Neighbours) -> PrivacyCost:
+        """The cost under another relation.
+
+        Parameters
+        ----------
+        neighbours : {"replace", "add_remove"}
+            The relation that is wanted.
+
+        Returns
+        -------
+        PrivacyCost
+            The same cost if it is that relation's; `for_group(2)` from "add_remove" to "replace", since a replacement
+            is a removal and an addition.
+
+        Raises
+        ------
+        ValueError
+            From "replace" to "add_remove": such a release may show the number of records.
+        """
+        if neighbours_of(neighbours) == self.neighbours:
+            return self
+        if self.neighbours == "replace":
+            raise ValueError(
+                "a cost under neighbours = 'replace' is none under 'add_remove': the release took the number of "
+                "records for public, and may show it; release again with neighbours='add_remove'"
+            )
+        return replace(self.for_group(2), neighbours="replace")
+
+    def per_record(self) -> PrivacyCost:
+        """The cost for a single record of a unit: that of two units, since a changed row may change its unit as well.
+
+        A row that is added to, or removed from, a unit changes what that unit contributes: two edits under
+        "add_remove". A row that is replaced by one of another unit changes both: two replacements under "replace".
+        """
+        return self if self.unit == RECORD else self.for_group(2, unit=RECORD)
+
+    # What it amounts to.
+
+    @property
+    def rho(self) -> float:
+        """The zero-concentrated cost of everything but delta0."""
+        return sum_up(
+            (
+                self.mu_squared / 2.0,
+                *(epsilon * math.tanh(epsilon / 2.0) * _RHO_MARGIN for epsilon in self.pure_epsilons),
+                *(eta * eta / 8.0 * _RHO_MARGIN for eta in self.bounded_ranges),
+            )
+        )
+
+    @property
+    def dominating_mu_squared(self) -> float:
+        """The mu^2 of a single Gaussian that dominates everything but delta0 and the discretization."""
+        pure = (*self.pure_epsilons, *(eta / 2.0 for eta in self.bounded_ranges))
+        return sum_up((self.mu_squared, *(pure_mu_squared(epsilon) for epsilon in pure)))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the cost is one of pure differential privacy: no Gaussian release, and no delta0."""
+        return self.mu_squared == 0.0 and self.delta0 == 0.0
+
+    @property
+    def _pure_sum(self) -> float:
+        return sum_up((*self.pure_epsilons, *self.bounded_ranges))
+
+    def delta_at(self, epsilon: float) -> float:
+        """The smallest delta that is proved for this epsilon, rounded up.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        float
+            A delta for which the release is (epsilon, delta)-DP, at most 1.
+        """
+        epsilon = not_negative("epsilon", epsilon)
+        rest = min(self._composed_delta(epsilon), concentrated_delta(self.rho, epsilon))
+        if rest == 0.0:
+            return min(self.delta0, 1.0)
+        if self.delta0 >= 1.0:
+            return 1.0
+        return min(up(self.delta0 + (1.0 - self.delta0) * rest * DELTA_MARGIN), 1.0)
+
+    def epsilon_at(self, delta: float) -> float:
+        """The smallest epsilon that is proved for this delta, rounded up.
+
+        Parameters
+        ----------
+        delta : float
+            0 or at least 1e-100, and below 1.
+
+        Returns
+        -------
+        float
+            An epsilon for which the release is (epsilon, delta)-DP; infinite when no epsilon will do.
+        """
+        delta = probability("delta", delta)
+        if 0.0 < delta < DELTA_LIMIT:
+            raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
+        if delta < self.delta0:
+            return math.inf
+        low, high = 0.0, self._pure_sum
+        if self.mu_squared == 0.0 and delta == self.delta0:
+            return high
+        if self.mu_squared > 0.0:
+            left = (delta - self.delta0) / (1.0 - self.delta0)
+            if left < DELTA_LIMIT:
+                return math.inf
+            # The closed form of Bun and Steinke is never below the best conversion.
+            high = self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / left))
+            while self.delta_at(high) > delta:
+                low, high = high, 2.0 * high
+        if self.delta_at(low) <= delta:
+            return low
+
+        def excess(epsilon: float) -> float:
+            """Positive exactly where delta is exceeded."""
+            return math.log(max(self.delta_at(epsilon), DELTA_FLOOR) / delta)
+
+        return border(excess, good=high, bad=low, relative=1e-11)
+
+    def _composed_delta(self, epsilon: float) -> float:
+        if self.mu_squared == 0.0 and epsilon >= self._pure_sum:
+            return 0.0
+        losses = losses_of(self.pure_epsilons, self.bounded_ranges)
+        return composed_delta(self.mu_squared, self.discretization, losses, epsilon)
+
+    # How it reads and is stored.
+
+    def __str__(self) -> str:
+        if self.epsilon is not None:
+            pair = f"epsilon = {self.epsilon:.6g}" + ("" if not self.delta else f", delta = {self.delta:.6g}")
+        elif self.is_pure:
+            pair = f"epsilon = {self._pure_sum:.6g}"
+        else:
+            pair = f"rho = {self.rho:.6g}" + (f", delta = {self.delta0:.6g}" if self.delta0 else "")
+        text = pair if self.epsilon is None or not self.rho else f"{pair} (rho = {self.rho:.6g})"
+        if self.neighbours != "replace" or self.unit != RECORD:
+            text += f" under {self.neighbours} of one {self.unit}"
+        return text
+
+    def to_dict(self) -> dict[str, float | str | list[float] | None]:
+        """The fields that are not at their defaults, as JSON can hold them; `from_dict` restores an equal cost."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        defaults = {field.name: field.default for field in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value != defaults[name]
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, object]) -> PrivacyCost:
+        """The cost that was stored, also by version 0.1.0, whose fields had other names.
+
+        Raises
+        ------
+        ValueError
+            If there are fields that this version does not know: leaving one out would state too small a cost.
+        """
+        renamed = {name: value for name, value in stored.items() if name not in _FORMER_NAMES}
+        for former, name in _FORMER_NAMES.items():
+            if former in stored:
+                if name in stored:
+                    raise ValueError(f"a stored cost has both {name!r} and its former name {former!r}")
+                renamed[name] = stored[former]
+        unknown = sorted(set(renamed) - {field.name for field in fields(cls)})
+        if unknown:
+            raise ValueError(f"a stored cost has the unknown fields {unknown}: a newer version may have written it")
+        return cls(**renamed)  # type: ignore[arg-type]  # __post_init__ checks every value.

@@ -1,0 +1,14 @@
+"""A budget, what was spent of it, and the filter that decides what may still be spent. Proofs: ledger.md.
+
+A release is checked against the ledger before its data are touched and charged as *pending* before its first access to
+them; afterwards it is marked as released, failed or interrupted. Every entry counts as spent, whatever its state: a
+failure is an output, an interruption may have been seen, and a crash leaves the entry pending.
+"""
+
+from dpmedian.ledger.charging import Account, Charge, spending
+from dpmedian.ledger.entry import Entry
+from dpmedian.ledger.errors import BudgetExceeded
+from dpmedian.ledger.foreign import as_ledger
+from dpmedian.ledger.ledger import Ledger
+
+__all__ = ["Account", "BudgetExceeded", "Charge", "Entry", "Ledger", "as_ledger", "spending"]

@@ -1,0 +1,112 @@
+"""What a release needs of a ledger, and the order in which it is charged, run and marked."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, get_args
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.ledger.entry import FinalState
+from dpmedian.release import ReleaseFailed
+
+__all__ = ["Account", "Charge", "Unrecorded", "spending"]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """The handle of one charged release."""
+
+    _mark: Callable[[FinalState], None]
+
+    def mark(self, state: FinalState) -> None:
+        """Says how the run ended. The cost stays charged in every case."""
+        if state not in get_args(FinalState):
+            raise ValueError(f"state must be 'released', 'failed' or 'interrupted', got {state!r}")
+        self._mark(state)
+
+
+class Account(Protocol):
+    """What a release needs of a ledger."""
+
+    def check(self, cost: PrivacyCost) -> None:
+        """Raises if the cost would exceed the budget."""
+
+    def charge(
+        self,
+        name: str,
+        method: str,
+        cost: PrivacyCost,
+        *,
+        seeded: bool = False,
+        record: Mapping[str, Any] | None = None,
+    ) -> Charge:
+        """Checks and records the cost as pending, in one step."""
+
+
+class Unrecorded:
+    """No ledger: everything is allowed, nothing is remembered."""
+
+    def check(self, cost: PrivacyCost) -> None:
+        """Allows every cost."""
+
+    def charge(
+        self,
+        name: str,
+        method: str,
+        cost: PrivacyCost,
+        *,
+        seeded: bool = False,
+        record: Mapping[str, Any] | None = None,
+    ) -> Charge:
+        """Remembers nothing."""
+        return Charge(lambda state: None)
+
+
+@contextlib.contextmanager
+def spending(
+    account: Account,
+    method: str,
+    cost: PrivacyCost,
+    name: str | None = None,
+    *,
+    seeded: bool = False,
+    record: Mapping[str, Any] | None = None,
+) -> Iterator[None]:
+    """Charges the full cost before the block runs; a failure carries it, and stays charged like an interruption.
+
+    Parameters
+    ----------
+    account : Account
+        Where to charge, see `as_ledger`.
+    method : str
+        The method or building block that runs.
+    cost : PrivacyCost
+        The full planned cost.
+    name : str, optional
+        What the release is called; the method's name by default.
+    seeded : bool
+        Whether a seed chooses the noise, which every rendering of the ledger shows.
+    record : mapping, optional
+        A JSON object to be stored with the entry.
+    """
+    charge = account.charge(name or method, method, cost, seeded=seeded, record=record)
+
+    def mark(state: FinalState) -> None:
+        try:
+            charge.mark(state)
+        except OSError as error:
+            # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
+            warnings.warn(f"the ledger could not note a run as {state}, its cost stays charged: {error}", stacklevel=5)
+
+    try:
+        yield
+    except ReleaseFailed as failed:
+        mark("failed")
+        raise ReleaseFailed(failed.message, cost) from None
+    except BaseException:
+        mark("interrupted")
+        raise
+    mark("released")

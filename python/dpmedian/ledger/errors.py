@@ -1,0 +1,48 @@
+"""The refusal of a ledger."""
+
+from __future__ import annotations
+
+from dpmedian.accounting import Budget, PrivacyCost
+
+__all__ = ["BudgetExceeded"]
+
+
+class BudgetExceeded(ValueError):
+    """The release would exceed the ledger's budget; nothing was charged and no data were touched.
+
+    Attributes
+    ----------
+    asked, spent : PrivacyCost
+        What the release would cost, and what all earlier ones cost together.
+    budget : Budget
+        The limits of the ledger.
+    composition : str
+        The filter that refused, see `Ledger`.
+    used, remaining : float
+        What is spent and what is left by that filter, in the budget's measure.
+    advice : str
+        What would fit.
+    """
+
+    def __init__(
+        self,
+        asked: PrivacyCost,
+        spent: PrivacyCost,
+        budget: Budget,
+        composition: str = "",
+        used: float = 0.0,
+        remaining: float = 0.0,
+        advice: str = "",
+    ) -> None:
+        self.asked, self.spent, self.budget = asked, spent, budget
+        self.composition, self.used, self.remaining, self.advice = composition, used, remaining, advice
+        super().__init__(
+            f"this release would exceed the ledger's budget: asked {asked}, spent {budget.measure} = {used:.6g}, "
+            f"left {budget.measure} = {remaining:.6g} of {budget}"
+            + (f", by the filter {composition!r}" if composition else "")
+            + (f"; {advice}" if advice else "")
+        )
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, ...]]:
+        arguments = (self.asked, self.spent, self.budget, self.composition, self.used, self.remaining, self.advice)
+        return BudgetExceeded, arguments

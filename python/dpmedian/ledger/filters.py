@@ -1,0 +1,290 @@
+"""Privacy filters: which costs may still be spent when an analyst chooses each after seeing the results before it.
+
+A ledger commits to one filter when it is created. "Fits by this bound or by that one" is not a filter: an analyst who
+sees results could steer each outcome towards the bound that is blind to it. Theorems and proofs: ledger.md.
+
+* `concentrated`, for budgets in rho and (epsilon, delta): rho adds up. Costs may be chosen adaptively.
+* `pure`, for budgets in epsilon alone: all epsilons and etas add up. Costs may be chosen adaptively.
+* `gaussian`, the default for (epsilon, delta): mu^2 adds up. All costs but the first may be chosen adaptively.
+* `pairs`, for (epsilon, delta): the pairs that were asked for add up. Costs may be chosen adaptively.
+* `costs_fixed_beforehand`, for (epsilon, delta): exact composition. The costs must not depend on results.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.accounting.concentrated import concentrated_delta, concentrated_epsilon
+from dpmedian.accounting.normal import DELTA_MARGIN
+from dpmedian.accounting.rounding import product_up, sum_up
+from dpmedian.accounting.search import border
+
+__all__ = ["TOLERANCE", "Composition", "Filter", "filter_of", "pair_of"]
+
+Composition = Literal["concentrated", "pure", "gaussian", "pairs", "costs_fixed_beforehand"]
+
+TOLERANCE = 2.0**-48
+"""A ledger promises its budget times 1 + this: ten releases at epsilon 0.1 fit epsilon 1, although ten doubles near 0.1
+add up to slightly more than 1."""
+
+# The share of delta that is set aside for the discretization of the noise. It costs less than a thousandth in noise; at
+# sigma = 2^30 and delta = 1e-6 it covers 1e11 released coordinates at epsilon = 1, and 2e7 at epsilon = 10.
+_RESERVE = 0.01
+
+
+def pair_of(cost: PrivacyCost) -> tuple[float, float] | None:
+    """The pair that was asked for, if the cost keeps to it; that of a pure cost; or None."""
+    if cost.epsilon is not None and cost.delta_at(cost.epsilon) <= (cost.delta or 0.0):
+        return cost.epsilon, cost.delta or 0.0
+    return (cost.epsilon_at(0.0), 0.0) if cost.is_pure else None
+
+
+def _reserve(budget: Budget) -> float:
+    """The discretization that uses up the share of delta that is set aside for it."""
+    assert budget.epsilon is not None
+    assert budget.delta
+    return _RESERVE * budget.delta / (1.0 + math.exp(min(budget.epsilon, 700.0)))
+
+
+@dataclass(frozen=True)
+class Filter(ABC):
+    """A rule that admits a sequence of costs or not. It sees costs only, never results."""
+
+    budget: Budget
+
+    @abstractmethod
+    def admits(self, costs: Sequence[PrivacyCost]) -> bool:
+        """Whether these costs, in the order in which they were charged, are within the budget."""
+
+    @abstractmethod
+    def spent(self, costs: Sequence[PrivacyCost]) -> float:
+        """What the costs use up, in the budget's measure; infinite where no number of it would do."""
+
+    @abstractmethod
+    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+        """What would fit after these costs, and why what was asked for does not."""
+
+    def remaining(self, costs: Sequence[PrivacyCost]) -> float:
+        """What the costs leave, in the budget's measure; 0 if nothing."""
+        limit = self.budget.epsilon if self.budget.rho is None else self.budget.rho
+        assert limit is not None
+        return max(limit - self.spent(costs), 0.0)
+
+    def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
+        """The largest rho, to eleven digits, of which k more Gaussian releases are admitted; 0 if there is none."""
+        start = PrivacyCost(neighbours=costs[0].neighbours, unit=costs[0].unit) if costs else PrivacyCost()
+        start = replace(start, discretization=self._room(costs))
+
+        def excess(octave: float) -> float:
+            """Positive exactly where k releases of 2^octave do not fit."""
+            mu_squared = 2.0 * math.pow(2.0, octave)
+            others = PrivacyCost(product_up(k - 1, mu_squared), neighbours=start.neighbours, unit=start.unit)
+            return -1.0 if self.admits([*costs, replace(start, mu_squared=mu_squared), others]) else 1.0
+
+        if excess(_LEAST) > 0.0:
+            return 0.0
+        return math.pow(2.0, border(excess, good=_LEAST, bad=_MOST, absolute=1e-11))
+
+    def _room(self, costs: Sequence[PrivacyCost]) -> float:
+        """The discretization for which a split leaves room, beside what the filter sets aside by itself."""
+        return 0.0
+
+
+# No budget allows more than rho = 2^17, and none that is smaller than 2^-200 is worth splitting. In octaves.
+_LEAST, _MOST = -200.0, 18.0
+
+
+class _Concentrated(Filter):
+    """The filter of zero-concentration: rho adds up, whoever chose it."""
+
+    def admits(self, costs: Sequence[PrivacyCost]) -> bool:
+        grown = 1.0 + TOLERANCE
+        total = PrivacyCost.total(costs)
+        if self.budget.rho is not None:
+            return self.budget.fits(total, rounding=TOLERANCE)
+        assert self.budget.epsilon is not None
+        assert self.budget.delta
+        delta = concentrated_delta(total.rho, self.budget.epsilon * grown) * DELTA_MARGIN
+        return total.delta0 == 0.0 and delta <= self.budget.delta * grown
+
+    def spent(self, costs: Sequence[PrivacyCost]) -> float:
+        total = PrivacyCost.total(costs)
+        if self.budget.rho is not None:
+            return total.rho if total.delta0 <= (self.budget.delta or 0.0) * (1.0 + TOLERANCE) else math.inf
+        assert self.budget.delta
+        return concentrated_epsilon(total.rho, self.budget.delta) if total.delta0 == 0.0 else math.inf
+
+    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+        if asked.delta0 > 0.0 and not (self.budget.rho is not None and self.budget.delta):
+            return "a budget in rho without delta admits no delta" if self.budget.rho else _NO_EVENTS
+        return f"rho = {self.split(costs, 1):.6g} would fit"
+
+    def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
+        return super().split(costs, k) if self.budget.rho is None else self.remaining(costs) / k
+
+
+class _Pure(Filter):
+    """Basic composition of pure steps: epsilons add up, whoever chose them."""
+
+    def admits(self, costs: Sequence[PrivacyCost]) -> bool:
+        return self.budget.fits(PrivacyCost.total(costs), rounding=TOLERANCE)
+
+    def spent(self, costs: Sequence[PrivacyCost]) -> float:
+        return PrivacyCost.total(costs).epsilon_at(0.0)
+
+    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+        if not asked.is_pure:
+            return "a budget without delta admits only pure steps"
+        return f"a pure step of epsilon = {self.remaining(costs):.6g} would fit"
+
+    def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
+        raise ValueError(
+            "a ledger in epsilon alone has no rho to split, since Gaussian noise is not pure: "
+            f"{k} releases of epsilon = {self.remaining(costs) / k:.6g} each fit what is left"
+        )
+
+
+class _Pairs(Filter):
+    """Basic composition: the pairs that were asked for add up, whoever chose them."""
+
+    def _sums(self, costs: Sequence[PrivacyCost]) -> tuple[float, float]:
+        pairs = [pair_of(cost) or (math.inf, 1.0) for cost in costs]
+        return sum_up(epsilon for epsilon, _ in pairs), sum_up(delta for _, delta in pairs)
+
+    def admits(self, costs: Sequence[PrivacyCost]) -> bool:
+        epsilon, delta = self._sums(costs)
+        assert self.budget.epsilon is not None
+        grown = 1.0 + TOLERANCE
+        return epsilon <= self.budget.epsilon * grown and delta <= (self.budget.delta or 0.0) * grown
+
+    def spent(self, costs: Sequence[PrivacyCost]) -> float:
+        return self._sums(costs)[0]
+
+    def _left(self, costs: Sequence[PrivacyCost]) -> tuple[float, float]:
+        return self.remaining(costs), max((self.budget.delta or 0.0) - self._sums(costs)[1], 0.0)
+
+    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+        if pair_of(asked) is None:
+            return "this ledger adds up the pairs that were asked for: ask for epsilon and delta, and keep to them"
+        epsilon, delta = self._left(costs)
+        return f"a release asked for with epsilon = {epsilon:.6g}, delta = {delta:.6g} would fit"
+
+    def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
+        epsilon, delta = self._left(costs)
+        raise ValueError(
+            f"a ledger that adds up pairs has no rho to split: {k} releases of epsilon = {epsilon / k:.6g}, delta = "
+            f"{delta / k:.6g} each fit what is left"
+        )
+
+
+class _Gaussian(Filter):
+    """The filter of Gaussian differential privacy: mu^2 adds up, whoever chose it.
+
+    The first cost was chosen before any result, so it is accounted for exactly; of the later ones every pure or
+    bounded-range step counts as the Gaussian that dominates it. Their discretization has a fixed share of delta.
+    """
+
+    def _dominating(self, costs: Sequence[PrivacyCost]) -> PrivacyCost | None:
+        """A cost that no choice of these costs can exceed; None where the filter cannot admit them."""
+        first, later = costs[0], [cost for cost in costs[1:] if cost.dominating_mu_squared or cost.delta0]
+        if not later:
+            return first
+        if any(cost.delta0 for cost in later) or sum_up(c.discretization for c in later) > _reserve(self.budget):
+            return None
+        return replace(
+            first,
+            mu_squared=sum_up((first.mu_squared, *(cost.dominating_mu_squared for cost in later))),
+            discretization=sum_up((first.discretization, _reserve(self.budget))),
+        )
+
+    def admits(self, costs: Sequence[PrivacyCost]) -> bool:
+        if not costs:
+            return True
+        dominating = self._dominating(costs)
+        return dominating is not None and self.budget.fits(dominating, rounding=TOLERANCE)
+
+    def spent(self, costs: Sequence[PrivacyCost]) -> float:
+        if not costs:
+            return 0.0
+        dominating = self._dominating(costs)
+        return math.inf if dominating is None else dominating.epsilon_at(self.budget.delta or 0.0)
+
+    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+        if asked.delta0 > 0.0:
+            return _NO_EVENTS
+        rho = self.split(costs, 1)
+        if asked.dominating_mu_squared <= 2.0 * rho and asked.discretization > 0.0:
+            return (
+                f"the discretization of its noise, {asked.discretization:.3g}, is above what this filter sets aside, "
+                f"{_reserve(self.budget):.3g}: a ledger in rho needs none"
+            )
+        epsilon = PrivacyCost(mu_squared=2.0 * rho).epsilon_at(self.budget.delta or 0.0)
+        advice = f"a Gaussian release of rho = {rho:.6g} would fit (epsilon = {epsilon:.4g} at the budget's delta)"
+        if costs and (asked.pure_epsilons or asked.bounded_ranges):
+            advice += (
+                "; its pure steps and selections count as the Gaussians that dominate them, in all "
+                f"rho = {asked.dominating_mu_squared / 2.0:.6g} here; 'pairs' or a ledger in rho counts less"
+            )
+        return advice
+
+    def _room(self, costs: Sequence[PrivacyCost]) -> float:
+        # The first release is not among those that the filter sets something aside for.
+        return 0.0 if costs else 0.1 * _reserve(self.budget)
+
+
+class _CostsFixedBeforehand(_Pairs):
+    """Exact composition, for costs that were all chosen before the first result was seen."""
+
+    def admits(self, costs: Sequence[PrivacyCost]) -> bool:
+        return self.budget.fits(PrivacyCost.total(costs), rounding=TOLERANCE) or super().admits(costs)
+
+    def spent(self, costs: Sequence[PrivacyCost]) -> float:
+        return min(PrivacyCost.total(costs).epsilon_at(self.budget.delta or 0.0), self._spent_in_pairs(costs))
+
+    def _spent_in_pairs(self, costs: Sequence[PrivacyCost]) -> float:
+        epsilon, delta = self._sums(costs)
+        return epsilon if delta <= (self.budget.delta or 0.0) else math.inf
+
+    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+        return f"a Gaussian release of rho = {self.split(costs, 1):.6g} would fit"
+
+    def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
+        return Filter.split(self, costs, k)
+
+    def _room(self, costs: Sequence[PrivacyCost]) -> float:
+        return _reserve(self.budget)
+
+
+_NO_EVENTS = "this filter admits no events on which nothing is promised (delta0): take a ledger in rho and delta"
+
+_FILTERS: dict[str, type[Filter]] = {
+    "concentrated": _Concentrated,
+    "pure": _Pure,
+    "gaussian": _Gaussian,
+    "pairs": _Pairs,
+    "costs_fixed_beforehand": _CostsFixedBeforehand,
+}
+
+
+def filter_of(budget: Budget, composition: str | None = None) -> tuple[Composition, Filter]:
+    """The filter of that name for this budget, or its default: each allows costs to be chosen adaptively."""
+    suitable: tuple[Composition, ...]
+    if budget.rho is not None:
+        suitable = ("concentrated",)
+    elif budget.pure:
+        suitable = ("pure",)
+    else:
+        suitable = ("gaussian", "concentrated", "pairs", "costs_fixed_beforehand")
+    if composition is None:
+        composition = suitable[0]
+    if composition not in get_args(Composition):
+        raise ValueError(f"composition must be one of {get_args(Composition)} or None, got {composition!r}")
+    for name in suitable:
+        if name == composition:
+            return name, _FILTERS[name](budget)
+    raise ValueError(f"composition {composition!r} does not suit the budget {budget}: choose one of {suitable}")

@@ -1,0 +1,250 @@
+"""Where a ledger's entries live: in memory, or in a JSON file that several processes share.
+
+The file is replaced as a whole, so a crash leaves the old or the new one. Format "dpmedian ledger 2"; format 1, of
+version 0.1.0, is read as well and becomes format 2 with the next charge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmedian.accounting import RECORD, Budget, Neighbours
+from dpmedian.accounting.neighbours import neighbours_of, unit_of
+from dpmedian.ledger.entry import Entry
+from dpmedian.ledger.filters import Composition, Filter, filter_of
+
+__all__ = ["FileStore", "MemoryStore", "Terms"]
+
+_FORMAT, _FORMER_FORMAT = "dpmedian ledger 2", "dpmedian ledger 1"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a ledger commits to when it is created, and what never changes afterwards."""
+
+    budget: Budget
+    composition: Composition
+    neighbours: Neighbours = "replace"
+    unit: str = RECORD
+
+    @classmethod
+    def of(cls, budget: Budget, composition: str | None, neighbours: object, unit: object) -> Terms:
+        """The terms that were asked for, checked; None takes the budget's default filter."""
+        name, _ = filter_of(budget, composition)
+        return cls(budget, name, neighbours_of(neighbours), unit_of(unit))
+
+    @property
+    def filter(self) -> Filter:
+        """The rule that admits costs."""
+        return filter_of(self.budget, self.composition)[1]
+
+    def difference(self, asked: Terms) -> str | None:
+        """What these terms have, and those that were asked for have not; None if they agree."""
+        if _limits(self.budget) != _limits(asked.budget):
+            return f"the budget {self.budget}, not {asked.budget}"
+        for name in ("composition", "neighbours", "unit"):
+            own, other = getattr(self, name), getattr(asked, name)
+            if own != other:
+                return f"{name} = {own!r}, not {other!r}"
+        return None
+
+    def to_dict(self) -> dict[str, object]:
+        """The terms as JSON can hold them."""
+        names = {"composition": self.composition, "neighbours": self.neighbours, "unit": self.unit}
+        return {"budget": self.budget.to_dict(), **names}
+
+
+def _limits(budget: Budget) -> tuple[float | None, float, float | None]:
+    return budget.epsilon, budget.delta or 0.0, budget.rho
+
+
+class MemoryStore:
+    """Entries of one process: its copies could each spend the whole budget, so a forked one refuses every charge."""
+
+    path: Path | None = None
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def entries(self) -> list[Entry]:
+        """All entries. A transaction replaces the list and never changes it, so reading needs no lock."""
+        return self._entries
+
+    @contextlib.contextmanager
+    def transaction(self, terms: Terms) -> Iterator[list[Entry]]:
+        """A copy of the entries, which replaces them at the end, unless there was an error."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"this in-memory ledger belongs to process {self._process}, and process {os.getpid()} has a copy of it "
+                "that could spend the budget again: share a file, Ledger(..., path=...)"
+            )
+        with self._lock:
+            entries = self._entries.copy()
+            yield entries
+            self._entries = entries
+
+
+class FileStore:
+    """The stored form: one JSON object, replaced as a whole. The lock file beside it is empty and stays."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        # Resolved once: a later change of directory, or a link, must not lead to another ledger.
+        self.path = Path(os.path.realpath(path))
+
+    def create(self, terms: Terms) -> None:
+        """Creates the file, or makes sure that the one that is there has the same terms; it is never overwritten."""
+        with self._lock():
+            try:
+                self._read()
+            except FileNotFoundError:
+                # Whatever made the file invisible: if there is one after all, the exclusive creation leaves it alone.
+                with contextlib.suppress(FileExistsError):
+                    self._create(terms)
+            stored, _ = self._read()
+        different = stored.difference(terms)
+        if different is not None:
+            raise ValueError(
+                f"the ledger {self.path} has {different}: open it with Ledger.open(path), or choose another file"
+            )
+
+    def read(self) -> tuple[Terms, list[Entry]]:
+        """The terms and entries as they are stored now."""
+        # The file is replaced as a whole, so reading needs no lock, except on Windows, where no file can be replaced
+        # while somebody reads it.
+        with self._lock() if sys.platform == "win32" else contextlib.nullcontext():
+            return self._read()
+
+    def entries(self) -> list[Entry]:
+        """All entries as they are stored now."""
+        return self.read()[1]
+
+    @contextlib.contextmanager
+    def transaction(self, terms: Terms) -> Iterator[list[Entry]]:
+        """The stored entries, written back at the end, unless there was an error; nobody can come between."""
+        with self._lock():
+            stored, entries = self._read()
+            different = stored.difference(terms)
+            if different is not None:
+                raise ValueError(
+                    f"the ledger {self.path} was changed behind its back, it has {different}: open it again"
+                )
+            yield entries
+            self._replace(stored, entries)
+
+    def _read(self) -> tuple[Terms, list[Entry]]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"there is no ledger at {self.path}; if there was one, restore it, since a new one would not know what "
+                "was spent"
+            ) from None
+        try:
+            stored = json.loads(text)
+            budget = Budget.of(**stored["budget"])
+            if stored["format"] == _FORMAT:
+                terms = Terms.of(budget, stored["composition"], stored["neighbours"], stored["unit"])
+            elif stored["format"] == _FORMER_FORMAT:
+                # It admitted by one bound or another, which is no filter. From now on its entries are held to one.
+                terms = Terms.of(budget, None, "replace", RECORD)
+            else:
+                raise ValueError(f"its format is {stored['format']!r}")
+            return terms, [Entry.from_dict(entry) for entry in stored["entries"]]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(
+                f"{self.path} is not a ledger this version can read, and was left as it is: {error}"
+            ) from error
+
+    def _create(self, terms: Terms) -> None:
+        fresh = self._write_beside(terms, [])
+        try:
+            # Unlike a replacement, a link is refused where there is a file, and it appears with all of its content.
+            os.link(fresh, self.path)
+        except FileExistsError:
+            raise
+        except OSError:
+            # A file system without links: the file appears empty for a moment, but still only if there was none.
+            with open(self.path, "xb") as file:
+                file.write(fresh.read_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            fresh.unlink()
+        self._sync_folder()
+
+    def _replace(self, terms: Terms, entries: Sequence[Entry]) -> None:
+        fresh = self._write_beside(terms, entries)
+        shutil.copymode(self.path, fresh)
+        os.replace(fresh, self.path)
+        self._sync_folder()
+
+    def _write_beside(self, terms: Terms, entries: Sequence[Entry]) -> Path:
+        stored = {"format": _FORMAT, **terms.to_dict(), "entries": [entry.to_dict() for entry in entries]}
+        # One name suffices for the new file, since only the holder of the lock writes it; a crash leaves at most this.
+        fresh = self.path.with_name(self.path.name + ".new")
+        with open(fresh, "w", encoding="utf-8") as file:
+            json.dump(stored, file, indent=2, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return fresh
+
+    def _sync_folder(self) -> None:
+        if sys.platform != "win32":
+            # The new name survives a power failure only once the directory is on disk.
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    # The lock is our own code, not the library `filelock`: what is needed is one exclusive, blocking lock that the
+    # operating system drops when its holder dies, which is one call on either system. The library polls instead of
+    # waiting, is reentrant by default, and may fall back to a lock that a crash leaves behind, where this package
+    # prefers to refuse; and it would be the second dependency at run time.
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        # Every transaction opens the file anew, so threads exclude each other as processes do.
+        with open(self.path.with_name(self.path.name + ".lock"), "ab") as file:
+            if sys.platform == "win32":
+                import msvcrt
+
+                while True:
+                    try:
+                        file.seek(0)
+                        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                        break
+                    except OSError as error:  # It gives up after ten seconds; another process may be slow.
+                        if error.errno not in (errno.EACCES, errno.EDEADLK):
+                            raise
+                try:
+                    yield
+                finally:
+                    file.seek(0)
+                    msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+            else:
+                import fcntl
+
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                except OSError as error:
+                    raise OSError(
+                        error.errno,
+                        f"the ledger {self.path} cannot be locked, so two processes could spend its budget twice: keep "
+                        f"it on a file system with locks ({error.strerror})",
+                    ) from error
+                try:
+                    yield
+                finally:
+                    fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,123 @@
+"""A ledger as text, as HTML and as a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from dpmedian.accounting import RECORD, Budget, PrivacyCost
+from dpmedian.rendering.table import html_table, text_table
+
+__all__ = ["ledger_dict", "ledger_html", "ledger_text"]
+
+_COLUMNS = ("name", "method", "date", "cost", "state", "seeded", "left")
+
+# So many entries are shown, the latest ones.
+_SHOWN = 40
+
+
+class _Entry(Protocol):
+    """What is shown of an entry."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def time(self) -> str: ...
+    @property
+    def cost(self) -> PrivacyCost: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def remaining(self) -> float: ...
+    @property
+    def seeded(self) -> bool: ...
+    def to_dict(self) -> dict[str, object]: ...
+
+
+class _Ledger(Protocol):
+    """What is shown of a ledger; the rendering needs to know nothing else of it."""
+
+    @property
+    def budget(self) -> Budget: ...
+    @property
+    def composition(self) -> str: ...
+    @property
+    def neighbours(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def path(self) -> Path | None: ...
+    @property
+    def spent(self) -> PrivacyCost: ...
+    @property
+    def remaining(self) -> float: ...
+    @property
+    def entries(self) -> Sequence[_Entry]: ...
+
+
+def ledger_text(ledger: _Ledger) -> str:
+    """A table of at most 80 columns; long names and methods are cut."""
+    heading, rows, earlier = _content(ledger)
+    if not rows:
+        return "\n".join([*heading, "no entries"])
+    note = f"({earlier} earlier entries)" if earlier else None
+    return "\n".join([*heading, text_table(_COLUMNS, rows, yielding=(0, 1), overflow="cut", note=note)])
+
+
+def ledger_html(ledger: _Ledger) -> str:
+    """The same table in HTML."""
+    heading, rows, earlier = _content(ledger)
+    omitted = [f"({earlier} earlier entries)"] if earlier else []
+    return html_table(_COLUMNS, rows, caption=[*heading, *omitted])
+
+
+def ledger_dict(ledger: _Ledger) -> dict[str, Any]:
+    """Terms, what is left and all entries, as JSON can hold them."""
+    return {
+        "budget": ledger.budget.to_dict(),
+        "composition": ledger.composition,
+        "neighbours": ledger.neighbours,
+        "unit": ledger.unit,
+        "measure": ledger.budget.measure,
+        "remaining": ledger.remaining,
+        "spent": ledger.spent.to_dict(),
+        "entries": [entry.to_dict() for entry in ledger.entries],
+    }
+
+
+def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int]:
+    """A heading, the last rows, and how many earlier ones are not among them."""
+    entries = ledger.entries
+    heading = [f"Ledger: {ledger.budget}; left: {ledger.budget.measure} = {ledger.remaining:.6g}"]
+    if ledger.neighbours != "replace" or ledger.unit != RECORD:
+        heading.append(f"neighbours: {ledger.neighbours} one {ledger.unit}")
+    heading.append(f"filter: {ledger.composition}")
+    if ledger.path:
+        heading.append(f"file: {ledger.path}")
+    rows: list[tuple[str, ...]] = [
+        (
+            entry.name,
+            entry.method,
+            entry.time[:10],
+            _short(entry.cost),
+            entry.state,
+            "yes" if entry.seeded else "no",
+            f"{entry.remaining:.3g}",
+        )
+        for entry in entries[-_SHOWN:]
+    ]
+    return heading, rows, max(len(entries) - _SHOWN, 0)
+
+
+def _short(cost: PrivacyCost) -> str:
+    """The cost in a few characters."""
+    if cost.epsilon is not None:
+        measure, value, delta = "eps", cost.epsilon, cost.delta
+    elif cost.is_pure:
+        measure, value, delta = "eps", cost.epsilon_at(0.0), None
+    else:
+        measure, value, delta = "rho", cost.rho, cost.delta0
+    return f"{measure} {value:.3g}" + (f", {delta:.2g}" if delta else "")
