@@ -4,13 +4,15 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use dpmedian::descent::Descent;
-use dpmedian::projection::{Ball, Feasible};
-use dpmedian::pulse::Silent;
-use dpmedian::rank::Ranking;
+use dpmedian::mechanism::descent::Descent;
+use dpmedian::nonprivate::{median, objective};
+use dpmedian::postprocess::projection::{Ball, Feasible};
+use dpmedian::release::tape::{Draw, Streams};
+use dpmedian::runtime::points;
+use dpmedian::runtime::pulse::Silent;
+use dpmedian::runtime::ranking::Ranking;
 use dpmedian::sampler::{BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, uniform};
-use dpmedian::tape::{Draw, Streams};
-use dpmedian::{ball, distance, gradient, median, objective, pair, points};
+use dpmedian::statistics::{ball_counts as ball, distance_counts as distance, gradient, pair_counts as pair};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -87,7 +89,7 @@ fn searches(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Two balls of radius 2 whose centres are 2 apart.
+/// Two balls of radius 2 whose centers are 2 apart.
 fn lens(d: usize) -> Feasible {
     let ball = |x: f64| Ball::new((0..d).map(|j| if j == 0 { x } else { 0.0 }).collect(), 2.0);
     Feasible::Lens(ball(-1.0), ball(1.0))
