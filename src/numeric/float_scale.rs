@@ -1,4 +1,12 @@
-//! Powers of two: norms, exponents and scalings that neither over- nor underflow on the way.
+//! The range of doubles: one public map into it, and norms and scalings that neither over- nor underflow on the way.
+
+/// Coordinates are at most this large in magnitude, so that no difference of two of them overflows.
+pub const LARGEST: f64 = f64::from_bits((1000 + 1023) << 52);
+
+/// Any double as a coordinate: what is no number becomes 0, and the rest is clamped to [`LARGEST`].
+pub fn finite(x: f64) -> f64 {
+    if x.is_nan() { 0.0 } else { x.clamp(-LARGEST, LARGEST) }
+}
 
 /// The Euclidean norm, safe for every finite vector: scaled by a power of two, so that no square over- or underflows.
 pub fn norm(vector: &[f64]) -> f64 {
@@ -25,6 +33,14 @@ pub(crate) fn scale(x: f64, power: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_double_becomes_a_coordinate() {
+        let cases = [(f64::NAN, 0.0), (f64::INFINITY, LARGEST), (-f64::MAX, -LARGEST), (5e-324, 5e-324), (-3.0, -3.0)];
+        for (x, expected) in cases {
+            assert_eq!(finite(x), expected);
+        }
+    }
 
     #[test]
     fn norms_are_safe() {

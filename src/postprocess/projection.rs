@@ -1,24 +1,30 @@
 //! Euclidean projection onto the paper's feasible sets: a ball, and the intersection of two.
 
-use crate::numeric::float_scale::norm;
+use crate::numeric::float_scale::{finite, norm};
 
-/// A closed ball.
+/// A closed ball: a finite center, and a finite radius that is not negative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ball {
-    /// Its center.
-    pub center: Vec<f64>,
-    /// Its radius.
-    pub radius: f64,
+    center: Vec<f64>,
+    radius: f64,
 }
 
 impl Ball {
-    /// The ball of `radius` around `center`.
+    /// The ball of `radius` around `center`. Any doubles make a ball: the center goes through [`finite`], and a radius that
+    /// is negative or no number is 0.
     pub fn new(center: Vec<f64>, radius: f64) -> Self {
-        Self { center, radius }
+        let radius = if radius.is_nan() { 0.0 } else { radius.clamp(0.0, f64::MAX) };
+        Self { center: center.into_iter().map(finite).collect(), radius }
     }
 
-    /// Moves `x` to the nearest point of the ball.
+    /// The dimension.
+    pub fn dimension(&self) -> usize {
+        self.center.len()
+    }
+
+    /// Moves `x` to the nearest point of the ball, up to rounding. Any `x` goes to a finite point: see [`Ball::tame`].
     pub fn project(&self, x: &mut [f64]) {
+        self.tame(x);
         let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
         let distance = norm(&offset);
         if distance > self.radius {
@@ -26,6 +32,14 @@ impl Ball {
             for ((x, c), offset) in x.iter_mut().zip(&self.center).zip(&offset) {
                 *x = c + shrink * offset;
             }
+        }
+    }
+
+    /// Makes any point finite: a coordinate that is no number becomes the center's, the others are clamped like those of
+    /// records, so that no difference or norm below overflows. Clamping brings a point no farther from any admitted one.
+    fn tame(&self, x: &mut [f64]) {
+        for (x, c) in x.iter_mut().zip(&self.center) {
+            *x = if x.is_nan() { *c } else { finite(*x) };
         }
     }
 
@@ -46,7 +60,14 @@ pub enum Feasible {
 }
 
 impl Feasible {
-    /// Moves `x` to the nearest point of the set.
+    /// The dimension.
+    pub fn dimension(&self) -> usize {
+        match self {
+            Self::Ball(ball) | Self::Lens(ball, _) => ball.dimension(),
+        }
+    }
+
+    /// Moves `x` to the nearest point of the set, up to rounding, and any `x` to a finite point.
     ///
     /// The nearest point of a lens is `x` itself, or the nearest point of one ball where that lies in the other, or else
     /// on the rim where the two spheres meet: there it is the rim's point in the direction of `x` from the axis.
@@ -55,6 +76,7 @@ impl Feasible {
             Self::Ball(ball) => return ball.project(x),
             Self::Lens(first, second) => (first, second),
         };
+        first.tame(x);
         if first.contains(x) && second.contains(x) {
             return;
         }
@@ -70,7 +92,7 @@ impl Feasible {
     }
 }
 
-/// The point nearest to `x` where the two spheres meet.
+/// The point nearest to `x` where the two spheres meet; the nearest one of the first ball if they do not meet anywhere.
 fn rim(first: &Ball, second: &Ball, x: &mut [f64]) {
     let axis: Vec<f64> = second.center.iter().zip(&first.center).map(|(b, a)| b - a).collect();
     let separation = norm(&axis);
@@ -78,6 +100,10 @@ fn rim(first: &Ball, second: &Ball, x: &mut [f64]) {
     // Lengths in units of the first radius, so that squares are safe.
     let (apart, other) = (separation / first.radius, second.radius / first.radius);
     let along = ((apart * apart + 1.0 - other * other) / (2.0 * apart)).clamp(-1.0, 1.0);
+    if along.is_nan() {
+        // The centers coincide, or the lengths are too unequal to be compared.
+        return first.project(x);
+    }
     let across = (1.0 - along * along).max(0.0).sqrt() * first.radius;
     let along = along * first.radius;
     let offset: Vec<f64> = x.iter().zip(&first.center).map(|(x, c)| x - c).collect();
@@ -95,6 +121,39 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Any bits of a double.
+    fn odd() -> impl Strategy<Value = f64> {
+        let special = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::MAX), Just(5e-324), Just(0.0)];
+        prop_oneof![any::<u64>().prop_map(f64::from_bits), special, -3.0..3.0f64]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn any_point_goes_to_a_finite_one(
+            values in prop::collection::vec(odd(), 9), radii in prop::array::uniform2(odd()),
+        ) {
+            let first = Ball::new(values[..3].to_vec(), radii[0]);
+            let second = Ball::new(values[3..6].to_vec(), radii[1]);
+            for feasible in [Feasible::Ball(first.clone()), Feasible::Lens(first, second)] {
+                let mut x = values[6..].to_vec();
+                feasible.project(&mut x);
+                prop_assert!(x.iter().all(|x| x.is_finite()), "{feasible:?} {x:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_counts_as_the_center() {
+        let mut x = [f64::NAN, 50.0];
+        Ball::new(vec![3.0, 0.0], 2.0).project(&mut x);
+        assert_eq!(x, [3.0, 2.0]);
+        let mut x = [f64::INFINITY, 0.0];
+        Ball::new(vec![3.0, 0.0], 2.0).project(&mut x);
+        assert_eq!(x, [5.0, 0.0]);
+    }
 
     proptest! {
         /// The variational inequality: p is the projection of x iff <x - p, q - p> <= 0 for every q of the set.

@@ -2,9 +2,9 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | Theta_t | [`Region`], the ball that localization left, cut by the half-spaces kept so far |
-//! | Center(Theta_t) | [`Region::center`], the volumetric center |
-//! | Theta_{t+1} | [`Region::cut`], exactly through the center |
+//! | Theta_t | [`VolumetricCenter`], of the ball that localization left, cut by the half-spaces kept so far |
+//! | Center(Theta_t) | [`VolumetricCenter::center`], the volumetric center |
+//! | Theta_{t+1} | [`VolumetricCenter::cut`], exactly through the center |
 //! | tau | the fraction of the volume that a cut removes |
 //!
 //! **Why the volumetric center.** It minimises V(x) = log det H(x) / 2, where H is the Hessian of the logarithmic
@@ -47,7 +47,7 @@ pub struct Collapsed;
 
 /// A ball cut by half-spaces, with its volumetric center.
 #[derive(Debug, Clone)]
-pub struct Region {
+pub struct VolumetricCenter {
     origin: DVector<f64>,
     radius: f64,
     /// Half-spaces {y: normal . y <= offset}, in units where the ball is the unit ball around zero.
@@ -69,7 +69,7 @@ struct Local {
     metric: DMatrix<f64>,
 }
 
-impl Region {
+impl VolumetricCenter {
     /// The whole ball; its center is `origin`.
     ///
     /// # Panics
@@ -90,13 +90,6 @@ impl Region {
     /// The number of half-spaces kept.
     pub fn cuts(&self) -> usize {
         self.offsets.len()
-    }
-
-    /// The logarithm of the volume of the inscribed ellipsoid {z: |z - center|_H <= 1}, relative to that of the ball's
-    /// own: it falls by ln(1/(1 - tau)) per cut in the long run, up to the factor of at most a power of d between the
-    /// ellipsoid and the set.
-    pub fn log_volume(&self) -> f64 {
-        0.5 * self.dimension() as f64 * std::f64::consts::LN_2 - self.local.value
     }
 
     /// Keeps the half {z: direction . (z - center) <= 0} and moves to its center.
@@ -256,12 +249,12 @@ mod tests {
         DVector::from_fn(dimension, |_, _| symmetric(rng))
     }
 
-    fn unit_ball(dimension: usize) -> Region {
-        Region::new(DVector::zeros(dimension).as_view(), 1.0)
+    fn unit_ball(dimension: usize) -> VolumetricCenter {
+        VolumetricCenter::new(DVector::zeros(dimension).as_view(), 1.0)
     }
 
     /// The gradient of a quadratic around `target` with axes from 1 to 100.
-    fn towards(region: &Region, target: &DVector<f64>) -> DVector<f64> {
+    fn towards(region: &VolumetricCenter, target: &DVector<f64>) -> DVector<f64> {
         let dimension = target.len() as f64;
         (region.center() - target).map_with_location(|i, _, x| x * 100f64.powf(i as f64 / dimension))
     }
@@ -320,7 +313,9 @@ mod tests {
                     let direction = if aimed { towards(&region, &target) } else { vector(dimension, &mut rng) };
                     region.cut(direction.as_view()).unwrap();
                 }
-                let removed = 1.0 - (region.log_volume() / cuts as f64).exp();
+                // The volume of the inscribed ellipsoid falls like that of the set, up to a factor that is a power of d.
+                let log_volume = 0.5 * dimension as f64 * std::f64::consts::LN_2 - region.local.value;
+                let removed = 1.0 - (log_volume / cuts as f64).exp();
                 assert!(removed > TAU, "d = {dimension}, aimed = {aimed}: {removed}");
                 assert!(region.cuts() <= 8 * dimension, "d = {dimension}: {} cuts kept", region.cuts());
             }
@@ -333,7 +328,7 @@ mod tests {
         for dimension in [1, 3, 10] {
             let origin = DVector::from_element(dimension, 1e6);
             let target = &origin + vector(dimension, &mut rng) * (50.0 / (dimension as f64).sqrt());
-            let mut region = Region::new(origin.as_view(), 100.0);
+            let mut region = VolumetricCenter::new(origin.as_view(), 100.0);
             for _ in 0..35 * dimension {
                 if region.cut(towards(&region, &target).as_view()).is_err() {
                     break;

@@ -4,4 +4,4 @@ pub(crate) mod parallel_fold;
 pub mod points;
 pub mod pool;
 pub mod pulse;
-pub mod ranking;
+mod ranking;

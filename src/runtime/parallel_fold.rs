@@ -8,11 +8,15 @@ use nalgebra::DMatrixView;
 use rayon::prelude::*;
 
 use crate::runtime::pool;
-use crate::runtime::pulse::{BEAT, Interrupted, Pulse};
+use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
-/// The sum, of `size` integers, to which `add` adds what the items of a range contribute.
+/// Items of a wave at most, up to one block more: their sum fits 64 bits where an item contributes at most 2^41.
+const ITEMS_PER_WAVE: usize = 1 << 20;
+
+/// The sum, of `size` integers, to which `add` adds what the items of a range contribute, each at most 2^41 in magnitude.
 ///
-/// A block has at most `per_block` items of so many `coordinates`. A single block is done by the calling thread.
+/// A block has at most `per_block` items of this many `coordinates`. A single block is done by the calling thread. Blocks
+/// and waves are summed in 64 bits and the waves in 128: no number of items overflows.
 pub(crate) fn sum_blocks(
     items: usize,
     coordinates: usize,
@@ -20,21 +24,22 @@ pub(crate) fn sum_blocks(
     size: usize,
     pulse: &mut dyn Pulse,
     add: impl Fn(&mut [i64], Range<usize>) + Sync,
-) -> Result<Vec<i64>, Interrupted> {
-    let mut total = vec![0; size];
-    let per_beat = (BEAT / coordinates.max(1)).max(1).next_multiple_of(per_block);
-    for start in (0..items).step_by(per_beat) {
-        let end = items.min(start + per_beat);
-        if end - start <= per_block {
-            add(&mut total, start..end);
+) -> Result<Vec<i128>, Interrupted> {
+    let mut total = vec![0i128; size];
+    let per_wave = (COORDINATES_PER_BEAT / coordinates.max(1)).clamp(1, ITEMS_PER_WAVE).next_multiple_of(per_block);
+    for start in (0..items).step_by(per_wave) {
+        let end = items.min(start + per_wave);
+        let zeros = || vec![0i64; size];
+        let parts = if end - start <= per_block {
+            let mut only = zeros();
+            add(&mut only, start..end);
+            vec![only]
         } else {
             let blocks = (start..end).step_by(per_block);
-            let zeros = || vec![0; size];
-            let parts =
-                pool::fold_in_parallel(blocks, zeros, |part, first| add(part, first..end.min(first + per_block)));
-            for part in parts {
-                total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-            }
+            pool::fold_in_parallel(blocks, zeros, |part, first| add(part, first..end.min(first + per_block)))
+        };
+        for part in parts {
+            total.iter_mut().zip(part).for_each(|(total, part)| *total += i128::from(part));
         }
         pulse.beat(end as f64 / items as f64)?;
     }
@@ -62,7 +67,7 @@ pub(crate) fn map_blocks<T: Send>(
         pulse.beat(1.0)?;
         return Ok(vec![part]);
     }
-    let per_beat = (BEAT / d.max(1)).max(1).next_multiple_of(per_block);
+    let per_beat = (COORDINATES_PER_BEAT / d.max(1)).max(1).next_multiple_of(per_block);
     let mut parts = Vec::with_capacity(n.div_ceil(per_block));
     for start in (0..n).step_by(per_beat) {
         let end = n.min(start + per_beat);
@@ -80,7 +85,7 @@ pub(crate) fn map_blocks<T: Send>(
 }
 
 /// Counts by bucket become counts of all buckets up to each.
-pub(crate) fn cumulative(mut counts: Vec<i64>) -> Vec<i64> {
+pub(crate) fn cumulative(mut counts: Vec<i128>) -> Vec<i128> {
     let mut within = 0;
     for count in &mut counts {
         within += *count;
@@ -100,6 +105,7 @@ mod tests {
         for items in [0, 1, 7, 1000] {
             let mut expected = vec![0; 3];
             add(&mut expected, 0..items);
+            let expected: Vec<i128> = expected.into_iter().map(i128::from).collect();
             for per_block in [1, 8, 2000] {
                 let checked = |total: &mut [i64], block: Range<usize>| {
                     assert!(block.len() <= per_block);
@@ -120,7 +126,8 @@ mod tests {
             }
         }
         let mut beats = Beats(Vec::new());
-        let counted = sum_blocks(8, BEAT / 2, 1, 1, &mut beats, |total, items| total[0] += items.len() as i64);
+        let counted =
+            sum_blocks(8, COORDINATES_PER_BEAT / 2, 1, 1, &mut beats, |total, items| total[0] += items.len() as i64);
         assert_eq!((counted, beats.0), (Err(Interrupted), vec![0.25, 0.5, 0.75]));
     }
 }

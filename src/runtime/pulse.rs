@@ -23,7 +23,7 @@ pub trait Pulse {
 }
 
 /// Coordinates that a kernel may look at between two beats: some tens of milliseconds.
-pub(crate) const BEAT: usize = 1 << 24;
+pub(crate) const COORDINATES_PER_BEAT: usize = 1 << 24;
 
 /// The pulse of a caller who neither interrupts nor watches.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,5 @@
-//! Ranks: in every coordinate, the number of records at or below a threshold.
-//!
-//! **Neighbours**: one record replaced. **Sensitivity**: every coordinate's count moves by at most 1, so the vector of d
-//! counts has L2 sensitivity sqrt(d).
+//! A copy of the records that answers questions about ranks: in every coordinate, the number of records at or below a
+//! threshold.
 //!
 //! A search asks many questions, most of them near each other or asked before. So the answers are kept, and a copy of the
 //! records is sorted as far as the questions need: a new threshold divides the values between its two neighbours among
@@ -10,7 +8,7 @@
 use nalgebra::DMatrixView;
 
 use crate::runtime::pool;
-use crate::runtime::pulse::{BEAT, Interrupted, Pulse};
+use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
 /// Records of a block: a coordinate of it fits the first cache.
 const BLOCK: usize = 1 << 10;
@@ -21,8 +19,8 @@ const TILE: usize = 1 << 6;
 /// Values that take as long to divide as a cut without values.
 const CUT: usize = 16;
 
-/// Up to so many values one thread is done before others are awake.
-const ALONE: i64 = 1 << 15;
+/// Up to this many values one thread is done before others are awake.
+const SINGLE_THREAD_VALUES: i64 = 1 << 15;
 
 /// One coordinate of a block of records: `cuts[k]` values are at or below the k-th threshold, and they come first.
 struct Column {
@@ -63,7 +61,7 @@ impl Ranking {
         let (d, n) = points.shape();
         let starts: Vec<usize> = (0..n).step_by(BLOCK).collect();
         let mut blocks = Vec::with_capacity(starts.len());
-        for wave in starts.chunks((BEAT / BLOCK / d.max(1)).max(1)) {
+        for wave in starts.chunks((COORDINATES_PER_BEAT / BLOCK / d.max(1)).max(1)) {
             let copy = |made: &mut Vec<_>, &start: &usize| {
                 made.push(transpose(points.columns(start, BLOCK.min(n - start))));
             };
@@ -74,25 +72,24 @@ impl Ranking {
         Ok(Self { asked: vec![Vec::new(); d], records: n as i64, blocks })
     }
 
-    /// For every coordinate, the number of records x with x_j <= threshold_j.
+    /// For every coordinate, the number of records x with x_j <= threshold_j; no threshold is NaN.
     pub fn ranks(&mut self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
         let d = self.asked.len();
         assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
-        assert!(!thresholds.iter().any(|threshold| threshold.is_nan()), "a threshold is NaN");
         let place = |(asked, &threshold): (&Vec<(f64, i64)>, &f64)| asked.partition_point(|(t, _)| *t < threshold);
         let places: Vec<usize> = self.asked.iter().zip(thresholds).map(place).collect();
         let is_new = |&j: &usize| self.asked[j].get(places[j]).is_none_or(|(t, _)| *t != thresholds[j]);
         let new: Vec<usize> = (0..d).filter(is_new).collect();
         let mut counts = vec![0; new.len()];
         let count = if new.is_empty() { 0 } else { self.blocks.len() };
-        let per_beat = (BEAT / BLOCK / new.len().max(1)).max(1);
+        let per_beat = (COORDINATES_PER_BEAT / BLOCK / new.len().max(1)).max(1);
         // Values between the neighbours of every new threshold, and what a cut costs in any case.
         let between = |&j: &usize| {
             let (asked, k) = (&self.asked[j], places[j]);
             let low = if k == 0 { 0 } else { asked[k - 1].1 };
             asked.get(k).map_or(self.records, |&(_, rank)| rank) - low
         };
-        let alone = new.iter().map(between).sum::<i64>() + (CUT * new.len() * count) as i64 <= ALONE;
+        let alone = new.iter().map(between).sum::<i64>() + (CUT * new.len() * count) as i64 <= SINGLE_THREAD_VALUES;
         for start in (0..count).step_by(per_beat) {
             let end = count.min(start + per_beat);
             let cut = |sums: &mut Vec<i64>, block: &mut Vec<Column>| {

@@ -3,26 +3,31 @@
 //! Each record's unit vector is rounded to multiples of 2^-bits and the multiples are summed as integers: the sum is
 //! exact and associative, so it is the same for any number of threads, any chunking and any instruction set.
 //!
-//! **Neighbours**: one record replaced. **Sensitivity** (L2, lattice units): [`sensitivity`]. *Proof.* A record
-//! contributes a vector u rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960],
+//! **Neighbours and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960],
 //! s has a relative error of at most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow
 //! lose at most d 2^-1075, which vanishes beside 2^-960), the root halves it and adds 2^-53, the division and the product
 //! add 2^-53 each: the computed vector has a norm of at most 1 + (d + 6) 2^-53 whatever the rounding of theta - x, which
 //! only turns it. Outside that range the differences are first scaled by a power of two, so that the largest lies in
-//! [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. A replaced record removes one
-//! such vector and adds another: 2 (2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2). ∎
+//! [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or
+//! removed moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2; a replaced record removes one such vector and
+//! adds another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that
+//! is no number would make every bound above void. ∎
 
 use nalgebra::DMatrixView;
 
+use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, NARROW, SMALL, side_by_side, squared_distance, sum_of_squares};
-use crate::numeric::float_scale::{exponent, scale};
+use crate::numeric::float_scale::{exponent, finite, scale};
 use crate::numeric::lanes::{Bits, Lanes};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::sum_blocks;
-use crate::runtime::points::LARGEST;
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Finer lattices would let sums of doubles on them lose bits (those of the mean shift), and overflow with fewer records.
+/// Finer lattices would let sums of a block on them lose bits: those of the mean shift, which are doubles, and then those
+/// of 64 bits.
 pub const BITS_MAX: u32 = 40;
 
 /// Records of one block at most: some tens of microseconds in few dimensions.
@@ -31,39 +36,68 @@ const BLOCK: usize = 1 << 12;
 /// Records that are taken together in more dimensions.
 const GROUP: usize = 4;
 
-/// Up to so many coordinates one thread is done before others are awake: a descent on few records asks thousands of times.
-const ALONE: usize = 1 << 13;
-
-/// The L2 sensitivity of [`gradient`], in lattice units, rounded up.
-pub fn sensitivity(d: usize, bits: u32) -> f64 {
-    let (d, unit) = (d as f64, f64::from(bits).exp2());
-    (2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON)
-}
+/// Up to this many coordinates one thread is done before others are awake: a descent on few records asks thousands of
+/// times.
+const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
 /// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
-///
-/// Needs coordinates that were admitted (finite, at most 2^1000 in magnitude) and at most 2^(62 - bits) records.
-pub fn gradient(
-    points: DMatrixView<'_, f64>,
-    theta: &[f64],
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradient {
+    theta: Vec<f64>,
     bits: u32,
-    pulse: &mut dyn Pulse,
-) -> Result<Vec<i64>, Interrupted> {
-    let (d, n) = points.shape();
-    assert!(bits <= BITS_MAX, "a lattice of 2^-{bits} is finer than 2^-{BITS_MAX}");
-    assert!((n as u64) <= 1 << (62 - bits), "{n} records overflow a lattice of 2^-{bits}");
-    assert_eq!(theta.len(), d, "theta has another dimension than the points");
-    // A public map of theta, so that no difference from an admitted record overflows.
-    let theta: Vec<f64> = theta.iter().map(|x| x.clamp(-LARGEST, LARGEST)).collect();
-    sum_blocks(n, d, records_per_block(n, d), d, pulse, |total, records| {
-        let block = points.columns(records.start, records.len());
-        dispatch::vectorised(BlockGradient { block, theta: &theta, bits, total });
-    })
+}
+
+impl Gradient {
+    /// At a point of the dimension of the records; bits are at most [`BITS_MAX`].
+    pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
+        let bits = checked_bits(bits, BITS_MAX)?;
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), bits })
+    }
+
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    pub fn bound(d: usize, bits: u32) -> Sensitivity {
+        let (d, unit) = (d as f64, f64::from(bits).exp2());
+        let replaced = (2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON);
+        Sensitivity::of_sum(replaced / 2.0, replaced)
+    }
+
+    /// The exact sum over admitted records.
+    pub(crate) fn sum(&self, points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+        let (d, n) = points.shape();
+        let (theta, bits) = (self.theta.as_slice(), self.bits);
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        sum_blocks(n, d, records_per_block(n, d), d, pulse, |total, records| {
+            let block = points.columns(records.start, records.len());
+            dispatch::vectorised(BlockGradient { block, theta, bits, total });
+        })
+    }
+}
+
+impl Statistic for Gradient {
+    fn name(&self) -> &'static str {
+        "gradient"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.theta.len(), self.bits)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        Ok(Exact::vector(self.sum(points.view(), pulse)?, self.sensitivity()))
+    }
 }
 
 /// Small inputs are split further, so that every thread has work; multiples of eight leave no record alone.
 fn records_per_block(n: usize, d: usize) -> usize {
-    if n * d <= ALONE {
+    if n * d <= SINGLE_THREAD_COORDINATES {
         return n.max(1);
     }
     ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8)).next_multiple_of(8)
@@ -213,11 +247,17 @@ mod tests {
 
     use super::*;
     use crate::numeric::float_scale::norm;
+    use crate::release::sensitivity::Neighbours;
     use crate::runtime::pool;
     use crate::runtime::pulse::Silent;
 
+    fn sensitivity(d: usize, bits: u32) -> f64 {
+        Gradient::bound(d, bits).under(Neighbours::Replace)
+    }
+
     fn of(points: &DMatrix<f64>, theta: &[f64], bits: u32) -> Vec<i64> {
-        gradient(points.as_view(), theta, bits, &mut Silent).unwrap()
+        let sum = Gradient::new(theta, bits).unwrap().sum(points.as_view(), &mut Silent).unwrap();
+        sum.into_iter().map(|x| i64::try_from(x).unwrap()).collect()
     }
 
     /// Any finite coordinate below 2^1000, with many extremes and repetitions.

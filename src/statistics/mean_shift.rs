@@ -1,21 +1,25 @@
 //! The mean shift: the sum of (theta - x)/radius over the records within a radius of theta, on an integer lattice.
 //!
-//! It is the lattice gradient of [`crate::statistics::gradient`] with other weights: a record contributes a vector of norm at most 1,
+//! It is the lattice gradient of [`super::gradient`] with other weights: a record contributes a vector of norm at most 1,
 //! rounded to multiples of 2^-bits.
 //!
-//! **Neighbours**: one record replaced. **Sensitivity** (L2, lattice units): that of the gradient,
-//! [`crate::statistics::gradient::sensitivity`]. *Proof.* A record contributes only if its computed distance is at most the radius, so
+//! **Neighbours and sensitivity** (L2, lattice units): those of the gradient. *Proof.* A record contributes only if its computed distance is at most the radius, so
 //! its difference from theta has a norm of at most radius * (1 + (d/2 + 2) 2^-53) by the error bound there; the reciprocal
-//! and the product add 2^-53 each, and rounding to the lattice sqrt(d)/2 units. ∎
+//! and the product add 2^-53 each, and rounding to the lattice sqrt(d)/2 units: no more than a record adds to the gradient. ∎
 
 use nalgebra::DMatrixView;
 
+use super::gradient::{BITS_MAX, Gradient};
+use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
+use crate::numeric::float_scale::finite;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::records_per_block;
 use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
-use crate::statistics::gradient::BITS_MAX;
 
 struct BlockShift<'a> {
     block: DMatrixView<'a, f64>,
@@ -47,25 +51,60 @@ impl Kernel for BlockShift<'_> {
     }
 }
 
-/// The sum over records within `radius` of theta of (theta - x)/radius, in units of 2^-bits.
-///
-/// The radius lies between 2^-1020 and 2^1020, so that its reciprocal is a normal number.
-pub fn shift(
-    points: DMatrixView<'_, f64>,
-    theta: &[f64],
+/// The sum over records within a radius of theta of (theta - x)/radius, in units of 2^-bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeanShift {
+    theta: Vec<f64>,
     radius: f64,
     bits: u32,
-    pulse: &mut dyn Pulse,
-) -> Result<Vec<i64>, Interrupted> {
-    let (d, n) = points.shape();
-    assert!(bits <= BITS_MAX, "a lattice of 2^-{bits} is finer than 2^-{BITS_MAX}");
-    assert!((n as u64) <= 1 << (62 - bits), "{n} records overflow a lattice of 2^-{bits}");
-    assert!((2f64.powi(-1020)..=2f64.powi(1020)).contains(&radius), "the reciprocal of {radius} is not normal");
-    assert_eq!(theta.len(), d, "theta has another dimension than the points");
-    sum_blocks(n, d, records_per_block(d), d, pulse, |total, records| {
-        let block = points.columns(records.start, records.len());
-        dispatch::vectorised(BlockShift { block, theta, radius, bits, total });
-    })
+}
+
+impl MeanShift {
+    /// Bits are at most those of the gradient, and the radius lies between 2^-1020 and 2^1020, so that its reciprocal is a
+    /// normal number.
+    pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
+        let bits = checked_bits(bits, BITS_MAX)?;
+        if !(2f64.powi(-1020)..=2f64.powi(1020)).contains(&radius) {
+            return Err(BadParameter(format!(
+                "the radius of a mean shift must lie in 2^-1020 to 2^1020, got {radius}"
+            )));
+        }
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
+    }
+
+    /// The sensitivity in `d` dimensions.
+    pub fn bound(d: usize, bits: u32) -> Sensitivity {
+        Gradient::bound(d, bits)
+    }
+}
+
+impl Statistic for MeanShift {
+    fn name(&self) -> &'static str {
+        "mean shift"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.theta.len(), self.bits)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (points, theta) = (points.view(), self.theta.as_slice());
+        let (d, n) = points.shape();
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        let sum = sum_blocks(n, d, records_per_block(d), d, pulse, |total, records| {
+            let block = points.columns(records.start, records.len());
+            dispatch::vectorised(BlockShift { block, theta, radius: self.radius, bits: self.bits, total });
+        })?;
+        Ok(Exact::vector(sum, self.sensitivity()))
+    }
 }
 
 #[cfg(test)]
@@ -74,13 +113,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::runtime::pulse::Silent;
-    use crate::statistics::gradient::sensitivity;
+    use crate::release::sensitivity::Neighbours;
+    use crate::statistics::tests::values;
+
+    fn shift(points: &DMatrix<f64>, theta: &[f64], radius: f64, bits: u32) -> Vec<i64> {
+        values(&MeanShift::new(theta, radius, bits).unwrap(), points)
+    }
 
     #[test]
     fn only_records_within_the_radius_count() {
         let points = DMatrix::from_column_slice(2, 3, &[1.0, 0.0, 0.0, 2.0, 0.0, 2.5]);
-        assert_eq!(shift(points.as_view(), &[0.0, 0.0], 2.0, 10, &mut Silent).unwrap(), [-512, -1024]);
+        assert_eq!(shift(&points, &[0.0, 0.0], 2.0, 10), [-512, -1024]);
     }
 
     fn value() -> impl Strategy<Value = f64> {
@@ -96,18 +139,16 @@ mod tests {
             let points = DMatrix::from_vec(3, 10, values);
             let mut neighbour = points.clone();
             neighbour.column_mut(4).copy_from_slice(&record);
-            let at = |points: &DMatrix<f64>| {
-                shift(points.as_view(), &[0.1, -0.2, 0.0], 2f64.powi(octave), bits, &mut Silent).unwrap()
-            };
+            let at = |points: &DMatrix<f64>| shift(points, &[0.1, -0.2, 0.0], 2f64.powi(octave), bits);
             let moved: f64 = at(&points).iter().zip(at(&neighbour)).map(|(a, b)| (a - b) as f64).map(|x| x * x).sum();
-            prop_assert!(moved.sqrt() <= sensitivity(3, bits));
+            prop_assert!(moved.sqrt() <= MeanShift::bound(3, bits).under(Neighbours::Replace));
         }
     }
 
     #[test]
     fn the_sum_is_the_same_however_it_is_split() {
         let points = DMatrix::from_fn(3, 5000, |i, j| ((i * 7919 + j * 104_729) % 1000) as f64 / 997.0);
-        let at = |from, count| shift(points.columns(from, count), &[0.5; 3], 0.7, 32, &mut Silent).unwrap();
+        let at = |from, count| shift(&points.columns(from, count).into_owned(), &[0.5; 3], 0.7, 32);
         let mut single = vec![0; 3];
         for record in 0..5000 {
             single.iter_mut().zip(at(record, 1)).for_each(|(sum, x)| *sum += x);

@@ -6,45 +6,53 @@
 //! <theta_i - theta_0, p + q>/(|p| + |q|) with p = theta_i - x and q = theta_0 - x, then rounded to a multiple of the unit
 //! and summed as an integer: the sums are the same for any number of threads, any chunking and any instruction set.
 //!
-//! **Neighbours**: one record replaced. **Range**: replacing a record moves the difference of any two scores by at most
-//! [`Candidates::range`] units. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i - theta_j| <= D, the
+//! **Neighbours and range**: replacing a record moves the difference of any two scores by at most
+//! `range` units, and adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i - theta_j| <= D, the
 //! candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of theta_i - theta_0, p and
 //! q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over coordinates run through eight lanes
 //! and a tree, ceil(d/8) + 3 additions deep, so the inner product is off by (ceil(d/8) + 4) e |theta_i - theta_0| (|p| +
 //! |q|), and |p| + |q| relatively by (ceil(d/8)/2 + 5) e; with the division this makes at most (d + 14) e D, and (d + 16) e
 //! D leaves room for the higher orders. Clamping to an upper bound of |theta_i - theta_0| only moves a value towards the
 //! exact one. Scaling by a power of two is exact where it matters: what underflows is below 2^-100 of |p| + |q|. Rounding
-//! adds half a unit. So two scores of one record differ by at most D + unit + 2 (d + 16) e D, and a replaced record removes
-//! one such difference and adds another: 2 D + 2 units + 4 (d + 16) e D. ∎
+//! adds half a unit. So what one record contributes to two scores differs by at most D + unit + 2 (d + 16) e D: that is by
+//! how much adding or removing it moves the difference of the scores. A replaced record removes one such contribution and
+//! adds another: 2 D + 2 units + 4 (d + 16) e D. The range is the second bound, rounded up; half of it is no less than the
+//! first. ∎
 
-use nalgebra::DMatrixView;
+use nalgebra::{DMatrixView, DVectorView};
 
+use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, SMALL, sum_of_squares, tree};
-use crate::numeric::float_scale::{exponent, norm, scale};
+use crate::numeric::float_scale::{exponent, finite, norm, scale};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::records_per_block;
 use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The unit is the smallest power of two that is no less than the diameter, times 2^-32.
 const BITS: i32 = 32;
 
-/// More records could overflow a sum of 64 bits.
-pub const RECORDS_MAX: usize = 1 << 30;
-
-/// The points to choose from, all of them private already.
+/// F(theta_i) - F(theta_0) for every candidate theta_i, all of them private already, in units of 2^exponent.
 #[derive(Debug, Clone)]
-pub struct Candidates {
+pub struct ObjectiveDifferences {
     points: Vec<Vec<f64>>,
     /// theta_i - theta_0 in units, and an upper bound of its norm.
     shifts: Vec<(Vec<f64>, f64)>,
+    /// The largest distance between two candidates, rounded up.
     diameter: f64,
 }
 
-impl Candidates {
-    /// One candidate per column, finite and below 2^1001 in magnitude.
-    pub fn new(candidates: DMatrixView<'_, f64>) -> Self {
-        let points: Vec<Vec<f64>> = candidates.column_iter().map(|point| point.iter().copied().collect()).collect();
+impl ObjectiveDifferences {
+    /// One candidate per column.
+    pub fn new(candidates: DMatrixView<'_, f64>) -> Result<Self, BadParameter> {
+        if candidates.ncols() == 0 {
+            return Err(BadParameter("there is nothing to choose from".into()));
+        }
+        let point = |column: DVectorView<'_, f64>| column.iter().copied().map(finite).collect();
+        let points: Vec<Vec<f64>> = candidates.column_iter().map(point).collect();
         // Norms are computed within (d + 8) 2^-53 and rounded up.
         let up = 1.0 + (candidates.nrows() + 8) as f64 * f64::EPSILON;
         let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>();
@@ -69,12 +77,12 @@ impl Candidates {
                 (shift, bound)
             })
             .collect();
-        made
+        Ok(made)
     }
 
-    /// The largest distance between two candidates, rounded up.
-    pub fn diameter(&self) -> f64 {
-        self.diameter
+    /// The sensitivity with these candidates.
+    pub fn bound(candidates: DMatrixView<'_, f64>) -> Result<Sensitivity, BadParameter> {
+        Ok(Self::new(candidates)?.sensitivity())
     }
 
     /// The unit is 2^exponent; 0 when all candidates are the same point.
@@ -89,7 +97,7 @@ impl Candidates {
     }
 
     /// By how much replacing a record may move the difference of two scores, in units; 0 when nothing can move.
-    pub fn range(&self) -> u64 {
+    fn range(&self) -> u64 {
         if self.diameter == 0.0 {
             return 0;
         }
@@ -97,24 +105,40 @@ impl Candidates {
         let units = scale(self.diameter, -self.exponent());
         (2.0 * units * (1.0 + (dimension + 16.0) * f64::EPSILON) + 2.0).ceil() as u64
     }
+}
 
-    /// F(theta_i) - F(theta_0) for every candidate, in units; `range` bounds what a record can do.
-    ///
-    /// Needs finite coordinates below 2^1001 in magnitude and at most [`RECORDS_MAX`] records.
-    pub fn differences(&self, points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
+impl Statistic for ObjectiveDifferences {
+    fn name(&self) -> &'static str {
+        "objective differences"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.points[0].len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Sensitivity::new(self.range() as f64, self.range().div_ceil(2) as f64)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let points = points.view();
         let (d, n) = points.shape();
-        assert!(n <= RECORDS_MAX, "{n} records may overflow 64 bits");
-        assert!(self.points.iter().all(|point| point.len() == d), "candidates have another dimension than the points");
-        sum_blocks(n, d, records_per_block(d), self.points.len(), pulse, |sums, records| {
+        assert_eq!(self.points[0].len(), d, "the candidates have another dimension than the points");
+        let sums = sum_blocks(n, d, records_per_block(d), self.points.len(), pulse, |sums, records| {
             let block = points.columns(records.start, records.len());
             dispatch::vectorised(Block { candidates: self, block, sums });
-        })
+        })?;
+        Ok(Exact::scores(sums, self.sensitivity()))
     }
 }
 
 /// The sums over one block of records.
 struct Block<'a> {
-    candidates: &'a Candidates,
+    candidates: &'a ObjectiveDifferences,
     block: DMatrixView<'a, f64>,
     sums: &'a mut [i64],
 }
@@ -124,7 +148,7 @@ impl Kernel for Block<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Candidates { points, shifts, .. } = self.candidates;
+        let ObjectiveDifferences { points, shifts, .. } = self.candidates;
         let (mut p, mut q) = (vec![0.0; self.block.nrows()], vec![0.0; self.block.nrows()]);
         for record in self.block.column_iter() {
             let record = record.as_slice();
@@ -189,7 +213,7 @@ mod tests {
 
     use super::*;
     use crate::runtime::pool;
-    use crate::runtime::pulse::Silent;
+    use crate::statistics::tests::values;
 
     /// Any finite coordinate below 2^1000, with many extremes and repetitions.
     fn coordinate() -> impl Strategy<Value = f64> {
@@ -206,8 +230,12 @@ mod tests {
         ]
     }
 
+    fn made(candidates: &DMatrix<f64>) -> ObjectiveDifferences {
+        ObjectiveDifferences::new(candidates.as_view()).unwrap()
+    }
+
     fn scores(candidates: &DMatrix<f64>, points: &DMatrix<f64>) -> Vec<i64> {
-        Candidates::new(candidates.as_view()).differences(points.as_view(), &mut Silent).unwrap()
+        values(&made(candidates), points)
     }
 
     fn spread(a: &[i64], b: &[i64]) -> u64 {
@@ -223,12 +251,12 @@ mod tests {
             values in prop::collection::vec(coordinate(), 12 * 8),
             near in prop::collection::vec(-1.0..1.0f64, 12 * 4),
         ) {
-            // Candidates anywhere, or close together near a record.
+            // ObjectiveDifferences anywhere, or close together near a record.
             let candidates = DMatrix::from_fn(d, 4, |i, j| {
                 if wide { values[(j + 4) * 12 + i] } else { values[i] + 1e-9 * near[j * 12 + i] }
             });
-            let made = Candidates::new(candidates.as_view());
-            prop_assume!(made.diameter() < 2f64.powi(1000));
+            let made = made(&candidates);
+            prop_assume!(made.diameter < 2f64.powi(1000));
             let one = |j: usize| DMatrix::from_fn(d, 1, |i, _| values[j * 12 + i]);
             for (x, y) in [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4)] {
                 let (a, b) = (scores(&candidates, &one(x)), scores(&candidates, &one(y)));
@@ -241,14 +269,14 @@ mod tests {
     fn the_range_holds_for_candidates_a_subnormal_distance_apart() {
         let candidates = DMatrix::from_column_slice(2, 2, &[0.0, 0.0, 5e-324, 5e-324]);
         let one = |x: f64| scores(&candidates, &DMatrix::from_element(2, 1, x));
-        assert!(spread(&one(-1.0), &one(1.0)) <= Candidates::new(candidates.as_view()).range());
+        assert!(spread(&one(-1.0), &one(1.0)) <= made(&candidates).range());
     }
 
     #[test]
     fn the_range_is_reached_on_a_line() {
         let candidates = DMatrix::from_row_slice(1, 2, &[0.0, 1.0]);
         let (left, right) = (DMatrix::from_element(1, 1, -5.0), DMatrix::from_element(1, 1, 1e300));
-        let made = Candidates::new(candidates.as_view());
+        let made = made(&candidates);
         assert_eq!(made.exponent(), 1 - BITS, "the diameter is rounded up, above one");
         let (a, b) = (scores(&candidates, &left), scores(&candidates, &right));
         assert_eq!((a[1], b[1]), (1 << 31, -(1 << 31)));
@@ -260,7 +288,7 @@ mod tests {
         // Subtracting distances of 1e16 would give multiples of 2.
         let candidates = DMatrix::from_column_slice(2, 3, &[0.0, 0.0, 0.25, 0.0, 0.0, -0.5]);
         let sums = scores(&candidates, &DMatrix::from_column_slice(2, 1, &[3e16, 4e16]));
-        let unit = scale(1.0, Candidates::new(candidates.as_view()).exponent());
+        let unit = scale(1.0, made(&candidates).exponent());
         assert!((sums[1] as f64 * unit + 0.25 * 0.6).abs() < 1e-9);
         assert!((sums[2] as f64 * unit - 0.5 * 0.8).abs() < 1e-9);
     }
@@ -268,7 +296,7 @@ mod tests {
     #[test]
     fn equal_candidates_have_no_range_and_equal_scores() {
         let candidates = DMatrix::from_element(3, 4, 2.0);
-        let made = Candidates::new(candidates.as_view());
+        let made = made(&candidates);
         assert_eq!((made.range(), made.exponent()), (0, 0));
         assert_eq!(scores(&candidates, &DMatrix::from_fn(3, 50, |i, j| (i * j) as f64)), vec![0; 4]);
     }
@@ -283,7 +311,7 @@ mod tests {
             assert_eq!(scores(&candidates, &points), whole);
         }
         pool::set_threads(None);
-        let made = Candidates::new(candidates.as_view());
+        let made = made(&candidates);
         let mut sums = vec![0; 5];
         for (first, count) in [(0, 777), (777, 19_223)] {
             let block = points.columns(first, count);

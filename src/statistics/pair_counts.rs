@@ -1,19 +1,31 @@
 //! Pair counts: how many of some random disjoint pairs of records lie within each radius.
 //!
 //! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
-//! (the last record of an odd number stays alone). A record is in at most one pair of each pairing, so one replaced
-//! record moves every Q(nu) by at most the number of pairings. A pass costs time linear in the number of records, where
-//! ball counts look at every pair.
+//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its computed
+//! distance: a symmetric function of the two records alone. A pass costs time linear in the number of records, where ball
+//! counts look at every pair.
 //!
-//! Pairings are public randomness: independent of the data, the same for neighbours. A pair counts from the first radius
-//! that is no less than its computed distance: a symmetric function of the two records alone.
+//! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
+//! nothing shows which pairing it was.
+//!
+//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k where a record is replaced, 2 k where one
+//! is added or removed. *Proof.* Replaced: both data sets are paired alike, and the record is in at most one pair of each
+//! pairing. Added, as the last of n + 1: a uniform order of n + 1 records is a uniform order of n with the new record put
+//! at its end and then swapped with a uniform place, perhaps its own. Pairs are neighbours in the order, so the swap changes
+//! at most one of the old pairs; the displaced record at the end completes one more pair if n is odd and is alone if n is
+//! even. So at most one pair changes and at most one appears, and each moves a count by at most 1. The law of a pairing does
+//! not depend on the rows in which the records stand, so the new record may be in any row. ∎
 
 use nalgebra::DMatrixView;
-use rand_chacha::ChaCha20Rng;
 
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radii, on_lattice};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::release::streams::Stream;
 use crate::runtime::parallel_fold::{cumulative, sum_blocks};
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::permutation;
 
@@ -55,22 +67,64 @@ impl Kernel for Pairs<'_> {
     }
 }
 
-/// For each radius, the number of pairs within it, summed over `pairings` random pairings.
-///
-/// Radii are finite, not negative and ascending; records are finite.
-pub fn counts(
-    points: DMatrixView<'_, f64>,
-    radii: &[f64],
+/// For each radius, the number of pairs within it, summed over random pairings, in units of 2^-bits.
+#[derive(Clone)]
+pub struct PairCounts {
+    radii: Vec<f64>,
     pairings: usize,
-    mut rng: ChaCha20Rng,
-    pulse: &mut dyn Pulse,
-) -> Result<Vec<i64>, Interrupted> {
-    assert!(radii.is_sorted() && radii.iter().all(|r| r.is_finite() && *r >= 0.0), "radii: finite, ascending, >= 0");
-    let (d, n) = points.shape();
-    let mut pairs = Vec::with_capacity(n / 2 * pairings);
-    for _ in 0..pairings {
-        pairs.extend_from_slice(permutation(&mut rng, n).as_chunks::<2>().0);
+    stream: Stream,
+    bits: u32,
+}
+
+impl PairCounts {
+    /// Radii are finite, not negative and ascending.
+    pub fn new(radii: Vec<f64>, pairings: usize, stream: Stream, bits: u32) -> Result<Self, BadParameter> {
+        Ok(Self { radii: checked_radii(radii)?, pairings, stream, bits: checked_bits(bits, COUNT_BITS_MAX)? })
     }
+
+    /// The sensitivity of an entry.
+    pub fn bound(pairings: usize, bits: u32) -> Sensitivity {
+        let pairings = pairings as f64;
+        Sensitivity::new(pairings, 2.0 * pairings).scaled(bits)
+    }
+}
+
+impl Statistic for PairCounts {
+    fn name(&self) -> &'static str {
+        "pair counts"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        None
+    }
+
+    fn adds_over_records(&self) -> bool {
+        false
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.pairings, self.bits)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let mut rng = self.stream.generator();
+        let mut pairs = Vec::new();
+        for _ in 0..self.pairings {
+            pairs.extend_from_slice(permutation(&mut rng, points.n()).as_chunks::<2>().0);
+        }
+        let counts = counts(points.view(), &pairs, &self.radii, pulse)?;
+        Ok(Exact::table(on_lattice(counts, self.bits), self.sensitivity()))
+    }
+}
+
+/// For each radius, the number of the pairs that lie within it.
+fn counts(
+    points: DMatrixView<'_, f64>,
+    pairs: &[[usize; 2]],
+    radii: &[f64],
+    pulse: &mut dyn Pulse,
+) -> Result<Vec<i128>, Interrupted> {
+    let d = points.nrows();
     let task = (TASK / d.max(1)).max(1);
     let counts = sum_blocks(pairs.len(), 2 * d, task, radii.len(), pulse, |counts, some| {
         dispatch::vectorised(Pairs { points, pairs: &pairs[some], radii, counts });
@@ -84,12 +138,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::release::tape::Streams;
+    use crate::release::sensitivity::Neighbours;
+    use crate::release::streams::Streams;
+    use crate::release::tape::{Draw, Tape};
     use crate::runtime::pulse::Silent;
     use crate::statistics::ball_counts::bands::within;
+    use crate::statistics::tests::values;
 
-    fn rng() -> ChaCha20Rng {
-        Streams::from_key([3; 32]).public()
+    fn hidden() -> Stream {
+        Draw::new(Streams::from_key([3; 32]), Neighbours::Replace).hidden()
+    }
+
+    fn pair_counts(points: &DMatrix<f64>, radii: &[f64], pairings: usize) -> Vec<i64> {
+        values(&PairCounts::new(radii.to_vec(), pairings, hidden(), 0).unwrap(), points)
     }
 
     fn value() -> impl Strategy<Value = f64> {
@@ -119,7 +180,7 @@ mod tests {
 
         #[test]
         fn a_pair_counts_where_its_distance_is_within_the_radius((points, radii) in (records(), radii())) {
-            let order = permutation(&mut rng(), points.ncols());
+            let order = permutation(&mut hidden().generator(), points.ncols());
             // Up to rounding of the distance.
             let [fewest, most] = [1.0 - 1e-12, 1.0 + 1e-12].map(|factor| {
                 let count = |&radius: &f64| order.as_chunks::<2>().0.iter().filter(|[x, y]| {
@@ -127,7 +188,7 @@ mod tests {
                 }).count() as i64;
                 radii.iter().map(count).collect::<Vec<_>>()
             });
-            let counts = counts(points.as_view(), &radii, 1, rng(), &mut Silent).unwrap();
+            let counts = pair_counts(&points, &radii, 1);
             for (k, count) in counts.into_iter().enumerate() {
                 prop_assert!((fewest[k]..=most[k]).contains(&count), "{count} within {}", radii[k]);
             }
@@ -139,15 +200,35 @@ mod tests {
         ) {
             let mut neighbour = points.clone();
             neighbour.column_mut(seed % points.ncols()).fill(if seed % 3 == 0 { 1e300 } else { 0.0 });
-            let [here, there] = [points, neighbour].map(|p| counts(p.as_view(), &radii, 5, rng(), &mut Silent).unwrap());
+            let [here, there] = [points, neighbour].map(|p| pair_counts(&p, &radii, 5));
             prop_assert!(here.iter().zip(&there).all(|(a, b)| a.abs_diff(*b) <= 5), "{here:?} {there:?}");
         }
+    }
+
+    /// The coupling of the proof, with the order of the smaller data set given.
+    #[test]
+    fn an_added_record_changes_a_pair_and_adds_one() {
+        let mut widest = 0;
+        // All records at 0 and 1, up to seven of them.
+        for (n, places) in (0..7usize).flat_map(|n| (0..1usize << (n + 1)).map(move |places| (n, places))) {
+            let points = DMatrix::from_fn(1, n + 1, |_, i| (places >> i & 1) as f64);
+            let order = permutation(&mut hidden().generator(), n);
+            let count =
+                |order: &[usize]| counts(points.as_view(), order.as_chunks::<2>().0, &[0.5, 2.0], &mut Silent).unwrap();
+            for place in 0..=n {
+                let mut longer = [&order[..], &[n]].concat();
+                longer.swap(n, place);
+                let moved = count(&order).into_iter().zip(count(&longer)).map(|(a, b)| a.abs_diff(b));
+                widest = moved.fold(widest, u128::max);
+            }
+        }
+        assert_eq!(widest, 2, "PairCounts::bound states 2 for every pairing");
     }
 
     #[test]
     fn pairings_differ_and_every_pair_counts_once() {
         let points = DMatrix::from_fn(1, 1001, |_, i| i as f64);
-        let counts = counts(points.as_view(), &[10.0, 1e9], 6, rng(), &mut Silent).unwrap();
+        let counts = pair_counts(&points, &[10.0, 1e9], 6);
         assert_eq!(counts[1], 6 * 500);
         // Under one repeated pairing the first count would be a multiple of 6.
         assert!(counts[0] > 0 && counts[0] % 6 != 0, "{counts:?}");
@@ -162,6 +243,6 @@ mod tests {
             }
         }
         let points = DMatrix::from_element(2, 100, 1.0);
-        assert_eq!(counts(points.as_view(), &[1.0], 1, rng(), &mut Stop), Err(Interrupted));
+        assert_eq!(counts(points.as_view(), &[[0, 1]], &[1.0], &mut Stop), Err(Interrupted));
     }
 }

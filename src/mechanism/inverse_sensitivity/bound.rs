@@ -16,15 +16,16 @@
 //! B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
 //!
 //! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; their sums, of 2^9 in a lane, 8 lanes
-//! in a block and at most 2^16 blocks, err by at most 2^-36 a record. The score's own rounding is at most [`ROUNDING`] units
-//! of 2^-30 a record, and one for the floor. [`slack`] exceeds their sum.
+//! in a block and at most 2^20 blocks, which are 2^32 records, err by at most 2^-32 a record. The score's own rounding is at
+//! most [`ROUNDING`] units of 2^-30 a record, and one for the floor. [`slack`] exceeds their sum.
 
-use super::score::{BLOCK, LANES, ONE, ROUNDING, Records};
+use super::blocks::{BLOCK, map};
+use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// Records times cells between two beats of the pulse: some tens of milliseconds.
-const BEAT: usize = 1 << 22;
+const TERMS_PER_BEAT: usize = 1 << 22;
 
 /// A cube of 2^(level * D) finest cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,15 +91,16 @@ impl<const D: usize> Expansion<D> {
     pub fn of(records: &Records<D>, cells: &[Cell<D>], pulse: &mut dyn Pulse) -> Result<Vec<Self>, Interrupted> {
         let blocks = records.blocks();
         let mut expansions = Vec::with_capacity(cells.len());
-        for some in cells.chunks((BEAT / records.count()).max(1)) {
+        for some in cells.chunks((TERMS_PER_BEAT / records.count().max(1)).max(1)) {
             let task = |task: usize| {
                 let (cell, block) = (&some[task / blocks], records.block(task % blocks));
                 let (z, half) = (cell.center.map(|x| x as f64), cell.half() as f64);
                 dispatch::vectorised(Block { records: block, z, half, smoothing: records.smoothing })
             };
-            let parts = super::map(some.len() * blocks, records.count().min(BLOCK), task);
-            for (cell, parts) in some.iter().zip(parts.chunks(blocks)) {
-                expansions.push(Self::from_sums(cell, records.count(), parts));
+            let parts = map(some.len() * blocks, records.count().min(BLOCK), task);
+            for (index, cell) in some.iter().enumerate() {
+                // Without records there are no blocks, and nothing to sum.
+                expansions.push(Self::from_sums(cell, records.count(), &parts[index * blocks..][..blocks]));
             }
             pulse.beat(0.0)?;
         }
@@ -128,7 +130,9 @@ impl<const D: usize> Expansion<D> {
         let direction = if norm > 0.0 { gradient.map(|x| x / norm) } else { [0.0; D] };
         let along: f64 = (0..D).map(|j| (dot(&self.jacobian[j], &direction) + self.slope[j]).abs()).sum();
         let center = norm + self.offset + dot(&self.slope, &shift);
-        Bound { lower: center - cell.half() as f64 * along - self.charge - slack(n), center }
+        // Twice the largest score, in records: the score is capped, so its bound is, too.
+        let cap = LARGEST as f64 / ONE;
+        Bound { lower: (center - cell.half() as f64 * along - self.charge - slack(n)).min(cap), center }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrixView;
 
-use super::score::BLOCK;
+use super::blocks::{BLOCK, map};
+use crate::numeric::float_scale::finite;
 
 /// Differences of two lattice coordinates are exact in doubles up to here.
 pub const REACH_MAX: i64 = 1 << 52;
@@ -42,15 +43,17 @@ impl Lattice {
     }
 
     /// One coordinate of all records in units, rounded to multiples of `spacing`: a map of each record on its own, so
-    /// neighbours stay neighbours. Any finite coordinate is accepted.
+    /// neighbours stay neighbours. Any center is accepted, and any finite coordinate.
     pub fn snap(&self, points: DMatrixView<'_, f64>, center: &[f64], coordinate: usize, spacing: i64) -> Vec<f64> {
         let (spacing, reach) = (spacing as f64, self.reach as f64);
-        let snap = |x: f64| ((x - center[coordinate]) / (self.step * spacing)).round() * spacing;
+        let center = finite(center[coordinate]);
+        // A step so small that the quotient overflows still has a clamp; only 0/0 would not, and the step is positive.
+        let snap = |x: f64| ((x - center) / (self.step * spacing)).round() * spacing;
         let n = points.ncols();
         let block = |block: usize| -> Vec<f64> {
             let records = block * BLOCK..n.min((block + 1) * BLOCK);
             records.map(|record| snap(points[(coordinate, record)]).clamp(-reach, reach)).collect()
         };
-        super::map(n.div_ceil(BLOCK), n.min(BLOCK), block).concat()
+        map(n.div_ceil(BLOCK), n.min(BLOCK), block).concat()
     }
 }

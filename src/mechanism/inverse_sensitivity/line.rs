@@ -3,7 +3,9 @@
 //! len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)) is a step function with at most 2n jumps.
 //! With records on even coordinates and an even r the jumps lie between cells, so all volumes are integers.
 //!
-//! **Neighbours**: one record replaced. **Sensitivity** of the score: 1, since each count moves by at most one.
+//! **Neighbours and sensitivity** of the score: 1 under both relations. *Proof.* A replaced record moves each count by at
+//! most 1. An added record moves a count by 0 or 1 and floor(n/2) by 0 or 1, so their difference by at most 1; the maximum
+//! of such differences and of zero moves no further, nor does the cap of the score. ∎
 
 use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
@@ -11,11 +13,12 @@ use rayon::prelude::*;
 use super::envelope::{Envelope, Group};
 use super::lattice::Lattice;
 use super::rate::{Rate, SCORE_BITS};
+use crate::release::sensitivity::Sensitivity;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// Scores between two beats of the pulse: some milliseconds.
-const BEAT: usize = 1 << 18;
+const SCORES_PER_BEAT: usize = 1 << 18;
 
 /// The sorted records and the lattice they lie on.
 pub struct Line {
@@ -24,7 +27,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Needs at least one record, on even coordinates within the reach of the lattice.
+    /// Records lie on even coordinates within the reach of the lattice; there may be none.
     pub fn new(records: Vec<f64>, lattice: Lattice) -> Self {
         let mut sorted: Vec<i64> = records.into_iter().map(|x| x as i64).collect();
         if sorted.len() < 1 << 14 {
@@ -41,6 +44,17 @@ impl Line {
         let below = self.sorted.partition_point(|&x| x < center - self.lattice.smoothing);
         let above = self.sorted.len() - self.sorted.partition_point(|&x| x <= center + self.lattice.smoothing);
         below.max(above).saturating_sub(half) as u64
+    }
+
+    /// The score of a len_r: 2^31 units for each, capped where it would leave 62 bits, which is a contraction.
+    pub fn score(&self, len: u64) -> u64 {
+        len.min(1 << SCORE_BITS) << SCORE_BITS
+    }
+
+    /// By how much a record moves the score.
+    pub fn sensitivity() -> Sensitivity {
+        let one = f64::from(SCORE_BITS).exp2();
+        Sensitivity::new(one, one)
     }
 
     /// The largest len_r that a cell can have.
@@ -70,11 +84,11 @@ impl Line {
     ///
     /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
     pub fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
-        let score = |len: usize| (len as u64) << SCORE_BITS;
+        let score = |len: usize| self.score(len as u64);
         // The first len of each group, and the group.
         let mut groups: Vec<(usize, Group)> = Vec::new();
         for len in 0..=self.farthest() {
-            if len % BEAT == 0 {
+            if len % SCORES_PER_BEAT == 0 {
                 pulse.beat(0.0)?;
             }
             let (power, count) = (-(rate.halvings(score(len)) as i64), self.volume(len));

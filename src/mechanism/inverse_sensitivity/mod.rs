@@ -2,6 +2,7 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | `blocks` | blocks of records, in the pool where there is enough work |
 //! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
 //! | [`rate`] | weights 2^(-rate * score) |
 //! | [`line`] | one dimension: the paper's len_r |
@@ -10,6 +11,7 @@
 //! | [`tree`] | the exact draw from a partition refined where the mass lies |
 //! | [`envelope`] | an exact draw from weights that are powers of two |
 
+mod blocks;
 pub mod bound;
 pub mod envelope;
 pub mod lattice;
@@ -20,44 +22,65 @@ pub mod tree;
 
 use nalgebra::DMatrixView;
 use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
 
-use crate::mechanism::descent::Stopped;
-use crate::release::tape::{Noise, Request, Selection, Tape};
-use crate::runtime::pool;
+use self::lattice::Lattice;
+use self::line::Line;
+use self::rate::Rate;
+use self::score::Records;
+use self::tree::Tree;
+use crate::release::error::Error;
+use crate::release::sensitivity::Sensitivity;
+use crate::release::tape::{Selection, Tape};
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
-use lattice::Lattice;
-use line::Line;
-use rate::{Rate, SCORE_BITS};
-use score::Records;
-use tree::Tree;
 
 /// The largest dimension: the number of cells grows exponentially with it.
 pub const DIMENSION_MAX: usize = 3;
 
+/// By how much a record moves the score in units of 2^-31, in one to three dimensions; `None` in others.
+pub fn sensitivity(d: usize) -> Option<Sensitivity> {
+    match d {
+        1 => Some(Line::sensitivity()),
+        2 => Some(Records::<2>::sensitivity()),
+        3 => Some(Records::<3>::sensitivity()),
+        _ => None,
+    }
+}
+
 /// The center of the released cell, in lattice units from `center`.
 ///
-/// **Neighbours**: one record replaced. **Cost**: 2 ln 2 * rate, pure, and of that bounded range. **Failure**: none; only
-/// an interrupt ends it early. Needs one to three dimensions, finite coordinates and between 1 and 2^28 records.
+/// **Neighbours**: those of the tape. **Cost**: where a record moves the score by s, that is 2^-31 of [`sensitivity`],
+/// 2 ln 2 * rate * s, pure, and of that bounded range. **Failure**: none; only an interrupt ends it early. Any number of
+/// records has a release, none included.
+///
+/// # Panics
+///
+/// Unless there are one to three dimensions, and the center has the same.
 pub fn release(
-    points: DMatrixView<'_, f64>,
+    points: &Points,
     center: &[f64],
     lattice: &Lattice,
     rate: Rate,
     tape: &mut dyn Tape,
     pulse: &mut dyn Pulse,
-) -> Result<Vec<i64>, Stopped> {
+) -> Result<Vec<i64>, Error> {
+    let points = points.view();
     check(points, center);
-    let noise = Noise::Lattice { rate: rate.multiple() };
-    let request =
-        Request::new("inverse sensitivity", noise, f64::from(SCORE_BITS).exp2()).map_err(Stopped::BadNoise)?;
     match points.nrows() {
-        1 => tape.draw(&request, &mut OnLine { line: line(points, center, lattice), rate, pulse }),
-        2 => tape
-            .draw(&request, &mut InSpace { records: Records::<2>::new(points, center, lattice), lattice, rate, pulse }),
-        _ => tape
-            .draw(&request, &mut InSpace { records: Records::<3>::new(points, center, lattice), lattice, rate, pulse }),
+        1 => draw(&mut OnLine { line: line(points, center, lattice), rate, pulse }, rate, tape),
+        2 => {
+            let records = Records::<2>::new(points, center, lattice);
+            draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
+        }
+        _ => {
+            let records = Records::<3>::new(points, center, lattice);
+            draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
+        }
     }
+}
+
+fn draw(selection: &mut dyn Selection, rate: Rate, tape: &mut dyn Tape) -> Result<Vec<i64>, Error> {
+    tape.draw("inverse sensitivity", rate.multiple(), selection)
 }
 
 struct OnLine<'a> {
@@ -72,7 +95,11 @@ impl Selection for OnLine<'_> {
     }
 
     fn score(&self, candidate: &[i64]) -> i64 {
-        (self.line.len(candidate[0]) << SCORE_BITS) as i64
+        self.line.score(self.line.len(candidate[0])) as i64
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Line::sensitivity()
     }
 }
 
@@ -92,15 +119,19 @@ impl<const D: usize> Selection for InSpace<'_, D> {
     fn score(&self, candidate: &[i64]) -> i64 {
         self.records.score(&std::array::from_fn(|j| candidate[j])) as i64
     }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Records::<D>::sensitivity()
+    }
 }
 
-/// The exact scores at lattice points, one after another, in units of 2^-31: what a neighbour moves by at most 2^31.
+/// The exact scores at lattice points, one after another, in units of 2^-31: without privacy, for tests and benches.
 pub fn scores(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice, places: &[i64]) -> Vec<u64> {
     check(points, center);
     match points.nrows() {
         1 => {
             let line = line(points, center, lattice);
-            places.iter().map(|&place| line.len(place) << SCORE_BITS).collect()
+            places.iter().map(|&place| line.score(line.len(place))).collect()
         }
         2 => score_all::<2>(points, center, lattice, places),
         _ => score_all::<3>(points, center, lattice, places),
@@ -108,19 +139,9 @@ pub fn scores(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice, p
 }
 
 fn check(points: DMatrixView<'_, f64>, center: &[f64]) {
-    let (d, n) = points.shape();
+    let d = points.nrows();
     assert!((1..=DIMENSION_MAX).contains(&d), "{d} dimensions; one to {DIMENSION_MAX} are possible");
     assert_eq!(center.len(), d, "the center has another dimension than the points");
-    assert!((1..=1 << 28).contains(&n), "{n} records; at least one and at most 2^28 are possible");
-}
-
-/// All tasks in order, in the pool where there is enough work: to wake threads costs more than a small task.
-fn map<T: Send>(tasks: usize, records: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    if tasks * records < 1 << 14 {
-        (0..tasks).map(task).collect()
-    } else {
-        pool::install(|| (0..tasks).into_par_iter().map(task).collect())
-    }
 }
 
 fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Line {

@@ -8,9 +8,11 @@
 //! In integers: v and w become V and W, in units of 2^-30, such that |V| <= W <= 2^30, and the score is
 //! max(0, floor(||sum of V||) - sum of (2^30 - W)) in units of 2^-31 of a record.
 //!
-//! **Neighbours**: one record replaced. **Sensitivity**: exactly 2^31 units, one record. *Proof.* Replacing (V, W) by
-//! (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W - W'|; together 2 max(W, W') <= 2^31.
-//! The bound is an integer and the mass is one, so the floor and the maximum with zero keep it. ∎
+//! **Neighbours and sensitivity**: 2^31 units, one record, where a record is replaced, and 2^30 where one is added or
+//! removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W - W'|;
+//! together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by 2^30 - W:
+//! together within -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the floor keeps them, and so do
+//! the maximum with zero and the cap at 2^62, which are contractions. ∎
 //!
 //! *|V| <= W.* Coordinates are integers below 2^53, so the differences are exact. With S = 2^30 - 2 and the computed
 //! f = S/max(t, h), V is the difference times f and W - 2 is t times f, each rounded to the nearest integer. The computed
@@ -19,8 +21,10 @@
 
 use nalgebra::DMatrixView;
 
+use super::blocks::{BLOCK, map};
 use super::lattice::Lattice;
 use crate::numeric::dispatch::{self, Kernel};
+use crate::release::sensitivity::Sensitivity;
 
 /// Units of one record in V and W.
 pub const ONE: f64 = (1u64 << 30) as f64;
@@ -31,8 +35,8 @@ pub const ROUNDING: f64 = 4.0;
 /// Two to this power added and subtracted rounds a double below 2^51 to an integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Records summed in doubles before they become integers: 2^12 values of 2^30 units are exact, and a thread's share.
-pub const BLOCK: usize = 1 << 12;
+/// Scores are capped here, so that they fit 63 bits; 2^32 records and fewer never get there.
+pub const LARGEST: u64 = 1 << 62;
 
 /// Records that advance together.
 pub const LANES: usize = 8;
@@ -73,14 +77,21 @@ impl<const D: usize> Records<D> {
         let z = z.map(|x| x as f64);
         let kernel = |block| Block { records: self.block(block), z, smoothing: self.smoothing };
         let sums = |block| dispatch::vectorised(kernel(block));
-        let (mut gradient, mut weight) = ([0i64; D], 0i64);
-        for (vector, scalar) in super::map(self.blocks(), self.count().min(BLOCK), sums) {
-            gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += x);
-            weight += scalar;
+        let (mut gradient, mut weight) = ([0i128; D], 0i128);
+        for (vector, scalar) in map(self.blocks(), self.count().min(BLOCK), sums) {
+            gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += i128::from(x));
+            weight += i128::from(scalar);
         }
-        let squares: u128 = gradient.iter().map(|&x| u128::from(x.unsigned_abs()).pow(2)).sum();
-        let mass = (self.count() as u64 * ONE as u64) - weight as u64;
-        (squares.isqrt() as u64).saturating_sub(mass)
+        // Clamped beyond the cap, which is a contraction, so that the squares fit 128 bits.
+        let squares = |x: &i128| x.unsigned_abs().min(u128::from(LARGEST) * 2).pow(2);
+        let norm = gradient.iter().map(squares).sum::<u128>().isqrt() as i128;
+        let mass = self.count() as i128 * ONE as i128 - weight;
+        (norm - mass).clamp(0, LARGEST.into()) as u64
+    }
+
+    /// By how much a record moves the score.
+    pub fn sensitivity() -> Sensitivity {
+        Sensitivity::of_sum(ONE, 2.0 * ONE)
     }
 }
 
@@ -150,17 +161,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_replaced_record_moves_the_score_by_at_most_one(
+        fn a_record_moves_the_score_by_at_most_its_sensitivity(
             kept in prop::collection::vec(prop::array::uniform3(coordinate()), 0..12),
             (x, y, z) in (prop::array::uniform3(coordinate()), prop::array::uniform3(coordinate()), prop::array::uniform3(coordinate())),
             smoothing in prop_oneof![Just(2i64), Just(64), Just(1 << 40)],
         ) {
             let score = |last: [i64; 3]| records(&[&kept[..], &[last]].concat(), smoothing).score(&z);
             prop_assert!(score(x).abs_diff(score(y)) <= 1 << 31);
+            prop_assert!(score(x).abs_diff(records(&kept, smoothing).score(&z)) <= 1 << 30);
             let flat = |x: &[i64; 3]| [x[0], x[1]];
             let kept: Vec<[i64; 2]> = kept.iter().map(flat).collect();
             let score = |last: [i64; 2]| records(&[&kept[..], &[last]].concat(), smoothing).score(&flat(&z));
             prop_assert!(score(flat(&x)).abs_diff(score(flat(&y))) <= 1 << 31);
+            let without = records(&kept, smoothing).score(&flat(&z));
+            prop_assert!(score(flat(&x)).abs_diff(without) <= 1 << 30);
         }
 
         #[test]

@@ -3,13 +3,20 @@
 use nalgebra::DMatrix;
 
 use super::*;
-use crate::release::tape::{Draw, Streams};
+use crate::release::sensitivity::Neighbours;
+use crate::release::streams::Streams;
+use crate::release::tape::Draw;
+use crate::runtime::pool;
 use crate::runtime::pulse::Silent;
 use crate::sampler::tests::assert_fits;
 
 /// A tape whose seed is its key.
 fn tape(seed: u8) -> Draw {
-    Draw(Streams::from_key([seed; 32]))
+    Draw::new(Streams::from_key([seed; 32]), Neighbours::Replace)
+}
+
+fn admitted(points: &DMatrix<f64>) -> Points {
+    Points::admit(points.as_view(), None, None).unwrap()
 }
 
 fn rate(epsilon: f64) -> Rate {
@@ -39,7 +46,7 @@ fn assert_exact(points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: u
     let mut tape = tape(5);
     let mut counts = vec![0; places.len()];
     for _ in 0..draws {
-        let place = release(points.as_view(), &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
+        let place = release(&admitted(points), &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
         counts[places.binary_search(&place).expect("a released cell lies in the domain")] += 1;
     }
     assert_fits(&counts, &probabilities);
@@ -95,7 +102,7 @@ fn the_release_depends_on_the_seed_and_not_on_the_threads() {
         let points = cloud(d, 9000, 12_345.0, 30.0);
         let run = |threads, seed| {
             pool::set_threads(Some(threads));
-            release(points.as_view(), &vec![0.0; d], &lattice, rate(1.0), &mut tape(seed), &mut Silent).unwrap()
+            release(&admitted(&points), &vec![0.0; d], &lattice, rate(1.0), &mut tape(seed), &mut Silent).unwrap()
         };
         assert_eq!(run(1, 1), run(3, 1));
         assert_ne!(run(2, 1), run(2, 2));
@@ -108,7 +115,7 @@ fn a_wide_domain_is_searched_to_the_median() {
     let lattice = Lattice::new(1.0 / 4096.0, 1_000_000 << 12, 4096).unwrap();
     for d in 1..=3 {
         let points = cloud(d, 1000, 12_345.0, 30.0);
-        let place = release(points.as_view(), &vec![0.0; d], &lattice, rate(1.0), &mut tape(3), &mut Silent).unwrap();
+        let place = release(&admitted(&points), &vec![0.0; d], &lattice, rate(1.0), &mut tape(3), &mut Silent).unwrap();
         for x in place {
             assert!((x as f64 / 4096.0 - 12_345.0).abs() < 10.0, "{x}");
         }
@@ -125,6 +132,43 @@ fn an_interrupt_ends_the_run() {
     }
     let lattice = Lattice::new(1.0, 1 << 20, 16).unwrap();
     let points = cloud(2, 100, 0.0, 1.0);
-    let stopped = release(points.as_view(), &[0.0; 2], &lattice, rate(1.0), &mut tape(3), &mut Stop);
-    assert_eq!(stopped, Err(Stopped::Interrupted(Interrupted)));
+    let stopped = release(&admitted(&points), &[0.0; 2], &lattice, rate(1.0), &mut tape(3), &mut Stop);
+    assert_eq!(stopped, Err(Error::Interrupted));
+}
+
+#[test]
+fn no_records_have_the_uniform_distribution_and_replay_against_one() {
+    use crate::release::recording::{Record, Replay};
+    let lattice = Lattice::new(1.0, 8, 4).unwrap();
+    for d in 1..=3 {
+        assert_exact(&DMatrix::zeros(d, 0), &lattice, 1.0, 20_000);
+        let (empty, one) = (DMatrix::zeros(d, 0), DMatrix::from_element(d, 1, 7.0));
+        for (here, there) in [(&empty, &one), (&one, &empty)] {
+            let mut record = Record::new(Streams::from_key([5; 32]), Neighbours::AddRemove);
+            let center = vec![0.0; d];
+            let place = release(&admitted(here), &center, &lattice, rate(3.0), &mut record, &mut Silent).unwrap();
+            let stated = sensitivity(d).unwrap().under(Neighbours::AddRemove);
+            assert_eq!(record.entries()[0].request.sensitivity, stated);
+            let entries = record.entries().to_vec();
+            let mut replay = Replay::new(Streams::from_key([5; 32]), Neighbours::AddRemove, entries);
+            assert_eq!(release(&admitted(there), &center, &lattice, rate(3.0), &mut replay, &mut Silent), Ok(place));
+        }
+    }
+}
+
+#[test]
+fn a_record_more_moves_the_score_on_the_line_by_at_most_one() {
+    let lattice = Lattice::new(1.0, 40, 4).unwrap();
+    let stated = sensitivity(1).unwrap().under(Neighbours::AddRemove) as u64;
+    let data = [-30.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0];
+    let places: Vec<i64> = (-43..44).step_by(2).collect();
+    let at = |data: &[f64]| scores(DMatrix::from_row_slice(1, data.len(), data).as_view(), &[0.0], &lattice, &places);
+    let mut widest = 0;
+    for n in 0..data.len() {
+        for added in [-40.0, 0.0, 3.0, 40.0] {
+            let pairs = at(&data[..n]).into_iter().zip(at(&[&data[..n], &[added]].concat()));
+            widest = pairs.map(|(a, b)| a.abs_diff(b)).fold(widest, u64::max);
+        }
+    }
+    assert_eq!(widest, stated);
 }

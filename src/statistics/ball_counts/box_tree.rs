@@ -259,7 +259,7 @@ fn count<const D: usize>(
 
 /// Whether the tree is the faster way to count.
 pub(crate) fn serves(points: DMatrixView<'_, f64>) -> bool {
-    points.nrows() <= 3 && points.ncols() >= 1 << 11
+    (1..=3).contains(&points.nrows()) && points.ncols() >= 1 << 11
 }
 
 /// Counts as [`super::counts`] does, for the radii of one band and at most three dimensions.

@@ -4,6 +4,12 @@
 //! |---|---|
 //! | N_i(nu) | a row of [`counts`] |
 //! | m N(nu) | [`top_sums`]: the sum of the m largest counts, kept an integer |
+//!
+//! **Neighbours and sensitivity** of the sum of the m largest counts, for every radius on its own: m + n - 2 where a record
+//! is replaced; there is no bound where one is added or removed, because n is private then. *Proof.* The sum is the largest
+//! over all sets of m records, so it moves by no more than the sum over one set. The replaced record's own count lies
+//! between 1 and n and moves by at most n - 1, every other by at most 1: n - 1 + m - 1 for a set with it, and m for a set
+//! without it, which is no more for n >= 2; for n = 1 the only count stays 1. ∎
 
 pub mod bands;
 mod box_tree;
@@ -12,13 +18,71 @@ mod tiles;
 use nalgebra::{DMatrix, DMatrixView};
 use rayon::prelude::*;
 
+use self::bands::Band;
+use super::{BadParameter, Statistic, checked_radii};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
-use bands::Band;
+
+/// Counts have 32 bits; more records would take months.
+pub const RECORDS_MAX: usize = (1 << 32) - 1;
+
+/// For each radius the sum of the m largest ball counts, of n records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LargestBallCounts {
+    radii: Vec<f64>,
+    m: usize,
+    n: usize,
+}
+
+impl LargestBallCounts {
+    /// Radii are finite, not negative and ascending; n is the public number of records, at most [`RECORDS_MAX`].
+    pub fn new(radii: Vec<f64>, m: usize, n: usize) -> Result<Self, BadParameter> {
+        if n > RECORDS_MAX {
+            return Err(BadParameter(format!("the balls of at most {RECORDS_MAX} records can be counted, got {n}")));
+        }
+        Ok(Self { radii: checked_radii(radii)?, m, n })
+    }
+
+    /// The sensitivity of an entry.
+    pub fn bound(m: usize, n: usize) -> Sensitivity {
+        Sensitivity::new((m as f64 + n as f64 - 2.0).max(0.0), f64::INFINITY)
+    }
+}
+
+impl Statistic for LargestBallCounts {
+    fn name(&self) -> &'static str {
+        "largest ball counts"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        None
+    }
+
+    fn adds_over_records(&self) -> bool {
+        false
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.m, self.n)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        if points.n() > self.n {
+            // The bound is for n records, and no tape releases what has none.
+            let unbounded = Sensitivity::new(f64::INFINITY, f64::INFINITY);
+            return Ok(Exact::table(vec![0; self.radii.len()], unbounded));
+        }
+        let sums = top_sums(&counts(points.view(), &self.radii, pulse)?, self.m);
+        Ok(Exact::table(sums.into_iter().map(i128::from).collect(), self.sensitivity()))
+    }
+}
 
 /// The number of records within each radius of each record, itself included: a column per record, a row per radius.
 ///
-/// Radii are finite, not negative and ascending; records are finite; there are fewer than 2^32 of them.
+/// Radii are finite, not negative and ascending; records are finite; there are at most [`RECORDS_MAX`] of them.
 pub fn counts(points: DMatrixView<'_, f64>, radii: &[f64], pulse: &mut dyn Pulse) -> Result<DMatrix<u32>, Interrupted> {
     let kernel = if box_tree::serves(points) { box_tree::counts } else { tiles::counts };
     counts_by(kernel, points, radii, pulse, false)
@@ -43,8 +107,6 @@ fn counts_by(
     pulse: &mut dyn Pulse,
     portable: bool,
 ) -> Result<DMatrix<u32>, Interrupted> {
-    assert!(radii.is_sorted() && radii.iter().all(|r| r.is_finite() && *r >= 0.0), "radii: finite, ascending, >= 0");
-    assert!(points.ncols() < 1 << 32, "fewer than 2^32 records");
     let mut counts = DMatrix::zeros(radii.len(), points.ncols());
     for band in Band::split(radii) {
         kernel(points, &band, &mut counts, pulse, portable)?;
