@@ -8,6 +8,7 @@ from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 __all__ = [
     "FIRST_QUARTER_OCTAVE",
@@ -60,6 +61,7 @@ class Sensitivity:
     def add_remove(self) -> float: ...
     def under(self, neighbours: _Neighbours) -> float: ...
 
+@disjoint_base
 class Statistic:
     """A question about the records, with public parameters only. `name` is for plans and records."""
 

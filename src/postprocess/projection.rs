@@ -22,7 +22,8 @@ impl Ball {
         self.center.len()
     }
 
-    /// Moves `x` to the nearest point of the ball, up to rounding. Any `x` goes to a finite point: see [`Ball::tame`].
+    /// Moves `x` to the nearest point of the ball, up to rounding, and any `x` to a finite point: a coordinate that is no
+    /// number counts as the center's, and the others are clamped like those of records.
     pub fn project(&self, x: &mut [f64]) {
         self.tame(x);
         let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
@@ -35,8 +36,8 @@ impl Ball {
         }
     }
 
-    /// Makes any point finite: a coordinate that is no number becomes the center's, the others are clamped like those of
-    /// records, so that no difference or norm below overflows. Clamping brings a point no farther from any admitted one.
+    /// Makes any point finite, so that no difference or norm overflows. Clamping brings a point no farther from any admitted
+    /// one, so the projection behind it is still no farther from any feasible point.
     fn tame(&self, x: &mut [f64]) {
         for (x, c) in x.iter_mut().zip(&self.center) {
             *x = if x.is_nan() { *c } else { finite(*x) };

@@ -4,6 +4,7 @@ mod call;
 mod nonprivate;
 mod points;
 mod postprocess;
+mod sensitivity;
 mod statistics;
 mod tape;
 
@@ -16,7 +17,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FIRST_QUARTER_OCTAVE", FIRST_QUARTER_OCTAVE)?;
     module.add("LAST_QUARTER_OCTAVE", LAST_QUARTER_OCTAVE)?;
-    module.add_class::<statistics::Sensitivity>()?;
+    module.add_class::<sensitivity::Sensitivity>()?;
     module.add_class::<statistics::Statistic>()?;
     module.add_class::<statistics::Gradient>()?;
     module.add_class::<statistics::MeanShift>()?;
@@ -36,7 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<postprocess::CoordinatePosterior>()?;
     module.add_function(wrap_pyfunction!(call::set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(tape::gaussian_sigma, module)?)?;
-    module.add_function(wrap_pyfunction!(statistics::lattice_score_sensitivity, module)?)?;
+    module.add_function(wrap_pyfunction!(sensitivity::lattice_score_sensitivity, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_median, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_objective, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_gradient, module)?)?;

@@ -1,44 +1,14 @@
 //! The questions, each with its sensitivity for calibration before there is a question.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::call::{bad_parameter, view};
-use super::tape::{Stream, as_neighbours};
-use crate::mechanism::inverse_sensitivity;
-use crate::release::sensitivity::{self, Neighbours};
+use super::sensitivity::Sensitivity;
+use super::tape::Stream;
 use crate::statistics::{
     self, ball_counts, curvature, distance_counts, gradient, mean_shift, objective_differences, pair_counts, ranks,
 };
-
-/// How far an exact answer may move between neighbours, in units of its lattice, rounded up.
-#[pyclass(frozen, module = "dpmedian._core")]
-pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
-
-#[pymethods]
-impl Sensitivity {
-    /// Where one record is replaced by another.
-    #[getter]
-    fn replace(&self) -> f64 {
-        self.0.under(Neighbours::Replace)
-    }
-
-    /// Where one record is added or removed.
-    #[getter]
-    fn add_remove(&self) -> f64 {
-        self.0.under(Neighbours::AddRemove)
-    }
-
-    /// Under a relation by its name: "replace" or "add_remove".
-    fn under(&self, neighbours: &str) -> PyResult<f64> {
-        Ok(self.0.under(as_neighbours(neighbours)?))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Sensitivity(replace={}, add_remove={})", self.replace(), self.add_remove())
-    }
-}
 
 /// A question about the records, with public parameters only.
 #[pyclass(frozen, subclass, module = "dpmedian._core")]
@@ -245,11 +215,4 @@ impl ObjectiveDifferences {
         let bound = objective_differences::ObjectiveDifferences::bound(view(&candidates)?);
         bound.map(Sensitivity).map_err(bad_parameter)
     }
-}
-
-/// By how much a record moves the score of a lattice point, in units of 2^-31.
-#[pyfunction]
-pub(super) fn lattice_score_sensitivity(d: usize) -> PyResult<Sensitivity> {
-    let sensitivity = inverse_sensitivity::sensitivity(d);
-    sensitivity.map(Sensitivity).ok_or_else(|| PyValueError::new_err(format!("no lattice in {d} dimensions")))
 }

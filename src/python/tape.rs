@@ -5,20 +5,11 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::call::{Integers, raised};
-use super::statistics::Sensitivity;
+use super::sensitivity::{Sensitivity, as_neighbours};
 use crate::release::recording::{Entry, Record, Replay};
 use crate::release::sensitivity::Neighbours;
 use crate::release::streams::{self, Streams};
 use crate::release::{exact, tape};
-
-/// The relation of a name.
-pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
-    match name {
-        "replace" => Ok(Neighbours::Replace),
-        "add_remove" => Ok(Neighbours::AddRemove),
-        _ => Err(PyValueError::new_err(format!("neighbours must be \"replace\" or \"add_remove\", got {name:?}"))),
-    }
-}
 
 /// Exact integers, which only a tape can open.
 #[pyclass(frozen, module = "dpmedian._core")]

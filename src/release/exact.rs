@@ -23,16 +23,6 @@ pub enum Form {
     Scores,
 }
 
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Vector => "vector",
-            Self::Table => "table",
-            Self::Scores => "scores",
-        })
-    }
-}
-
 /// Exact integers with their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
@@ -125,7 +115,7 @@ impl Exact {
 
 impl fmt::Debug for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Exact({}, {})", self.form, self.len())
+        write!(f, "Exact({:?}, {})", self.form, self.len())
     }
 }
 
@@ -139,7 +129,7 @@ mod tests {
 
     #[test]
     fn nothing_shows_the_values() {
-        assert_eq!(format!("{:?}", Exact::table(vec![41, 42], sensitivity())), "Exact(table, 2)");
+        assert_eq!(format!("{:?}", Exact::table(vec![41, 42], sensitivity())), "Exact(Table, 2)");
     }
 
     #[test]

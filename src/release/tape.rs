@@ -143,7 +143,7 @@ fn opened(name: &str, exact: &Exact, form: Form) -> Result<Vec<i64>, Error> {
         return Ok(exact.open());
     }
     let hint = if exact.form() == Form::Table { "; pick an entry" } else { "" };
-    Err(Error::Refused(format!("{name:?} releases a {form}, and {exact:?} is none{hint}")))
+    Err(Error::Refused(format!("{name:?} needs the form {form:?}, not {exact:?}{hint}")))
 }
 
 /// Fresh noise: what every run outside the tests uses.

@@ -84,7 +84,7 @@ pub fn for_each_in_parallel<I: Send>(items: impl ExactSizeIterator<Item = I> + S
     fold_in_parallel(items, || (), |(), item| work(item));
 }
 
-/// The pool of this process with so many workers.
+/// The pool of this process with this number of workers.
 fn pool(workers: usize) -> &'static ThreadPool {
     let process = std::process::id();
     let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());

@@ -48,7 +48,7 @@ impl Curvature {
     }
 }
 
-/// What a record contributes from a bucket so many quarter octaves beyond the radius, in units of 2^-20.
+/// What a record contributes from a bucket that lies `beyond` quarter octaves outside the radius, in units of 2^-20.
 fn contribution(beyond: i64, d: usize) -> i64 {
     if beyond <= 0 {
         return 1 << CONTRIBUTION_BITS;

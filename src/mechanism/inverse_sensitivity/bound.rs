@@ -17,7 +17,7 @@
 //!
 //! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; their sums, of 2^9 in a lane, 8 lanes
 //! in a block and at most 2^20 blocks, which are 2^32 records, err by at most 2^-32 a record. The score's own rounding is at
-//! most [`ROUNDING`] units of 2^-30 a record, and one for the floor. [`slack`] exceeds their sum.
+//! most [`ROUNDING`] units of 2^-30 a record, and one for the floor. `slack` exceeds their sum.
 
 use super::blocks::{BLOCK, map};
 use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};

@@ -5,7 +5,7 @@
 //! | `blocks` | blocks of records, in the pool where there is enough work |
 //! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
 //! | [`rate`] | weights 2^(-rate * score) |
-//! | [`line`] | one dimension: the paper's len_r |
+//! | [`mod@line`] | one dimension: the paper's len_r |
 //! | [`score`] | two and three dimensions: a score of sensitivity one |
 //! | [`bound`] | lower bounds of that score on a cell |
 //! | [`tree`] | the exact draw from a partition refined where the mass lies |

@@ -108,7 +108,7 @@ impl<const D: usize> Tree<D> {
         nodes
     }
 
-    /// The subtrees of at most so many records, as ranges of nodes.
+    /// The subtrees of at most `most` records, as ranges of nodes.
     fn blocks(&self, most: usize) -> Vec<std::ops::Range<usize>> {
         let mut blocks = Vec::new();
         let mut stack = vec![(0, self.nodes.len())];
