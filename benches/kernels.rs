@@ -4,13 +4,20 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use dpmedian::descent::Descent;
-use dpmedian::projection::{Ball, Feasible};
-use dpmedian::pulse::Silent;
-use dpmedian::rank::Ranking;
+use dpmedian::mechanism::descent::Descent;
+use dpmedian::nonprivate::{median, objective};
+use dpmedian::postprocess::projection::{Ball, Feasible};
+use dpmedian::release::sensitivity::Neighbours;
+use dpmedian::release::streams::Streams;
+use dpmedian::release::tape::{Draw, Tape};
+use dpmedian::runtime::points::Points;
+use dpmedian::runtime::pulse::Silent;
 use dpmedian::sampler::{BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, uniform};
-use dpmedian::tape::{Draw, Streams};
-use dpmedian::{ball, distance, gradient, median, objective, pair, points};
+use dpmedian::statistics::distance_counts::DistanceCounts;
+use dpmedian::statistics::gradient::Gradient;
+use dpmedian::statistics::pair_counts::PairCounts;
+use dpmedian::statistics::ranks::Ranks;
+use dpmedian::statistics::{Statistic, ball_counts};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -19,6 +26,14 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 fn records(n: usize, d: usize) -> DMatrix<f64> {
     let mut rng = ChaCha20Rng::seed_from_u64((n + d) as u64);
     DMatrix::from_fn(d, n, |_, _| (0..12).map(|_| f64::from(rng.next_u32()) / 4294967296.0).sum::<f64>() - 6.0)
+}
+
+fn admitted(points: &DMatrix<f64>) -> Points {
+    Points::admit(points.as_view(), None, None).expect("records are finite")
+}
+
+fn tape() -> Draw {
+    Draw::new(Streams::from_key([1; 32]), Neighbours::Replace)
 }
 
 fn id(points: &DMatrix<f64>) -> BenchmarkId {
@@ -30,19 +45,21 @@ fn balls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ball_counts");
     for (n, d) in [(10_000, 2), (10_000, 3), (10_000, 10), (10_000, 100), (3_000, 200)] {
         let points = records(n, d);
-        group.bench_function(id(&points), |b| b.iter(|| ball::counts(points.as_view(), &radii, &mut Silent)));
+        group.bench_function(id(&points), |b| b.iter(|| ball_counts::counts(points.as_view(), &radii, &mut Silent)));
     }
     group.finish();
     let mut group = criterion.benchmark_group("ball_counts_pairwise");
     for (n, d) in [(10_000, 2), (10_000, 3)] {
         let points = records(n, d);
-        group.bench_function(id(&points), |b| b.iter(|| ball::pairwise_counts(points.as_view(), &radii, &mut Silent)));
+        group.bench_function(id(&points), |b| {
+            b.iter(|| ball_counts::pairwise_counts(points.as_view(), &radii, &mut Silent))
+        });
     }
     group.finish();
     let mut group = criterion.benchmark_group("top_sums");
     let points = records(10_000, 2);
-    let counts = ball::counts(points.as_view(), &radii, &mut Silent).expect("nothing interrupts");
-    group.bench_function(id(&points), |b| b.iter(|| ball::top_sums(black_box(&counts), 7_500)));
+    let counts = ball_counts::counts(points.as_view(), &radii, &mut Silent).expect("nothing interrupts");
+    group.bench_function(id(&points), |b| b.iter(|| ball_counts::top_sums(black_box(&counts), 7_500)));
     group.finish();
 }
 
@@ -50,9 +67,10 @@ fn sums(criterion: &mut Criterion) {
     let shapes = [(1_000_000, 3), (1_000_000, 10), (100_000, 100), (3_000, 200)];
     let mut group = criterion.benchmark_group("gradient");
     for (n, d) in shapes {
-        let (points, theta) = (records(n, d), vec![0.1; d]);
+        let records = records(n, d);
+        let (points, gradient) = (admitted(&records), Gradient::new(&vec![0.1; d], 32).expect("a lattice"));
         group.throughput(Throughput::Bytes((8 * n * d) as u64));
-        group.bench_function(id(&points), |b| b.iter(|| gradient::gradient(points.as_view(), &theta, 32, &mut Silent)));
+        group.bench_function(id(&records), |b| b.iter(|| gradient.answer(&points, &mut Silent)));
     }
     group.finish();
     let mut group = criterion.benchmark_group("objective");
@@ -65,29 +83,33 @@ fn sums(criterion: &mut Criterion) {
 }
 
 fn searches(criterion: &mut Criterion) {
-    let points = records(1_000_000, 10);
+    let records = records(1_000_000, 10);
+    let points = admitted(&records);
     let mut group = criterion.benchmark_group("admission");
-    group.bench_function(id(&points), |b| b.iter(|| points::admit(points.as_view(), None, None)));
+    group.bench_function(id(&records), |b| b.iter(|| admitted(&records)));
     group.finish();
     let mut group = criterion.benchmark_group("pair_counts");
     let radii: Vec<f64> = (-1022..1000).map(|k| f64::from(k).exp2()).collect();
-    let rng = || Streams::from_key([1; 32]).public();
-    group.bench_function(id(&points), |b| b.iter(|| pair::counts(points.as_view(), &radii, 1, rng(), &mut Silent)));
+    let pairs = PairCounts::new(radii, 1, tape().hidden(), 0).expect("ascending radii");
+    group.bench_function(id(&records), |b| b.iter(|| pairs.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("distance_counts");
-    group.bench_function(id(&points), |b| b.iter(|| distance::counts(points.as_view(), &[0.1; 10], &mut Silent)));
+    let distances = DistanceCounts::new(&[0.1; 10], 0).expect("a lattice");
+    group.bench_function(id(&records), |b| b.iter(|| distances.answer(&points, &mut Silent)));
     group.finish();
-    let mut group = criterion.benchmark_group("ranks, copy and 20 halvings");
-    group.bench_function(id(&points), |b| {
+    let mut group = criterion.benchmark_group("ranks, copies and 20 halvings");
+    group.bench_function(id(&records), |b| {
         b.iter(|| {
-            let mut ranking = Ranking::new(points.as_view(), &mut Silent).expect("nothing interrupts");
-            (0..20).map(|k| ranking.ranks(&[0.5f64.powi(k); 10], &mut Silent)).collect::<Vec<_>>()
+            // Fresh points, for they keep what earlier questions sorted.
+            let points = admitted(&records);
+            let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0).expect("a lattice").answer(&points, &mut Silent);
+            (0..20).map(rank).collect::<Vec<_>>()
         });
     });
     group.finish();
 }
 
-/// Two balls of radius 2 whose centres are 2 apart.
+/// Two balls of radius 2 whose centers are 2 apart.
 fn lens(d: usize) -> Feasible {
     let ball = |x: f64| Ball::new((0..d).map(|j| if j == 0 { x } else { 0.0 }).collect(), 2.0);
     Feasible::Lens(ball(-1.0), ball(1.0))
@@ -96,7 +118,8 @@ fn lens(d: usize) -> Feasible {
 fn descents(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("descent, 100 steps in a lens");
     for (n, d) in [(3_000, 200), (100_000, 10)] {
-        let points = records(n, d);
+        let records = records(n, d);
+        let points = admitted(&records);
         let descent = Descent {
             name: "bench".into(),
             start: vec![0.0; d],
@@ -104,10 +127,10 @@ fn descents(criterion: &mut Criterion) {
             step: 1.0 / n as f64,
             steps: 100,
             bits: 32,
-            sigma: 1 << 40,
+            noise_multiplier: 128.0,
         };
-        let mut tape = Draw(Streams::from_key([1; 32]));
-        group.bench_function(id(&points), |b| b.iter(|| descent.run(points.as_view(), &mut tape, &mut Silent)));
+        let mut tape = tape();
+        group.bench_function(id(&records), |b| b.iter(|| descent.run(&points, &mut tape, &mut Silent)));
     }
     group.finish();
     let mut group = criterion.benchmark_group("projection onto a lens");

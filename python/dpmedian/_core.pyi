@@ -1,113 +1,255 @@
-"""The compiled core. `stubtest` checks this file against it."""
+"""The compiled core. `stubtest` checks this file against it.
 
-from collections.abc import Callable
-from typing import final
+Exact integers enter by `Points.answer` and leave by `Tape` only: in between they are an `Exact`, which cannot be read.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 __all__ = [
-    "FIRST_QUARTER",
-    "LAST_QUARTER",
+    "FIRST_QUARTER_OCTAVE",
+    "LAST_QUARTER_OCTAVE",
     "CoordinatePosterior",
+    "Curvature",
+    "DistanceCounts",
+    "Exact",
+    "Feasible",
+    "Gradient",
     "GridPosterior",
+    "LargestBallCounts",
+    "MeanShift",
+    "ObjectiveDifferences",
+    "PairCounts",
     "Points",
-    "Region",
+    "Ranks",
+    "Sensitivity",
+    "Statistic",
+    "Stream",
     "Tape",
+    "VolumetricCenter",
     "__version__",
-    "difference_range",
-    "gradient_sensitivity",
+    "gaussian_sigma",
+    "lattice_score_sensitivity",
+    "nonprivate_ball_counts",
+    "nonprivate_gradient",
+    "nonprivate_lattice_scores",
+    "nonprivate_median",
+    "nonprivate_objective",
+    "nonprivate_quantile_radius",
+    "nonprivate_top_count_sums",
     "set_threads",
-    "threads",
 ]
 __version__: str
-FIRST_QUARTER: int
-LAST_QUARTER: int
+FIRST_QUARTER_OCTAVE: int
+LAST_QUARTER_OCTAVE: int
 
+_Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
+_Ball = tuple[Sequence[float], float]
+
+@final
+class Sensitivity:
+    """How far an exact answer may move between neighbours, in units of its lattice, rounded up."""
+
+    @property
+    def replace(self) -> float: ...
+    @property
+    def add_remove(self) -> float: ...
+    def under(self, neighbours: _Neighbours) -> float: ...
+
+@disjoint_base
+class Statistic:
+    """A question about the records, with public parameters only. `name` is for plans and records."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sensitivity(self) -> Sensitivity: ...
+    @property
+    def adds_over_records(self) -> bool: ...
+    @property
+    def dimension(self) -> int | None: ...
+
+@final
+class Gradient(Statistic):
+    """The sum over records of (theta - x)/||theta - x||, in units of 2^-bits."""
+
+    def __new__(cls, theta: NDArray[np.float64], bits: int) -> Gradient: ...
+    @staticmethod
+    def bound(d: int, bits: int) -> Sensitivity: ...
+
+@final
+class MeanShift(Statistic):
+    """The sum over the records within a radius of theta of (theta - x)/radius, in units of 2^-bits."""
+
+    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> MeanShift: ...
+    @staticmethod
+    def bound(d: int, bits: int) -> Sensitivity: ...
+
+@final
+class Ranks(Statistic):
+    """In every coordinate the number of records at or below its threshold, in units of 2^-bits."""
+
+    def __new__(cls, thresholds: NDArray[np.float64], bits: int = 0) -> Ranks: ...
+    @staticmethod
+    def bound(d: int, bits: int = 0) -> Sensitivity: ...
+
+@final
+class DistanceCounts(Statistic):
+    """The number of records within each quarter octave 2^(k/4) of theta, in units of 2^-bits: a table, picked from.
+
+    Entry k - FIRST_QUARTER_OCTAVE belongs to 2^(k/4), up to LAST_QUARTER_OCTAVE.
+    """
+
+    def __new__(cls, theta: NDArray[np.float64], bits: int = 0) -> DistanceCounts: ...
+    @staticmethod
+    def bound(bits: int = 0) -> Sensitivity: ...
+
+@final
+class Curvature(Statistic):
+    """The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter_octave/4) of theta.
+
+    One value in units of 2^-bits, with bits at least 20.
+    """
+
+    def __new__(cls, theta: NDArray[np.float64], quarter_octave: int, bits: int) -> Curvature: ...
+    @staticmethod
+    def bound(bits: int) -> Sensitivity: ...
+
+@final
+class PairCounts(Statistic):
+    """The number of pairs within each ascending radius, summed over hidden random pairings, in units of 2^-bits: a table."""
+
+    def __new__(cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0) -> PairCounts: ...
+    @staticmethod
+    def bound(pairings: int, bits: int = 0) -> Sensitivity: ...
+
+@final
+class LargestBallCounts(Statistic):
+    """The sum of the m largest numbers of records within each ascending radius of a record: a table. n is public."""
+
+    def __new__(cls, radii: Sequence[float], m: int, n: int) -> LargestBallCounts: ...
+    @staticmethod
+    def bound(m: int, n: int) -> Sensitivity: ...
+
+@final
+class ObjectiveDifferences(Statistic):
+    """The sum of distances at every candidate (a row) against the first one, in units of 2^exponent: scores."""
+
+    def __new__(cls, candidates: NDArray[np.float64]) -> ObjectiveDifferences: ...
+    @property
+    def exponent(self) -> int: ...
+    @staticmethod
+    def bound(candidates: NDArray[np.float64]) -> Sensitivity: ...
+
+@final
+class Exact:
+    """Exact integers, which only a tape can open.
+
+    A vector is released as a whole, of a table one entry that was picked, and of scores the index of one.
+    """
+
+    def __len__(self) -> int: ...
+    @property
+    def sensitivity(self) -> Sensitivity: ...
+    def pick(self, index: int) -> Exact: ...
+    @staticmethod
+    def sum(shards: Sequence[Exact]) -> Exact: ...
+    @staticmethod
+    def stated(values: NDArray[np.int64], sensitivity: float, scores: bool = False) -> Exact: ...
+    @staticmethod
+    def public(values: NDArray[np.int64]) -> Exact: ...
 
 @final
 class Points:
+    """The one validated, clamped and projected copy of the records. No exact number can be read from it."""
+
     def __new__(
         cls,
         array: NDArray[np.float64],
         *,
-        ball: tuple[list[float], float] | None = None,
-        replacement: list[float] | None = None,
+        ball: _Ball | None = None,
+        replacement: Sequence[float] | None = None,
     ) -> Points: ...
     @property
-    def shape(self) -> tuple[int, int]: ...
-    def gradient(self, theta: NDArray[np.float64], bits: int, pulse: _Pulse = None) -> NDArray[np.int64]: ...
-    def pair_counts(self, tape: Tape, radii: list[float], pairings: int, pulse: _Pulse = None) -> NDArray[np.int64]: ...
-    def ball_counts(self, radii: list[float], pulse: _Pulse = None, *, pairwise: bool = False) -> NDArray[np.int64]: ...
-    def shift(
-        self, theta: NDArray[np.float64], radius: float, bits: int, pulse: _Pulse = None
-    ) -> NDArray[np.int64]: ...
-    def ranks(self, thresholds: NDArray[np.float64], pulse: _Pulse = None) -> NDArray[np.int64]: ...
-    def distance_counts(self, theta: NDArray[np.float64], pulse: _Pulse = None) -> NDArray[np.int64]: ...
-    def top_count_sums(self, radii: list[float], m: int, pulse: _Pulse = None) -> NDArray[np.int64]: ...
-    def objective(self, theta: NDArray[np.float64], pulse: _Pulse = None) -> float: ...
-    def quantile_radius(self, center: NDArray[np.float64], count: int, pulse: _Pulse = None) -> float: ...
-    def median(self, pulse: _Pulse = None) -> NDArray[np.float64]: ...
-    def differences(self, candidates: NDArray[np.float64], pulse: _Pulse = None) -> NDArray[np.int64]: ...
-    def inverse_sensitivity(
-        self,
-        tape: Tape,
-        *,
-        center: list[float],
-        lattice: tuple[float, int, int],
-        rate: int,
-        pulse: _Pulse = None,
-    ) -> NDArray[np.int64]: ...
-    def inverse_sensitivity_scores(
-        self, places: NDArray[np.int64], center: list[float], lattice: tuple[float, int, int]
-    ) -> NDArray[np.uint64]: ...
+    def d(self) -> int: ...
+    @property
+    def n(self) -> int: ...
+    @staticmethod
+    def concatenate(shards: Sequence[Points]) -> Points: ...
+    def answer(self, statistic: Statistic, pulse: _Pulse = None) -> Exact: ...
     def descend(
         self,
         tape: Tape,
         name: str,
         *,
-        start: list[float],
-        balls: list[tuple[list[float], float]],
+        start: Sequence[float],
+        balls: Sequence[_Ball],
         step: float,
         steps: int,
         bits: int,
-        sigma: int,
+        noise_multiplier: float,
         pulse: _Pulse = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def draw_lattice(
+        self,
+        tape: Tape,
+        *,
+        center: Sequence[float],
+        lattice: tuple[float, int, int],
+        rate: int,
+        pulse: _Pulse = None,
+    ) -> NDArray[np.int64]: ...
 
 @final
 class Tape:
+    """Every noisy release: drawn, recorded or replayed, under one neighbour relation."""
+
     @staticmethod
-    def draw(key: bytes | None = None) -> Tape: ...
+    def draw(key: bytes | None = None, neighbours: _Neighbours = "replace") -> Tape: ...
     @staticmethod
-    def record(key: bytes) -> Tape: ...
+    def record(key: bytes, neighbours: _Neighbours = "replace") -> Tape: ...
     def replay(self) -> Tape: ...
     def entries(self) -> list[tuple[str, float, float, NDArray[np.int64], NDArray[np.int64]]]: ...
-    def gaussian(self, name: str, exact: NDArray[np.int64], sigma: int, sensitivity: float) -> NDArray[np.int64]: ...
-    def laplace(
-        self, name: str, exact: NDArray[np.int64], rate: tuple[int, int], sensitivity: float
-    ) -> NDArray[np.int64]: ...
-    def geometric(
-        self, name: str, exact: NDArray[np.int64], rate: tuple[int, int], sensitivity: float
-    ) -> NDArray[np.int64]: ...
-    def choose(self, name: str, scores: NDArray[np.int64], rate: tuple[int, int], range: float) -> int: ...
-    def uniform(self, bound: int, count: int) -> NDArray[np.uint64]: ...
+    @property
+    def neighbours(self) -> _Neighbours: ...
+    def gaussian(self, name: str, exact: Exact, noise_multiplier: float) -> NDArray[np.int64]: ...
+    def laplace(self, name: str, exact: Exact, rate: tuple[int, int]) -> NDArray[np.int64]: ...
+    def geometric(self, name: str, exact: Exact, rate: tuple[int, int]) -> NDArray[np.int64]: ...
+    def choose(self, name: str, exact: Exact, eta: float, at_least: int = 0) -> int: ...
+    def hidden(self) -> Stream: ...
 
 @final
-class Region:
+class Stream:
+    """Hidden randomness of a tape: independent of the data, the same in a replay, and never shown."""
+
+@final
+class Feasible:
+    """Where an iterate may be: in one ball, or in the intersection of two."""
+
+    def __new__(cls, balls: Sequence[_Ball]) -> Feasible: ...
+    def project(self, point: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+@final
+class VolumetricCenter:
+    """A ball cut by half-spaces, and its volumetric center."""
+
     TAU: float
-    def __new__(cls, origin: NDArray[np.float64], radius: float) -> Region: ...
+    def __new__(cls, origin: NDArray[np.float64], radius: float) -> VolumetricCenter: ...
     @property
-    def centre(self) -> NDArray[np.float64]: ...
+    def center(self) -> NDArray[np.float64]: ...
     @property
     def cuts(self) -> int: ...
-    @property
-    def log_volume(self) -> float: ...
     def cut(self, direction: NDArray[np.float64]) -> bool: ...
 
 @final
 class GridPosterior:
+    """The posterior of a search for an index of a grid."""
+
     def __new__(cls, size: int, likely: float, width: float) -> GridPosterior: ...
     def ask(self) -> int: ...
     def learn(self, evidence: float) -> None: ...
@@ -115,6 +257,8 @@ class GridPosterior:
 
 @final
 class CoordinatePosterior:
+    """The posterior of a search for the median of every coordinate."""
+
     def __new__(
         cls, dimension: int, octaves: tuple[int, int], limit: float, resolution: float
     ) -> CoordinatePosterior: ...
@@ -123,6 +267,16 @@ class CoordinatePosterior:
     def median(self) -> NDArray[np.float64]: ...
 
 def set_threads(threads: int | None = None) -> None: ...
-def threads() -> int: ...
-def gradient_sensitivity(d: int, bits: int) -> float: ...
-def difference_range(candidates: NDArray[np.float64]) -> tuple[int, int]: ...
+def gaussian_sigma(sensitivity: float, noise_multiplier: float) -> int: ...
+def lattice_score_sensitivity(d: int) -> Sensitivity: ...
+def nonprivate_median(array: NDArray[np.float64], pulse: _Pulse = None) -> NDArray[np.float64]: ...
+def nonprivate_objective(array: NDArray[np.float64], theta: NDArray[np.float64]) -> float: ...
+def nonprivate_gradient(array: NDArray[np.float64], theta: NDArray[np.float64], bits: int) -> NDArray[np.int64]: ...
+def nonprivate_ball_counts(
+    array: NDArray[np.float64], radii: Sequence[float], *, pairwise: bool = False
+) -> NDArray[np.int64]: ...
+def nonprivate_top_count_sums(array: NDArray[np.float64], radii: Sequence[float], m: int) -> NDArray[np.int64]: ...
+def nonprivate_quantile_radius(array: NDArray[np.float64], center: NDArray[np.float64], count: int) -> float: ...
+def nonprivate_lattice_scores(
+    array: NDArray[np.float64], places: NDArray[np.int64], center: Sequence[float], lattice: tuple[float, int, int]
+) -> NDArray[np.uint64]: ...

@@ -1,0 +1,281 @@
+//! Lower bounds of the score on a cell, from an expansion of the gradient around a point.
+//!
+//! Let B(z) = ||sum of v|| - sum of (1 - w), twice the score before the maximum with zero (see [`super::score`]). Around
+//! z0, for e = z - z0 with |e| <= delta, a record at distance t from z0 in direction u is one of three.
+//!
+//! * *Far*, t - delta >= h and t >= 2 delta: w = 1, v is the unit vector, v(z) = u + (I - u u^T) e / t + rest. The second
+//!   derivative of the unit vector along a line is at most 2/sqrt(3) / distance^2, so
+//!   |rest| <= (delta / (t - delta))^2 / sqrt(3).
+//! * *Near*, t + delta <= h: v(z) = (t u + e)/h exactly, and w(z) >= (t + <u, e>)/h, because the norm is convex.
+//! * *Else*: v moves by at most min(2, delta/h, 2 delta/(2 t - delta)): v is 1/h times the projection onto a ball, which
+//!   is a contraction, and unit vectors obey |a/|a| - b/|b|| <= 2|a - b|/(|a| + |b|). w falls by at most
+//!   w - min(1, max(0, t - delta)/h). Together they lower B by at most 2, since |v| = w.
+//!
+//! So B(z) >= ||G + J e|| + m + <s, e> - c, with G, J, m, s and c summed over the records. On a cube of half side a
+//! around z0 + e0, with the unit vector p along G + J e0, the norm is at least <p, G + J e>, a linear function of e:
+//! B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
+//!
+//! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; their sums, of 2^9 in a lane, 8 lanes
+//! in a block and at most 2^20 blocks, which are 2^32 records, err by at most 2^-32 a record. The score's own rounding is at
+//! most [`ROUNDING`] units of 2^-30 a record, and one for the floor. `slack` exceeds their sum.
+
+use super::blocks::{BLOCK, map};
+use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};
+use crate::numeric::dispatch::{self, Kernel};
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Records times cells between two beats of the pulse: some tens of milliseconds.
+const TERMS_PER_BEAT: usize = 1 << 22;
+
+/// A cube of 2^(level * D) finest cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell<const D: usize> {
+    /// The center; odd coordinates at level zero, multiples of 2^level above.
+    pub center: [i64; D],
+    /// The binary logarithm of its side in finest cells.
+    pub level: u32,
+}
+
+impl<const D: usize> Cell<D> {
+    /// Half the side in lattice units: all centers of finest cells are closer than this in every coordinate.
+    pub fn half(&self) -> i64 {
+        1 << self.level
+    }
+
+    /// The cells of the next level that this one is made of.
+    pub fn children(&self) -> impl Iterator<Item = Self> {
+        let quarter = self.half() / 2;
+        (0..1usize << D).map(move |corner| {
+            let side = |j: usize| if corner >> j & 1 == 0 { -quarter } else { quarter };
+            Self { center: std::array::from_fn(|j| self.center[j] + side(j)), level: self.level - 1 }
+        })
+    }
+
+    /// Whether surely no center of a finest cell in it is within `radius` of the origin; at level zero, whether not.
+    pub fn outside(&self, radius: i64) -> bool {
+        let inner = self.half().unsigned_abs() - 1;
+        let nearest = self.center.map(|x| x.unsigned_abs().saturating_sub(inner));
+        nearest.iter().map(|&x| u128::from(x).pow(2)).sum::<u128>() > u128::from(radius.unsigned_abs()).pow(2)
+    }
+}
+
+/// The expansion around the center of a cell, valid on the cell and everything in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Expansion<const D: usize> {
+    center: [i64; D],
+    gradient: [f64; D],
+    jacobian: [[f64; D]; D],
+    slope: [f64; D],
+    /// Minus the mass at the center.
+    offset: f64,
+    /// What the expansion cannot follow.
+    pub charge: f64,
+}
+
+/// Twice the score: a lower bound on a cell, and the value of the expansion at its center.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// Surely not above any finest cell in it.
+    pub lower: f64,
+    /// An estimate, which nothing but speed depends on.
+    pub center: f64,
+}
+
+/// What a bound must give way to rounding, for `n` records.
+fn slack(n: usize) -> f64 {
+    (n as f64 + 1.0) * (ROUNDING + 4.0) / ONE
+}
+
+impl<const D: usize> Expansion<D> {
+    /// Expansions around the centers of all cells: sums over blocks in a fixed order, whatever the number of threads.
+    pub fn of(records: &Records<D>, cells: &[Cell<D>], pulse: &mut dyn Pulse) -> Result<Vec<Self>, Interrupted> {
+        let blocks = records.blocks();
+        let mut expansions = Vec::with_capacity(cells.len());
+        for some in cells.chunks((TERMS_PER_BEAT / records.count().max(1)).max(1)) {
+            let task = |task: usize| {
+                let (cell, block) = (&some[task / blocks], records.block(task % blocks));
+                let (z, half) = (cell.center.map(|x| x as f64), cell.half() as f64);
+                dispatch::vectorised(Block { records: block, z, half, smoothing: records.smoothing })
+            };
+            let parts = map(some.len() * blocks, records.count().min(BLOCK), task);
+            for (index, cell) in some.iter().enumerate() {
+                // Without records there are no blocks, and nothing to sum.
+                expansions.push(Self::from_sums(cell, records.count(), &parts[index * blocks..][..blocks]));
+            }
+            pulse.beat(0.0)?;
+        }
+        Ok(expansions)
+    }
+
+    fn from_sums(cell: &Cell<D>, n: usize, parts: &[Terms]) -> Self {
+        let total = |term: usize| parts.iter().map(|part| part[term]).sum::<f64>();
+        let curvature = |j: usize, k: usize| total(CURVATURE + j.max(k) * (j.max(k) + 1) / 2 + j.min(k));
+        let entry = |j: usize, k: usize| if j == k { total(STIFFNESS) } else { 0.0 } - curvature(j, k);
+        Self {
+            center: cell.center,
+            gradient: std::array::from_fn(|j| total(GRADIENT + j)),
+            jacobian: std::array::from_fn(|j| std::array::from_fn(|k| entry(j, k))),
+            slope: std::array::from_fn(|j| total(SLOPE + j)),
+            offset: total(WEIGHT) - n as f64,
+            charge: total(CHARGE),
+        }
+    }
+
+    /// The bound on a cell inside the one that was expanded.
+    pub fn bound(&self, cell: &Cell<D>, n: usize) -> Bound {
+        let shift: [f64; D] = std::array::from_fn(|j| (cell.center[j] - self.center[j]) as f64);
+        let dot = |a: &[f64; D], b: &[f64; D]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let gradient: [f64; D] = std::array::from_fn(|j| self.gradient[j] + dot(&self.jacobian[j], &shift));
+        let norm = dot(&gradient, &gradient).sqrt();
+        let direction = if norm > 0.0 { gradient.map(|x| x / norm) } else { [0.0; D] };
+        let along: f64 = (0..D).map(|j| (dot(&self.jacobian[j], &direction) + self.slope[j]).abs()).sum();
+        let center = norm + self.offset + dot(&self.slope, &shift);
+        // Twice the largest score, in records: the score is capped, so its bound is, too.
+        let cap = LARGEST as f64 / ONE;
+        Bound { lower: (center - cell.half() as f64 * along - self.charge - slack(n)).min(cap), center }
+    }
+}
+
+/// What a record adds to an expansion, in a fixed layout for up to three dimensions, so that sums are sums of arrays.
+type Terms = [f64; 15];
+
+const GRADIENT: usize = 0;
+const SLOPE: usize = 3;
+const WEIGHT: usize = 6;
+const CHARGE: usize = 7;
+/// The multiple of the identity in J.
+const STIFFNESS: usize = 8;
+/// What is subtracted from it, u u^T / t: the lower triangle, row by row.
+const CURVATURE: usize = 9;
+
+/// The terms of `L` records. Every step is a loop over the lanes on its own: that is what compilers turn into vectors.
+#[inline(always)]
+fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, h: f64) -> [[f64; L]; 15] {
+    let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };
+    let squares = lanes(&|i| difference.iter().map(|x| x[i] * x[i]).sum());
+    let t = lanes(&|i| squares[i].sqrt());
+    let inverse = lanes(&|i| 1.0 / t[i].max(h));
+    let weight = lanes(&|i| t[i] * inverse[i]);
+    let far: [bool; L] = std::array::from_fn(|i| (t[i] - delta >= h) & (t[i] >= 2.0 * delta));
+    let near: [bool; L] = std::array::from_fn(|i| t[i] + delta <= h);
+    let turn = lanes(&|i| 2.0 * delta / (2.0 * t[i] - delta));
+    let turn = lanes(&|i| if t[i] > delta { turn[i] } else { 2.0 });
+    // Rounded down: where t and delta are both far beyond h, their difference has no digit of h left.
+    let least = lanes(&|i| (t[i] * (1.0 - 4.0 * f64::EPSILON) - delta).max(0.0));
+    let lost = lanes(&|i| weight[i] - (least[i] / h).min(1.0));
+    let charge = lanes(&|i| (turn[i].min(delta / h) + lost[i]).min(2.0));
+    let bend = lanes(&|i| delta / (t[i] - delta));
+    let mut terms = [[0.0; L]; 15];
+    terms[WEIGHT] = weight;
+    // 1/sqrt(3), rounded up.
+    let charge = lanes(&|i| if far[i] { bend[i] * bend[i] * 0.578 } else { charge[i] });
+    terms[CHARGE] = lanes(&|i| if near[i] { 0.0 } else { charge[i] });
+    terms[STIFFNESS] = lanes(&|i| if far[i] | near[i] { inverse[i] } else { 0.0 });
+    let curvature = lanes(&|i| if far[i] { inverse[i] * inverse[i] * inverse[i] } else { 0.0 });
+    let slope = lanes(&|i| inverse[i] / t[i]);
+    let slope = lanes(&|i| if near[i] & (t[i] > 0.0) { slope[i] } else { 0.0 });
+    for j in 0..D {
+        terms[GRADIENT + j] = lanes(&|i| difference[j][i] * inverse[i]);
+        terms[SLOPE + j] = lanes(&|i| difference[j][i] * slope[i]);
+        for k in 0..=j {
+            let entry = lanes(&|i| difference[j][i] * difference[k][i] * curvature[i]);
+            terms[CURVATURE + j * (j + 1) / 2 + k] = entry;
+        }
+    }
+    terms
+}
+
+/// The sums over one block, for a cube of half side `half` around `z`.
+struct Block<'a, const D: usize> {
+    records: [&'a [f64]; D],
+    z: [f64; D],
+    half: f64,
+    smoothing: f64,
+}
+
+impl<const D: usize> Kernel for Block<'_, D> {
+    type Output = Terms;
+
+    #[inline(always)]
+    fn run(self) -> Terms {
+        // Rounded up, so that the cube lies in the ball.
+        let delta = self.half * (D as f64).sqrt() * (1.0 + 4.0 * f64::EPSILON);
+        let mut sums = [[0.0; LANES]; 15];
+        let chunks = self.records.map(|x| x.as_chunks::<LANES>());
+        for chunk in 0..chunks[0].0.len() {
+            let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| self.z[j] - x));
+            for (sum, term) in sums.iter_mut().zip(terms::<D, LANES>(difference, delta, self.smoothing)) {
+                sum.iter_mut().zip(term).for_each(|(sum, term)| *sum += term);
+            }
+        }
+        for i in 0..chunks[0].1.len() {
+            let difference = std::array::from_fn(|j| [self.z[j] - chunks[j].1[i]]);
+            for (sum, [term]) in sums.iter_mut().zip(terms::<D, 1>(difference, delta, self.smoothing)) {
+                sum[0] += term;
+            }
+        }
+        sums.map(|lanes| lanes.iter().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mechanism::inverse_sensitivity::lattice::Lattice;
+    use crate::runtime::pulse::Silent;
+
+    /// Every finest cell scores at least the bound of every expanded ancestor, and of its inherited bounds.
+    fn check<const D: usize>(data: &[[i64; D]], smoothing: i64, path: &[usize]) -> Result<(), TestCaseError> {
+        let flat: Vec<f64> = data.iter().flatten().map(|&x| x as f64).collect();
+        let lattice = Lattice::new(1.0, 1 << 20, smoothing).unwrap();
+        let points = DMatrix::from_column_slice(D, data.len(), &flat);
+        let records = Records::<D>::new(points.as_view(), &[0.0; D], &lattice);
+        let mut cells = vec![Cell { center: [0; D], level: path.len() as u32 }];
+        for &corner in path {
+            let next = cells[cells.len() - 1].children().nth(corner % (1 << D)).unwrap();
+            cells.push(next);
+        }
+        let score = records.score(&cells[path.len()].center) as f64 / ONE;
+        let expansions = Expansion::of(&records, &cells, &mut Silent).unwrap();
+        for (i, expansion) in expansions.iter().enumerate() {
+            for cell in &cells[i..] {
+                let bound = expansion.bound(cell, data.len());
+                prop_assert!(bound.lower <= score, "{bound:?} {cell:?} {score}");
+            }
+        }
+        // At the finest level the bound is worth something.
+        let last = expansions[path.len()].bound(&cells[path.len()], data.len());
+        let spread = 3.0 * data.len() as f64 * (D as f64).sqrt() / smoothing as f64;
+        prop_assert!(last.lower >= score - 2.0 * spread - 1e-6 || score == 0.0, "{last:?} {score} {spread}");
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn bounds_are_below_every_score_inside(
+            data in prop::collection::vec(prop::array::uniform3(prop_oneof![-300..300i64, -6..6i64, Just(4i64)]), 1..40),
+            smoothing in prop_oneof![Just(2i64), Just(16), Just(64), Just(256)],
+            path in prop::collection::vec(0usize..8, 1..11),
+        ) {
+            check(&data, smoothing, &path)?;
+            check(&data.iter().map(|x| [x[0], x[1]]).collect::<Vec<_>>(), smoothing, &path)?;
+        }
+    }
+
+    #[test]
+    fn children_tile_their_parent() {
+        let parent = Cell { center: [8i64, -8], level: 2 };
+        let children: Vec<_> = parent.children().collect();
+        assert_eq!(children.iter().map(|c| c.center).collect::<Vec<_>>(), [[6, -10], [10, -10], [6, -6], [10, -6]]);
+        assert!(children.iter().all(|child| child.level == 1));
+        assert!(parent.outside(7) && !parent.outside(8));
+        assert_eq!(
+            parent.children().filter(|child| !child.outside(8)).map(|c| c.center).collect::<Vec<_>>(),
+            [[6, -6]]
+        );
+    }
+}

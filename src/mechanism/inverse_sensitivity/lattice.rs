@@ -1,0 +1,59 @@
+//! The public lattice of an inverse-sensitivity release: records are snapped to it, the released point lies on it.
+
+use nalgebra::DMatrixView;
+
+use super::blocks::{BLOCK, map};
+use crate::numeric::float_scale::finite;
+
+/// Differences of two lattice coordinates are exact in doubles up to here.
+pub const REACH_MAX: i64 = 1 << 52;
+
+/// Public: chosen from the parameters before the data are seen. All lengths but `step` are multiples of `step`.
+///
+/// Cells are cubes of side 2 whose centers have odd coordinates, and the cell of a released point is known by its
+/// center. The domain is the cells whose center is within `reach + smoothing` of the origin of the lattice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lattice {
+    /// The length of one unit.
+    pub step: f64,
+    /// The bound on the records: coordinates are clamped to it. Even.
+    pub reach: i64,
+    /// The resolution. Even.
+    pub smoothing: i64,
+}
+
+impl Lattice {
+    /// The reason why these parameters make no lattice, or the lattice.
+    pub fn new(step: f64, reach: i64, smoothing: i64) -> Result<Self, String> {
+        if !(step > 0.0 && step.is_finite()) {
+            return Err(format!("step must be positive and finite, got {step}"));
+        }
+        if smoothing < 2 || smoothing % 2 != 0 {
+            return Err(format!("smoothing must be even and at least 2, got {smoothing}"));
+        }
+        if reach < smoothing || reach % 2 != 0 || reach + smoothing > REACH_MAX {
+            return Err(format!("reach must be even, at least smoothing ({smoothing}) and at most 2^52, got {reach}"));
+        }
+        Ok(Self { step, reach, smoothing })
+    }
+
+    /// The radius of the domain.
+    pub fn extent(&self) -> i64 {
+        self.reach + self.smoothing
+    }
+
+    /// One coordinate of all records in units, rounded to multiples of `spacing`: a map of each record on its own, so
+    /// neighbours stay neighbours. Any center is accepted, and any finite coordinate.
+    pub fn snap(&self, points: DMatrixView<'_, f64>, center: &[f64], coordinate: usize, spacing: i64) -> Vec<f64> {
+        let (spacing, reach) = (spacing as f64, self.reach as f64);
+        let center = finite(center[coordinate]);
+        // A step so small that the quotient overflows still has a clamp; only 0/0 would not, and the step is positive.
+        let snap = |x: f64| ((x - center) / (self.step * spacing)).round() * spacing;
+        let n = points.ncols();
+        let block = |block: usize| -> Vec<f64> {
+            let records = block * BLOCK..n.min((block + 1) * BLOCK);
+            records.map(|record| snap(points[(coordinate, record)]).clamp(-reach, reach)).collect()
+        };
+        map(n.div_ceil(BLOCK), n.min(BLOCK), block).concat()
+    }
+}

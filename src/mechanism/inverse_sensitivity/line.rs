@@ -1,0 +1,115 @@
+//! One dimension: the paper's len_r, exactly.
+//!
+//! len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)) is a step function with at most 2n jumps.
+//! With records on even coordinates and an even r the jumps lie between cells, so all volumes are integers.
+//!
+//! **Neighbours and sensitivity** of the score: 1 under both relations. *Proof.* A replaced record moves each count by at
+//! most 1. An added record moves a count by 0 or 1 and floor(n/2) by 0 or 1, so their difference by at most 1; the maximum
+//! of such differences and of zero moves no further, nor does the cap of the score. ∎
+
+use rand_chacha::rand_core::Rng;
+use rayon::prelude::*;
+
+use super::envelope::{Envelope, Group};
+use super::lattice::Lattice;
+use super::rate::{Rate, SCORE_BITS};
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::pool;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Scores between two beats of the pulse: some milliseconds.
+const SCORES_PER_BEAT: usize = 1 << 18;
+
+/// The sorted records and the lattice they lie on.
+pub struct Line {
+    sorted: Vec<i64>,
+    lattice: Lattice,
+}
+
+impl Line {
+    /// Records lie on even coordinates within the reach of the lattice; there may be none.
+    pub fn new(records: Vec<f64>, lattice: Lattice) -> Self {
+        let mut sorted: Vec<i64> = records.into_iter().map(|x| x as i64).collect();
+        if sorted.len() < 1 << 14 {
+            sorted.sort_unstable();
+        } else {
+            pool::install(|| sorted.par_sort_unstable());
+        }
+        Self { sorted, lattice }
+    }
+
+    /// len_r at a cell, by its odd center.
+    pub fn len(&self, center: i64) -> u64 {
+        let half = self.sorted.len() / 2;
+        let below = self.sorted.partition_point(|&x| x < center - self.lattice.smoothing);
+        let above = self.sorted.len() - self.sorted.partition_point(|&x| x <= center + self.lattice.smoothing);
+        below.max(above).saturating_sub(half) as u64
+    }
+
+    /// The score of a len_r: 2^31 units for each, capped where it would leave 62 bits, which is a contraction.
+    pub fn score(&self, len: u64) -> u64 {
+        len.min(1 << SCORE_BITS) << SCORE_BITS
+    }
+
+    /// By how much a record moves the score.
+    pub fn sensitivity() -> Sensitivity {
+        let one = f64::from(SCORE_BITS).exp2();
+        Sensitivity::new(one, one)
+    }
+
+    /// The largest len_r that a cell can have.
+    fn farthest(&self) -> usize {
+        self.sorted.len().div_ceil(2)
+    }
+
+    /// The cells of len_r = `len`: an interval on the left and one on the right, each by its first even coordinate and
+    /// the next one after its end. For zero they are one: the right one is empty.
+    fn cells(&self, len: usize) -> [(i64, i64); 2] {
+        let (r, extent) = (self.lattice.smoothing, self.lattice.extent());
+        let (left, right) = (self.farthest(), self.sorted.len() / 2);
+        // len_r >= k to the left of the first, to the right of the second.
+        let left_end = |k: usize| if k > left { -extent } else { self.sorted[left - k] - r };
+        let right_end = |k: usize| if k > left { extent } else { self.sorted[right + k - 1] + r };
+        if len == 0 {
+            return [(left_end(1), right_end(1)), (0, 0)];
+        }
+        [(left_end(len + 1), left_end(len)), (right_end(len), right_end(len + 1))]
+    }
+
+    fn volume(&self, len: usize) -> u64 {
+        self.cells(len).iter().map(|(start, end)| (end - start) as u64 / 2).sum()
+    }
+
+    /// The center of a cell, drawn with probability proportional to 2^(-rate * len_r).
+    ///
+    /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
+    pub fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
+        let score = |len: usize| self.score(len as u64);
+        // The first len of each group, and the group.
+        let mut groups: Vec<(usize, Group)> = Vec::new();
+        for len in 0..=self.farthest() {
+            if len % SCORES_PER_BEAT == 0 {
+                pulse.beat(0.0)?;
+            }
+            let (power, count) = (-(rate.halvings(score(len)) as i64), self.volume(len));
+            match groups.last_mut() {
+                Some((_, group)) if group.power == power => group.count += count,
+                _ => groups.push((len, Group { power, count })),
+            }
+        }
+        let envelope = Envelope::new(groups.iter().map(|&(_, group)| group).collect());
+        loop {
+            let (index, mut place) = envelope.draw(rng);
+            let (mut len, group) = groups[index];
+            while place >= self.volume(len) {
+                place -= self.volume(len);
+                len += 1;
+            }
+            if rate.keep(score(len), group.power.unsigned_abs()).sample(rng) {
+                let [left, right] = self.cells(len);
+                let center = left.0 + 1 + 2 * place as i64;
+                return Ok(if center < left.1 { center } else { right.0 + (center - left.1) });
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The inverse-sensitivity mechanism (SInvS): pure differential privacy in one, two and three dimensions.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `blocks` | blocks of records, in the pool where there is enough work |
+//! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
+//! | [`rate`] | weights 2^(-rate * score) |
+//! | [`mod@line`] | one dimension: the paper's len_r |
+//! | [`score`] | two and three dimensions: a score of sensitivity one |
+//! | [`bound`] | lower bounds of that score on a cell |
+//! | [`tree`] | the exact draw from a partition refined where the mass lies |
+//! | [`envelope`] | an exact draw from weights that are powers of two |
+
+mod blocks;
+pub mod bound;
+pub mod envelope;
+pub mod lattice;
+pub mod line;
+pub mod rate;
+pub mod score;
+pub mod tree;
+
+use nalgebra::DMatrixView;
+use rand_chacha::ChaCha20Rng;
+
+use self::lattice::Lattice;
+use self::line::Line;
+use self::rate::Rate;
+use self::score::Records;
+use self::tree::Tree;
+use crate::release::error::Error;
+use crate::release::sensitivity::Sensitivity;
+use crate::release::tape::{Selection, Tape};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// The largest dimension: the number of cells grows exponentially with it.
+pub const DIMENSION_MAX: usize = 3;
+
+/// By how much a record moves the score in units of 2^-31, in one to three dimensions; `None` in others.
+pub fn sensitivity(d: usize) -> Option<Sensitivity> {
+    match d {
+        1 => Some(Line::sensitivity()),
+        2 => Some(Records::<2>::sensitivity()),
+        3 => Some(Records::<3>::sensitivity()),
+        _ => None,
+    }
+}
+
+/// The center of the released cell, in lattice units from `center`.
+///
+/// **Neighbours**: those of the tape. **Cost**: where a record moves the score by s, that is 2^-31 of [`sensitivity`],
+/// 2 ln 2 * rate * s, pure, and of that bounded range. **Failure**: none; only an interrupt ends it early. Any number of
+/// records has a release, none included.
+///
+/// # Panics
+///
+/// Unless there are one to three dimensions, and the center has the same.
+pub fn release(
+    points: &Points,
+    center: &[f64],
+    lattice: &Lattice,
+    rate: Rate,
+    tape: &mut dyn Tape,
+    pulse: &mut dyn Pulse,
+) -> Result<Vec<i64>, Error> {
+    let points = points.view();
+    check(points, center);
+    match points.nrows() {
+        1 => draw(&mut OnLine { line: line(points, center, lattice), rate, pulse }, rate, tape),
+        2 => {
+            let records = Records::<2>::new(points, center, lattice);
+            draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
+        }
+        _ => {
+            let records = Records::<3>::new(points, center, lattice);
+            draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
+        }
+    }
+}
+
+fn draw(selection: &mut dyn Selection, rate: Rate, tape: &mut dyn Tape) -> Result<Vec<i64>, Error> {
+    tape.draw("inverse sensitivity", rate.multiple(), selection)
+}
+
+struct OnLine<'a> {
+    line: Line,
+    rate: Rate,
+    pulse: &'a mut dyn Pulse,
+}
+
+impl Selection for OnLine<'_> {
+    fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+        Ok(vec![self.line.sample(self.rate, rng, self.pulse)?])
+    }
+
+    fn score(&self, candidate: &[i64]) -> i64 {
+        self.line.score(self.line.len(candidate[0])) as i64
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Line::sensitivity()
+    }
+}
+
+struct InSpace<'a, const D: usize> {
+    records: Records<D>,
+    lattice: &'a Lattice,
+    rate: Rate,
+    pulse: &'a mut dyn Pulse,
+}
+
+impl<const D: usize> Selection for InSpace<'_, D> {
+    fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+        let tree = Tree::new(&self.records, self.lattice, self.rate, self.pulse)?;
+        Ok(tree.sample(rng, self.pulse)?.to_vec())
+    }
+
+    fn score(&self, candidate: &[i64]) -> i64 {
+        self.records.score(&std::array::from_fn(|j| candidate[j])) as i64
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Records::<D>::sensitivity()
+    }
+}
+
+/// The exact scores at lattice points, one after another, in units of 2^-31: without privacy, for tests and benches.
+pub fn scores(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice, places: &[i64]) -> Vec<u64> {
+    check(points, center);
+    match points.nrows() {
+        1 => {
+            let line = line(points, center, lattice);
+            places.iter().map(|&place| line.score(line.len(place))).collect()
+        }
+        2 => score_all::<2>(points, center, lattice, places),
+        _ => score_all::<3>(points, center, lattice, places),
+    }
+}
+
+fn check(points: DMatrixView<'_, f64>, center: &[f64]) {
+    let d = points.nrows();
+    assert!((1..=DIMENSION_MAX).contains(&d), "{d} dimensions; one to {DIMENSION_MAX} are possible");
+    assert_eq!(center.len(), d, "the center has another dimension than the points");
+}
+
+fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Line {
+    Line::new(lattice.snap(points, center, 0, 2), *lattice)
+}
+
+fn score_all<const D: usize>(
+    points: DMatrixView<'_, f64>,
+    center: &[f64],
+    lattice: &Lattice,
+    places: &[i64],
+) -> Vec<u64> {
+    let records = Records::<D>::new(points, center, lattice);
+    let (places, _) = places.as_chunks::<D>();
+    places.iter().map(|place| records.score(place)).collect()
+}
+
+#[cfg(test)]
+mod tests;

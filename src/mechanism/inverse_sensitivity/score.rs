@@ -1,0 +1,223 @@
+//! The score in two and three dimensions: half the excess of the gradient's norm over the mass at the point.
+//!
+//! A record at distance t from z, in direction u, counts with weight w = min(1, t/h) as a record in that direction and
+//! with weight 1 - w as a record at z, h the smoothing length. With v = w u the score is
+//!
+//! s(z) = max(0, (||sum of v|| - sum of (1 - w)) / 2).
+//!
+//! In integers: v and w become V and W, in units of 2^-30, such that |V| <= W <= 2^30, and the score is
+//! max(0, floor(||sum of V||) - sum of (2^30 - W)) in units of 2^-31 of a record.
+//!
+//! **Neighbours and sensitivity**: 2^31 units, one record, where a record is replaced, and 2^30 where one is added or
+//! removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W - W'|;
+//! together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by 2^30 - W:
+//! together within -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the floor keeps them, and so do
+//! the maximum with zero and the cap at 2^62, which are contractions. ∎
+//!
+//! *|V| <= W.* Coordinates are integers below 2^53, so the differences are exact. With S = 2^30 - 2 and the computed
+//! f = S/max(t, h), V is the difference times f and W - 2 is t times f, each rounded to the nearest integer. The computed
+//! t, f and products err by less than 2^-49 of their size, which is below 2^-19 units, so |V| <= t f + sqrt(3)/2 + 2^-19
+//! and W >= t f - 1/2 + 2 - 2^-19, and sqrt(3)/2 < 3/2 - 2^-18. Where t >= h, t f is S up to 2^-19 and W is 2^30. ∎
+
+use nalgebra::DMatrixView;
+
+use super::blocks::{BLOCK, map};
+use super::lattice::Lattice;
+use crate::numeric::dispatch::{self, Kernel};
+use crate::release::sensitivity::Sensitivity;
+
+/// Units of one record in V and W.
+pub const ONE: f64 = (1u64 << 30) as f64;
+
+/// What rounding may add to V and W together, in units per record: 2 for S, sqrt(3)/2 and 1/2 for the roundings.
+pub const ROUNDING: f64 = 4.0;
+
+/// Two to this power added and subtracted rounds a double below 2^51 to an integer.
+const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
+
+/// Scores are capped here, so that they fit 63 bits; 2^32 records and fewer never get there.
+pub const LARGEST: u64 = 1 << 62;
+
+/// Records that advance together.
+pub const LANES: usize = 8;
+
+/// The snapped records, one slice per coordinate, so that a loop over records is a loop over lanes.
+pub struct Records<const D: usize> {
+    coordinates: [Vec<f64>; D],
+    /// The smoothing length.
+    pub smoothing: f64,
+}
+
+impl<const D: usize> Records<D> {
+    /// Snaps the points to the lattice.
+    pub fn new(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Self {
+        let coordinates = std::array::from_fn(|j| lattice.snap(points, center, j, 1));
+        Self { coordinates, smoothing: lattice.smoothing as f64 }
+    }
+
+    /// The number of records.
+    pub fn count(&self) -> usize {
+        self.coordinates[0].len()
+    }
+
+    /// The number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.count().div_ceil(BLOCK)
+    }
+
+    /// The coordinates of one block.
+    pub fn block(&self, block: usize) -> [&[f64]; D] {
+        let start = block * BLOCK;
+        let end = self.count().min(start + BLOCK);
+        std::array::from_fn(|j| &self.coordinates[j][start..end])
+    }
+
+    /// The score at a lattice point, in units of 2^-31. Integer sums: the same for any order of the records.
+    pub fn score(&self, z: &[i64; D]) -> u64 {
+        let z = z.map(|x| x as f64);
+        let kernel = |block| Block { records: self.block(block), z, smoothing: self.smoothing };
+        let sums = |block| dispatch::vectorised(kernel(block));
+        let (mut gradient, mut weight) = ([0i128; D], 0i128);
+        for (vector, scalar) in map(self.blocks(), self.count().min(BLOCK), sums) {
+            gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += i128::from(x));
+            weight += i128::from(scalar);
+        }
+        // Clamped beyond the cap, which is a contraction, so that the squares fit 128 bits.
+        let squares = |x: &i128| x.unsigned_abs().min(u128::from(LARGEST) * 2).pow(2);
+        let norm = gradient.iter().map(squares).sum::<u128>().isqrt() as i128;
+        let mass = self.count() as i128 * ONE as i128 - weight;
+        (norm - mass).clamp(0, LARGEST.into()) as u64
+    }
+
+    /// By how much a record moves the score.
+    pub fn sensitivity() -> Sensitivity {
+        Sensitivity::of_sum(ONE, 2.0 * ONE)
+    }
+}
+
+/// V and, in the last place, W of `L` records, whose sums of a block are exact in any order. Every step is a loop over
+/// the lanes on its own: that is what compilers turn into vectors.
+#[inline(always)]
+fn rounded<const D: usize, const L: usize>(difference: [[f64; L]; D], smoothing: f64) -> ([[f64; L]; D], [f64; L]) {
+    let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };
+    let squares = lanes(&|i| difference.iter().map(|x| x[i] * x[i]).sum());
+    let distance = lanes(&|i| squares[i].sqrt());
+    let factor = lanes(&|i| (ONE - 2.0) / distance[i].max(smoothing));
+    let vector = difference.map(|x| lanes(&|i| (x[i] * factor[i] + ROUNDER) - ROUNDER));
+    (vector, lanes(&|i| (distance[i] * factor[i] + (ROUNDER + 2.0)) - ROUNDER))
+}
+
+/// The sums of V and of W over one block.
+struct Block<'a, const D: usize> {
+    records: [&'a [f64]; D],
+    z: [f64; D],
+    smoothing: f64,
+}
+
+impl<const D: usize> Kernel for Block<'_, D> {
+    type Output = ([i64; D], i64);
+
+    #[inline(always)]
+    fn run(self) -> ([i64; D], i64) {
+        let (mut gradient, mut weight) = ([[0.0; LANES]; D], [0.0; LANES]);
+        let chunks = self.records.map(|x| x.as_chunks::<LANES>());
+        for chunk in 0..chunks[0].0.len() {
+            let difference = std::array::from_fn(|j| chunks[j].0[chunk].map(|x| self.z[j] - x));
+            let (vector, scalar) = rounded::<D, LANES>(difference, self.smoothing);
+            for j in 0..D {
+                gradient[j].iter_mut().zip(vector[j]).for_each(|(sum, x)| *sum += x);
+            }
+            weight.iter_mut().zip(scalar).for_each(|(sum, x)| *sum += x);
+        }
+        for i in 0..chunks[0].1.len() {
+            let difference = std::array::from_fn(|j| [self.z[j] - chunks[j].1[i]]);
+            let (vector, [scalar]) = rounded::<D, 1>(difference, self.smoothing);
+            for j in 0..D {
+                gradient[j][0] += vector[j][0];
+            }
+            weight[0] += scalar;
+        }
+        (gradient.map(|lanes| lanes.iter().sum::<f64>() as i64), weight.iter().sum::<f64>() as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn records<const D: usize>(coordinates: &[[i64; D]], smoothing: i64) -> Records<D> {
+        let flat: Vec<f64> = coordinates.iter().flatten().map(|&x| x as f64).collect();
+        let lattice = Lattice::new(1.0, 1 << 51, smoothing).unwrap();
+        Records::new(DMatrix::from_column_slice(D, coordinates.len(), &flat).as_view(), &[0.0; D], &lattice)
+    }
+
+    /// Small and huge coordinates, with many repetitions.
+    fn coordinate() -> impl Strategy<Value = i64> {
+        prop_oneof![-3..4i64, -100..100i64, Just(1 << 50), -(1 << 51)..(1i64 << 51)]
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_moves_the_score_by_at_most_its_sensitivity(
+            kept in prop::collection::vec(prop::array::uniform3(coordinate()), 0..12),
+            (x, y, z) in (prop::array::uniform3(coordinate()), prop::array::uniform3(coordinate()), prop::array::uniform3(coordinate())),
+            smoothing in prop_oneof![Just(2i64), Just(64), Just(1 << 40)],
+        ) {
+            let score = |last: [i64; 3]| records(&[&kept[..], &[last]].concat(), smoothing).score(&z);
+            prop_assert!(score(x).abs_diff(score(y)) <= 1 << 31);
+            prop_assert!(score(x).abs_diff(records(&kept, smoothing).score(&z)) <= 1 << 30);
+            let flat = |x: &[i64; 3]| [x[0], x[1]];
+            let kept: Vec<[i64; 2]> = kept.iter().map(flat).collect();
+            let score = |last: [i64; 2]| records(&[&kept[..], &[last]].concat(), smoothing).score(&flat(&z));
+            prop_assert!(score(flat(&x)).abs_diff(score(flat(&y))) <= 1 << 31);
+            let without = records(&kept, smoothing).score(&flat(&z));
+            prop_assert!(score(flat(&x)).abs_diff(without) <= 1 << 30);
+        }
+
+        #[test]
+        fn a_rounded_record_is_no_longer_than_its_weight(
+            x in prop::array::uniform3(coordinate()),
+            smoothing in prop_oneof![Just(2i64), Just(64), Just(1 << 40)],
+        ) {
+            let coordinates = x.map(|x| vec![x as f64; 11]);
+            let block = || Block::<3> {
+                records: std::array::from_fn(|j| &coordinates[j][..]),
+                z: [1.0, 0.0, 0.0],
+                smoothing: smoothing as f64,
+            };
+            let (v, w) = dispatch::vectorised(block());
+            prop_assert_eq!((v, w), dispatch::portable(block()));
+            prop_assert!(v.iter().map(|&v| i128::from(v).pow(2)).sum::<i128>() <= i128::from(w).pow(2));
+            prop_assert!(w <= 11 << 30);
+        }
+    }
+
+    #[test]
+    fn known_scores() {
+        let one = 1u64 << 31;
+        // All records far on one side: half a record each. At the records: zero, and it stays zero up to h/2.
+        let data = vec![[0i64, 0]; 10];
+        let score = |x: i64| records(&data, 64).score(&[x, 0]);
+        assert_eq!((score(0), score(31)), (0, 0));
+        assert!(score(1000).abs_diff(5 * one) < 100);
+        // At three quarters of h: 10 * 3/4 of gradient against 10 * 1/4 of mass.
+        assert!(score(48).abs_diff(5 * one / 2) < 100);
+    }
+
+    #[test]
+    fn the_score_is_the_same_for_any_number_of_threads_and_any_order() {
+        let data: Vec<[i64; 3]> =
+            (0..10_000i64).map(|i| [i * 7919 % 1000, i * 104_729 % 1000, i * 15_485_863 % 999]).collect();
+        let mut reversed = data.clone();
+        reversed.reverse();
+        let expected = records(&data, 64).score(&[5, 17, 400]);
+        for threads in [1, 2, 3] {
+            crate::runtime::pool::set_threads(Some(threads));
+            assert_eq!(records(&reversed, 64).score(&[5, 17, 400]), expected);
+        }
+        crate::runtime::pool::set_threads(None);
+    }
+}

@@ -1,0 +1,174 @@
+//! The samplers against enumerated distributions, with fixed seeds; chi-square at alpha = 1e-6.
+
+use nalgebra::DMatrix;
+
+use super::*;
+use crate::release::sensitivity::Neighbours;
+use crate::release::streams::Streams;
+use crate::release::tape::Draw;
+use crate::runtime::pool;
+use crate::runtime::pulse::Silent;
+use crate::sampler::tests::assert_fits;
+
+/// A tape whose seed is its key.
+fn tape(seed: u8) -> Draw {
+    Draw::new(Streams::from_key([seed; 32]), Neighbours::Replace)
+}
+
+fn admitted(points: &DMatrix<f64>) -> Points {
+    Points::admit(points.as_view(), None, None).unwrap()
+}
+
+fn rate(epsilon: f64) -> Rate {
+    Rate::new((epsilon / (2.0 * std::f64::consts::LN_2) * 2f64.powi(40)) as u64).unwrap()
+}
+
+/// All centers of cells in the domain.
+fn domain(d: usize, lattice: &Lattice) -> Vec<Vec<i64>> {
+    let side = lattice.extent() + lattice.extent() % 2;
+    let mut places = vec![vec![]];
+    for _ in 0..d {
+        let line = (0..side).map(|i| 2 * i + 1 - side);
+        places = places.iter().flat_map(|p| line.clone().map(|x| [&p[..], &[x]].concat())).collect();
+    }
+    places.retain(|p| p.iter().map(|x| x * x).sum::<i64>() <= lattice.extent().pow(2));
+    places
+}
+
+/// Draws many times and compares with weights 2^(-rate * score) over the whole domain.
+fn assert_exact(points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: usize) {
+    let center = vec![0.0; points.nrows()];
+    let places = domain(points.nrows(), lattice);
+    let scores = scores(points.as_view(), &center, lattice, &places.concat());
+    let weights: Vec<f64> = scores.iter().map(|&s| (-(s as f64) / 2f64.powi(31) * epsilon / 2.0).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    let probabilities: Vec<f64> = weights.iter().map(|w| w / total).collect();
+    let mut tape = tape(5);
+    let mut counts = vec![0; places.len()];
+    for _ in 0..draws {
+        let place = release(&admitted(points), &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
+        counts[places.binary_search(&place).expect("a released cell lies in the domain")] += 1;
+    }
+    assert_fits(&counts, &probabilities);
+}
+
+#[test]
+fn one_dimension_has_the_enumerated_distribution() {
+    let lattice = Lattice::new(1.0, 40, 4).unwrap();
+    let even = DMatrix::from_row_slice(1, 8, &[-30.0, -6.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0]);
+    let odd = DMatrix::from_row_slice(1, 7, &[-40.0, -6.0, -6.0, 0.0, 2.0, 2.0, 38.0]);
+    for epsilon in [0.3, 1.0, 5.0] {
+        assert_exact(&even, &lattice, epsilon, 40_000);
+        assert_exact(&odd, &lattice, epsilon, 40_000);
+    }
+}
+
+#[test]
+fn two_dimensions_have_the_enumerated_distribution() {
+    let lattice = Lattice::new(1.0, 24, 8).unwrap();
+    let data = [-20.0, 3.0, 5.0, 5.0, 5.0, 5.0, 6.0, 4.0, -1.0, 0.0, 0.0, 12.0, 23.0, -3.0];
+    let points = DMatrix::from_column_slice(2, 7, &data);
+    for epsilon in [0.2, 2.0, 8.0] {
+        assert_exact(&points, &lattice, epsilon, 20_000);
+    }
+    let cluster = DMatrix::from_element(2, 30, 4.0);
+    assert_exact(&cluster, &lattice, 1.0, 20_000);
+}
+
+#[test]
+fn three_dimensions_have_the_enumerated_distribution() {
+    let lattice = Lattice::new(1.0, 8, 4).unwrap();
+    let data = [-7.0, 3.0, 0.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, -4.0, 0.0, 0.0, 5.0, 6.0];
+    let points = DMatrix::from_column_slice(3, 5, &data);
+    for epsilon in [0.5, 6.0] {
+        assert_exact(&points, &lattice, epsilon, 20_000);
+    }
+}
+
+/// A cloud of deviation about `spread` around `offset`, and a tenth of outliers.
+fn cloud(d: usize, n: usize, offset: f64, spread: f64) -> DMatrix<f64> {
+    let hash = |i: usize, j: usize| {
+        let x = ((i * 0x9E37_79B9 + j * 0x85EB_CA6B + 12_345) as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        ((x ^ x >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 11) as f64 / 2f64.powi(53) - 0.5
+    };
+    let place = |i: usize, j: usize| offset + spread * (0..6).map(|k| hash(i, 8 * j + k)).sum::<f64>();
+    DMatrix::from_fn(d, n, |j, i| if i % 10 == 9 { 9e5 * hash(i, j) } else { place(i, j) })
+}
+
+#[test]
+fn the_release_depends_on_the_seed_and_not_on_the_threads() {
+    let lattice = Lattice::new(1.0 / 4096.0, 1_000_000 << 12, 4096).unwrap();
+    for d in 1..=3 {
+        let points = cloud(d, 9000, 12_345.0, 30.0);
+        let run = |threads, seed| {
+            pool::set_threads(Some(threads));
+            release(&admitted(&points), &vec![0.0; d], &lattice, rate(1.0), &mut tape(seed), &mut Silent).unwrap()
+        };
+        assert_eq!(run(1, 1), run(3, 1));
+        assert_ne!(run(2, 1), run(2, 2));
+    }
+    pool::set_threads(None);
+}
+
+#[test]
+fn a_wide_domain_is_searched_to_the_median() {
+    let lattice = Lattice::new(1.0 / 4096.0, 1_000_000 << 12, 4096).unwrap();
+    for d in 1..=3 {
+        let points = cloud(d, 1000, 12_345.0, 30.0);
+        let place = release(&admitted(&points), &vec![0.0; d], &lattice, rate(1.0), &mut tape(3), &mut Silent).unwrap();
+        for x in place {
+            assert!((x as f64 / 4096.0 - 12_345.0).abs() < 10.0, "{x}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_run() {
+    struct Stop;
+    impl Pulse for Stop {
+        fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {
+            Err(Interrupted)
+        }
+    }
+    let lattice = Lattice::new(1.0, 1 << 20, 16).unwrap();
+    let points = cloud(2, 100, 0.0, 1.0);
+    let stopped = release(&admitted(&points), &[0.0; 2], &lattice, rate(1.0), &mut tape(3), &mut Stop);
+    assert_eq!(stopped, Err(Error::Interrupted));
+}
+
+#[test]
+fn no_records_have_the_uniform_distribution_and_replay_against_one() {
+    use crate::release::recording::{Record, Replay};
+    let lattice = Lattice::new(1.0, 8, 4).unwrap();
+    for d in 1..=3 {
+        assert_exact(&DMatrix::zeros(d, 0), &lattice, 1.0, 20_000);
+        let (empty, one) = (DMatrix::zeros(d, 0), DMatrix::from_element(d, 1, 7.0));
+        for (here, there) in [(&empty, &one), (&one, &empty)] {
+            let mut record = Record::new(Streams::from_key([5; 32]), Neighbours::AddRemove);
+            let center = vec![0.0; d];
+            let place = release(&admitted(here), &center, &lattice, rate(3.0), &mut record, &mut Silent).unwrap();
+            let stated = sensitivity(d).unwrap().under(Neighbours::AddRemove);
+            assert_eq!(record.entries()[0].request.sensitivity, stated);
+            let entries = record.entries().to_vec();
+            let mut replay = Replay::new(Streams::from_key([5; 32]), Neighbours::AddRemove, entries);
+            assert_eq!(release(&admitted(there), &center, &lattice, rate(3.0), &mut replay, &mut Silent), Ok(place));
+        }
+    }
+}
+
+#[test]
+fn a_record_more_moves_the_score_on_the_line_by_at_most_one() {
+    let lattice = Lattice::new(1.0, 40, 4).unwrap();
+    let stated = sensitivity(1).unwrap().under(Neighbours::AddRemove) as u64;
+    let data = [-30.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0];
+    let places: Vec<i64> = (-43..44).step_by(2).collect();
+    let at = |data: &[f64]| scores(DMatrix::from_row_slice(1, data.len(), data).as_view(), &[0.0], &lattice, &places);
+    let mut widest = 0;
+    for n in 0..data.len() {
+        for added in [-40.0, 0.0, 3.0, 40.0] {
+            let pairs = at(&data[..n]).into_iter().zip(at(&[&data[..n], &[added]].concat()));
+            widest = pairs.map(|(a, b)| a.abs_diff(b)).fold(widest, u64::max);
+        }
+    }
+    assert_eq!(widest, stated);
+}

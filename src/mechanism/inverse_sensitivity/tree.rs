@@ -1,0 +1,175 @@
+//! The exact draw in two and three dimensions: rejection from a partition into cells that is refined where it matters.
+//!
+//! Every leaf carries whole halvings that all scores in it surely have, so count * 2^-halvings is an upper bound of its
+//! weight. A trial draws a leaf by these bounds, a finest cell in it uniformly, and keeps it with probability
+//! 2^-(rate * score - halvings): whatever the partition, a kept cell has exactly the target distribution. The
+//! partition may depend on the data and on earlier, rejected trials: given all of these, the next trial is again a plain
+//! rejection step, so the cell that is kept at last has the target distribution too. Nothing is capped: no number of
+//! trials, leaves or bytes changes the distribution.
+
+use std::collections::BTreeMap;
+
+use rand_chacha::rand_core::Rng;
+
+use super::bound::{Cell, Expansion};
+use super::envelope::{Envelope, Group};
+use super::lattice::Lattice;
+use super::rate::Rate;
+use super::score::Records;
+use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::sampler::uniform;
+
+/// An expansion serves the cells inside it while its charge costs less than this many halvings.
+const CHARGE: f64 = 0.25;
+
+/// Trials wait until this share of the leaves' weight is expected to be kept.
+const ACCEPTANCE: f64 = 0.25;
+
+#[derive(Debug, Clone, Copy)]
+struct Leaf<const D: usize> {
+    cell: Cell<D>,
+    /// Halvings that every score in the cell has.
+    halvings: u64,
+    /// Halvings at the center, about: decides what to refine, nothing else.
+    estimate: f64,
+    /// The expansion that bounds the cell.
+    expansion: usize,
+}
+
+impl<const D: usize> Leaf<D> {
+    /// The binary logarithm of the upper bound of the weight.
+    fn power(&self) -> i64 {
+        i64::from(self.cell.level) * D as i64 - self.halvings as i64
+    }
+
+    /// Halvings that a trial in this leaf is expected to lose.
+    fn gap(&self) -> f64 {
+        (self.estimate - self.halvings as f64).max(0.0)
+    }
+}
+
+/// A partition of the domain.
+pub struct Tree<'a, const D: usize> {
+    records: &'a Records<D>,
+    rate: Rate,
+    extent: i64,
+    leaves: Vec<Leaf<D>>,
+    expansions: Vec<Expansion<D>>,
+}
+
+impl<'a, const D: usize> Tree<'a, D> {
+    /// One leaf: the smallest cell that contains the domain.
+    pub fn new(
+        records: &'a Records<D>,
+        lattice: &Lattice,
+        rate: Rate,
+        pulse: &mut dyn Pulse,
+    ) -> Result<Self, Interrupted> {
+        let extent = lattice.extent();
+        let level = (extent as u64).next_power_of_two().trailing_zeros();
+        let root = Cell { center: [0; D], level };
+        let expansions = Expansion::of(records, &[root], pulse)?;
+        let mut tree = Self { records, rate, extent, leaves: Vec::new(), expansions };
+        tree.leaves.push(tree.leaf(root, 0, 0));
+        Ok(tree)
+    }
+
+    /// The center of a finest cell, drawn with probability proportional to 2^(-rate * score) over the domain.
+    pub fn sample<R: Rng + ?Sized>(mut self, rng: &mut R, pulse: &mut dyn Pulse) -> Result<[i64; D], Interrupted> {
+        loop {
+            self.refine(pulse)?;
+            let chosen = self.draw(rng);
+            let leaf = self.leaves[chosen];
+            let half = leaf.cell.half();
+            // Every finest cell of the leaf alike: the side is a power of two.
+            let place = leaf.cell.center.map(|x| x - half + 1 + 2 * uniform::below(rng, half as u64) as i64);
+            if self.contains(&place) {
+                let score = self.records.score(&place);
+                if self.rate.keep(score, leaf.halvings).sample(rng) {
+                    return Ok(place);
+                }
+            }
+            self.split(&[chosen], pulse)?;
+            pulse.beat(0.0)?;
+        }
+    }
+
+    fn contains(&self, place: &[i64; D]) -> bool {
+        let squares: u128 = place.iter().map(|&x| u128::from(x.unsigned_abs()).pow(2)).sum();
+        squares <= u128::from(self.extent.unsigned_abs()).pow(2)
+    }
+
+    /// A leaf with probability proportional to its upper bound.
+    fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> usize {
+        let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        for (index, leaf) in self.leaves.iter().enumerate() {
+            members.entry(leaf.power()).or_default().push(index);
+        }
+        let groups = members.iter().map(|(&power, members)| Group { power, count: members.len() as u64 }).collect();
+        let (group, member) = Envelope::new(groups).draw(rng);
+        members.into_values().nth(group).expect("a group that was drawn exists")[member as usize]
+    }
+
+    /// Splits leaves until most trials are expected to be kept. The leaves that are left alone weigh too little to
+    /// matter, or lose less than one halving.
+    fn refine(&mut self, pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
+        loop {
+            let highest = self.leaves.iter().map(Leaf::power).max().unwrap_or(0);
+            let weight = |leaf: &Leaf<D>| ((leaf.power() - highest) as f64).exp2();
+            let total: f64 = self.leaves.iter().map(weight).sum();
+            let kept: f64 = self.leaves.iter().map(|leaf| weight(leaf) * (-leaf.gap()).exp2()).sum();
+            if kept >= ACCEPTANCE * total {
+                return Ok(());
+            }
+            let share = total / (4.0 * self.leaves.len() as f64);
+            let matters = |leaf: &Leaf<D>| leaf.gap() >= 1.0 && weight(leaf) >= share;
+            let chosen: Vec<usize> = (0..self.leaves.len()).filter(|&i| matters(&self.leaves[i])).collect();
+            self.split(&chosen, pulse)?;
+        }
+    }
+
+    /// Replaces leaves, in increasing order of index, by their children; a finest cell gets the halvings of its score.
+    fn split(&mut self, chosen: &[usize], pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
+        let mut fresh = Vec::new();
+        for &index in chosen {
+            let parent = self.leaves[index];
+            if parent.cell.level == 0 {
+                let score = self.records.score(&parent.cell.center);
+                self.leaves[index].halvings = self.rate.halvings(score);
+                self.leaves[index].estimate = 0.0;
+                continue;
+            }
+            let charge = self.rate.estimate(self.expansions[parent.expansion].charge / 2.0);
+            let children = parent.cell.children().filter(|child| !child.outside(self.extent));
+            if charge < CHARGE {
+                let leaves: Vec<_> = children.map(|cell| self.leaf(cell, parent.expansion, parent.halvings)).collect();
+                self.leaves.extend(leaves);
+            } else {
+                fresh.extend(children.map(|cell| (cell, parent.halvings)));
+            }
+        }
+        let cells: Vec<Cell<D>> = fresh.iter().map(|&(cell, _)| cell).collect();
+        let first = self.expansions.len();
+        self.expansions.extend(Expansion::of(self.records, &cells, pulse)?);
+        for (i, &(cell, halvings)) in fresh.iter().enumerate() {
+            self.leaves.push(self.leaf(cell, first + i, halvings));
+        }
+        for &index in chosen.iter().rev() {
+            if self.leaves[index].cell.level > 0 {
+                self.leaves.swap_remove(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// A bound never falls below that of the cell around it.
+    fn leaf(&self, cell: Cell<D>, expansion: usize, halvings: u64) -> Leaf<D> {
+        let bound = self.expansions[expansion].bound(&cell, self.records.count());
+        Leaf {
+            cell,
+            halvings: self.rate.halvings_of_bound(bound.lower / 2.0).max(halvings),
+            estimate: self.rate.estimate(bound.center / 2.0),
+            expansion,
+        }
+    }
+}

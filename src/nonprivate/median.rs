@@ -1,0 +1,522 @@
+//! The geometric median without privacy: the yardstick of the private methods.
+//!
+//! Newton's method on F(theta) = sum ||theta - x_i||, with what the kinks at the data ask for:
+//!
+//! - A record may itself be the median. Whenever a step would reach as far as the nearest record, that record is tried;
+//!   at a record x with multiplicity m, x is the median iff the unit vectors of the others sum to a norm of at most m, and
+//!   otherwise the step of Vardi and Zhang leaves it downhill.
+//! - Where the quadratic model is poor (records in a line have no curvature along it) the step length is that of an
+//!   exact search along the line, which costs one pass and then O(n) an evaluation.
+//! - Large data start from the median of every sixteenth record, so that few passes see all of them.
+//!
+//! The search ends with a certificate: by convexity F - F* <= ||g|| ||theta - theta*||, and n ||theta - theta*|| <= F + F* <=
+//! 2 F, so the relative gap is at most 2 ||g||/n for every subgradient g. Where records lie nearly in a line, or so close to
+//! the median that rounding theta turns their unit vectors, that bound may stay above 1e-10 although the gap is far below;
+//! the tests then use a sharper one, by duality. Sums are taken in a fixed order: the same bits for any number of threads.
+
+use nalgebra::{Cholesky, DMatrix, DMatrixView, DVector};
+
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::distance::for_each_distance;
+use crate::numeric::float_scale::{exponent, scale};
+use crate::runtime::parallel_fold::map_blocks;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// The relative gap that ends the search: a hundredth of what is promised.
+const GAP: f64 = 1e-12;
+/// Newton steps take about ten; only data without curvature need more.
+const STEPS: usize = 200;
+/// Up to this dimension the Hessian is formed; above it conjugate gradients apply it.
+const DENSE: usize = 24;
+/// More records than this start from the median of a part of them.
+const PART: usize = 4096;
+
+/// F and its derivatives at a point.
+#[derive(Clone)]
+struct Slope {
+    objective: f64,
+    /// The sum of unit vectors (theta - x)/||theta - x|| over the records that are not at theta.
+    gradient: DVector<f64>,
+    /// The sum of 1/||theta - x||.
+    weight: f64,
+    /// How many records are at theta.
+    coincident: usize,
+    /// Distance and index of the nearest record that is not at theta.
+    nearest: (f64, usize),
+}
+
+impl Slope {
+    /// The norm of the least subgradient.
+    fn steepness(&self) -> f64 {
+        (self.gradient.norm() - self.coincident as f64).max(0.0)
+    }
+
+    /// Whether this point is better: lower, or flatter where rounding hides the descent.
+    fn improves(&self, other: &Slope) -> bool {
+        let rounding = 1e-13 * other.objective;
+        self.objective < other.objective - rounding
+            || (self.objective <= other.objective + rounding && self.steepness() < other.steepness())
+    }
+}
+
+struct BlockSlope<'a> {
+    block: DMatrixView<'a, f64>,
+    theta: &'a [f64],
+    first: usize,
+}
+
+impl Kernel for BlockSlope<'_> {
+    type Output = Slope;
+
+    #[inline(always)]
+    fn run(self) -> Slope {
+        let (mut objective, mut weight, mut coincident) = (0.0, 0.0, 0);
+        let mut nearest = (f64::INFINITY, 0);
+        let mut gradient = DVector::zeros(self.theta.len());
+        for_each_distance(self.block, self.theta, |index, difference, distance| {
+            if distance == 0.0 {
+                coincident += 1;
+                return;
+            }
+            let inverse = 1.0 / distance;
+            objective += distance;
+            weight += inverse;
+            if distance < nearest.0 {
+                nearest = (distance, self.first + index);
+            }
+            for (sum, x) in gradient.as_mut_slice().iter_mut().zip(difference) {
+                *sum += x * inverse;
+            }
+        });
+        Slope { objective, gradient, weight, coincident, nearest }
+    }
+}
+
+fn slope(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Slope, Interrupted> {
+    let parts = map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockSlope { block, theta, first }))?;
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().expect("there are records");
+    for part in parts {
+        total.objective += part.objective;
+        total.gradient += part.gradient;
+        total.weight += part.weight;
+        total.coincident += part.coincident;
+        if part.nearest.0 < total.nearest.0 {
+            total.nearest = part.nearest;
+        }
+    }
+    Ok(total)
+}
+
+/// The Hessian's part sum u u^T/r of a block, lower triangle; the other part is the weight times the identity.
+struct BlockOuter<'a>(DMatrixView<'a, f64>, &'a [f64]);
+
+impl Kernel for BlockOuter<'_> {
+    type Output = DMatrix<f64>;
+
+    #[inline(always)]
+    fn run(self) -> DMatrix<f64> {
+        let d = self.1.len();
+        let mut outer = DMatrix::zeros(d, d);
+        for_each_distance(self.0, self.1, |_, difference, distance| {
+            if distance == 0.0 {
+                return;
+            }
+            let cube = 1.0 / (distance * distance * distance);
+            for (column, &y) in outer.as_mut_slice().chunks_exact_mut(d).zip(difference) {
+                let factor = y * cube;
+                for (sum, &x) in column.iter_mut().zip(difference) {
+                    *sum += x * factor;
+                }
+            }
+        });
+        outer
+    }
+}
+
+/// The same part times a vector, for a block.
+struct BlockProduct<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64]);
+
+impl Kernel for BlockProduct<'_> {
+    type Output = DVector<f64>;
+
+    #[inline(always)]
+    fn run(self) -> DVector<f64> {
+        let vector = self.2;
+        let mut sum = DVector::zeros(vector.len());
+        for_each_distance(self.0, self.1, |_, difference, distance| {
+            if distance == 0.0 {
+                return;
+            }
+            let factor = dot(difference, vector) / (distance * distance * distance);
+            for (sum, &x) in sum.as_mut_slice().iter_mut().zip(difference) {
+                *sum += x * factor;
+            }
+        });
+        sum
+    }
+}
+
+/// Eight lanes, like the sum of squares.
+#[inline(always)]
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    for (x, y) in x.chunks(8).zip(y.chunks(8)) {
+        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane += x * y;
+        }
+    }
+    lanes.iter().sum()
+}
+
+/// The Newton step at a point that is no record: minus the inverse Hessian times the gradient, or nearly so.
+fn newton(
+    points: DMatrixView<'_, f64>,
+    theta: &[f64],
+    slope: &Slope,
+    pulse: &mut dyn Pulse,
+) -> Result<DVector<f64>, Interrupted> {
+    let d = theta.len();
+    if d <= DENSE {
+        let parts = map_blocks(points, pulse, |_, block| dispatch::vectorised(BlockOuter(block, theta)))?;
+        let outer = parts.into_iter().reduce(|a, b| a + b).expect("there are records");
+        // A ridge of some roundings keeps the factor finite where there is no curvature.
+        let ridge = slope.weight * (1.0 + 1e-14 * d as f64);
+        let hessian = DMatrix::from_diagonal_element(d, d, ridge) - outer;
+        if let Some(factor) = Cholesky::new(hessian) {
+            return Ok(-factor.solve(&slope.gradient));
+        }
+        return Ok(&slope.gradient * (-1.0 / slope.weight));
+    }
+    // Conjugate gradients; the first iterate is a multiple of the Weiszfeld step, so stopping early is safe.
+    let accuracy = (slope.gradient.norm() / points.ncols() as f64).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
+    let mut step = DVector::zeros(d);
+    let mut residual = -&slope.gradient;
+    let mut direction = residual.clone();
+    let mut square = residual.norm_squared();
+    for _ in 0..2 * d {
+        let parts = map_blocks(points, pulse, |_, block| {
+            dispatch::vectorised(BlockProduct(block, theta, direction.as_slice()))
+        })?;
+        let outer = parts.into_iter().reduce(|a, b| a + b).expect("there are records");
+        let product = &direction * slope.weight - outer;
+        let curvature = direction.dot(&product);
+        if curvature <= 1e-14 * slope.weight * direction.norm_squared() {
+            if step.norm_squared() == 0.0 {
+                step = &slope.gradient * (-1.0 / slope.weight);
+            }
+            break;
+        }
+        let length = square / curvature;
+        step += &direction * length;
+        residual -= product * length;
+        let next = residual.norm_squared();
+        if next.sqrt() <= accuracy {
+            break;
+        }
+        direction = &residual + direction * (next / square);
+        square = next;
+    }
+    Ok(step)
+}
+
+/// The records seen from a line: where the foot of each lies along it, and its squared distance from it.
+struct BlockFeet<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64]);
+
+impl Kernel for BlockFeet<'_> {
+    type Output = Vec<(f64, f64)>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<(f64, f64)> {
+        let direction = self.2;
+        let mut feet = Vec::with_capacity(self.0.ncols());
+        for_each_distance(self.0, self.1, |_, difference, _| {
+            let foot = -dot(difference, direction);
+            let square = difference.iter().zip(direction).map(|(x, p)| x + foot * p).map(|x| x * x).sum();
+            feet.push((foot, square));
+        });
+        feet
+    }
+}
+
+/// The length that minimises F(theta + length * direction), for a unit direction that descends.
+fn exact_length(
+    points: DMatrixView<'_, f64>,
+    theta: &[f64],
+    direction: &DVector<f64>,
+    guess: f64,
+    pulse: &mut dyn Pulse,
+) -> Result<f64, Interrupted> {
+    let feet =
+        map_blocks(points, pulse, |_, block| dispatch::vectorised(BlockFeet(block, theta, direction.as_slice())))?;
+    let derivative = |length: f64| -> f64 {
+        let term = |&(foot, square): &(f64, f64)| {
+            let along = length - foot;
+            if along == 0.0 { 0.0 } else { along / (along * along + square).sqrt() }
+        };
+        feet.iter().map(|block| block.iter().map(term).sum::<f64>()).sum()
+    };
+    let (mut low, mut high) = (0.0, guess);
+    while derivative(high) < 0.0 && high.is_finite() {
+        pulse.beat(0.0)?;
+        (low, high) = (high, 4.0 * high);
+    }
+    // Bisection: where the derivative jumps, as it does at records, nothing else is faster.
+    loop {
+        pulse.beat(0.0)?;
+        let middle = low + (high - low) / 2.0;
+        if middle <= low || middle >= high || high - low <= 1e-17 * guess {
+            return Ok(high);
+        }
+        if derivative(middle) < 0.0 { low = middle } else { high = middle }
+    }
+}
+
+/// The geometric median of at least one record, for any finite doubles below 2^1000: the relative gap of the objective is
+/// below 1e-10.
+pub fn geometric_median(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let (d, n) = points.shape();
+    let origin: Vec<f64> = points.column(0).iter().copied().collect();
+    let extents = map_blocks(points, pulse, |_, block| {
+        let far = |record: nalgebra::DVectorView<'_, f64>| {
+            record.iter().zip(&origin).fold(0.0f64, |far, (x, o)| far.max((x - o).abs()))
+        };
+        block.column_iter().map(far).fold(0.0, f64::max)
+    })?;
+    let extent = extents.into_iter().fold(0.0, f64::max);
+    if extent == 0.0 {
+        return Ok(origin);
+    }
+    if d == 1 {
+        return Ok(vec![middle(points.iter().copied().collect())]);
+    }
+    if n == 2 {
+        return Ok(points.row_iter().map(|row| row[0] / 2.0 + row[1] / 2.0).collect());
+    }
+    // Cubes of distances must neither overflow nor vanish.
+    let power = -exponent(extent);
+    if (-100..=100).contains(&power) {
+        return descend(points, pulse);
+    }
+    let moved = DMatrix::from_fn(d, n, |i, j| scale(points[(i, j)] - origin[i], power));
+    let theta = descend(moved.as_view(), pulse)?;
+    Ok(theta.iter().zip(&origin).map(|(t, o)| o + scale(*t, -power)).collect())
+}
+
+/// The median of numbers, halfway where two are in the middle.
+fn middle(mut values: Vec<f64>) -> f64 {
+    let half = values.len() / 2;
+    let odd = values.len() % 2 == 1;
+    let (below, &mut upper, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    if odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) / 2.0 + upper / 2.0 }
+}
+
+fn start(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let (d, n) = points.shape();
+    if n <= PART {
+        return Ok(points.row_iter().map(|row| middle(row.iter().copied().collect())).collect());
+    }
+    let part = DMatrix::from_fn(d, n.div_ceil(16), |i, j| points[(i, 16 * j)]);
+    descend(part.as_view(), pulse)
+}
+
+fn descend(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let n = points.ncols() as f64;
+    let mut theta = start(points, pulse)?;
+    let mut here = slope(points, &theta, pulse)?;
+    let mut tried = usize::MAX;
+    for _ in 0..STEPS {
+        if 2.0 * here.steepness() <= GAP * n {
+            break;
+        }
+        let step = if here.coincident > 0 {
+            // Vardi and Zhang: leave the record along the others' pull, shortened by the record's own.
+            &here.gradient * (-(here.steepness() / here.gradient.norm()) / here.weight)
+        } else {
+            newton(points, &theta, &here, pulse)?
+        };
+        let length = step.norm();
+        if here.nearest.0 <= 2.0 * length && here.nearest.1 != tried {
+            tried = here.nearest.1;
+            let record: Vec<f64> = points.column(tried).iter().copied().collect();
+            let there = slope(points, &record, pulse)?;
+            if there.improves(&here) {
+                (theta, here) = (record, there);
+                continue;
+            }
+        }
+        let pull = here.gradient.dot(&step) + here.coincident as f64 * length;
+        let landing: Vec<f64> = theta.iter().zip(step.iter()).map(|(t, s)| t + s).collect();
+        if landing == theta {
+            break;
+        }
+        let there = slope(points, &landing, pulse)?;
+        let left = there.gradient.dot(&step);
+        if there.improves(&here) && left.abs() <= 0.9 * pull.abs() {
+            (theta, here) = (landing, there);
+            continue;
+        }
+        let direction = &step / length;
+        let best = exact_length(points, &theta, &direction, length, pulse)?;
+        let landing: Vec<f64> = theta.iter().zip(direction.iter()).map(|(t, p)| t + best * p).collect();
+        let there = slope(points, &landing, pulse)?;
+        if !there.improves(&here) {
+            break;
+        }
+        (theta, here) = (landing, there);
+    }
+    Ok(theta)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::pulse::Silent;
+
+    /// Standard normal numbers, for data only.
+    struct Normal(u64);
+
+    impl Normal {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        }
+
+        fn next(&mut self) -> f64 {
+            let (radius, angle) = (self.uniform(), self.uniform());
+            (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        }
+    }
+
+    /// An upper bound of the relative gap, by duality: if vectors y_i of norm at most 1 sum to zero, then F(z) is at least
+    /// sum <y_i, z - x_i> = sum <y_i, theta - x_i> for every z. With the unit vectors u_i for y_i that is F(theta), but they
+    /// sum to g. The m records at theta may take y_i = -g/||g||, and g loses up to m of its norm. What is left of g is
+    /// taken, in equal parts v = g/k, off the k nearest records that it does not lengthen, those with 2 <u_i, v> >= ||v||^2,
+    /// at a cost of ||theta - x_i|| <u_i, v> each.
+    fn gap(points: &DMatrix<f64>, theta: &[f64]) -> f64 {
+        let theta = DVector::from_column_slice(theta);
+        let (mut objective, mut here, mut units) = (0.0, 0.0, Vec::new());
+        for x in points.column_iter() {
+            let difference = &theta - x;
+            match difference.norm() {
+                0.0 => here += 1.0,
+                distance => units.push((distance, difference / distance)),
+            }
+            objective += (&theta - x).norm();
+        }
+        let gradient = units.iter().fold(DVector::zeros(theta.len()), |sum, (_, unit)| sum + unit);
+        if gradient.norm() <= here {
+            return 0.0;
+        }
+        let gradient = &gradient * (1.0 - here / gradient.norm());
+        units.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let taken = |k: usize| {
+            let part = &gradient / k as f64;
+            let costs = units.iter().map(|(distance, unit)| (distance, unit.dot(&part)));
+            let mut costs = costs.filter(|(_, along)| 2.0 * along >= part.norm_squared()).map(|(r, along)| r * along);
+            let all = (0..k).map(|_| costs.next()).collect::<Option<Vec<f64>>>()?;
+            Some(all.iter().sum::<f64>() / objective)
+        };
+        let plain = 2.0 * gradient.norm() / points.ncols() as f64;
+        [1, 2, 4, 16, 64].into_iter().filter_map(taken).fold(plain, f64::min)
+    }
+
+    fn gauntlet(name: &str, n: usize, d: usize) -> DMatrix<f64> {
+        let mut normal = Normal(1 + d as u64);
+        DMatrix::from_fn(d, n, |i, j| {
+            let z = normal.next();
+            match name {
+                "gauss" => 1000.0 + z,
+                "t2" => 3.0 * z / (-normal.uniform().ln()).sqrt() - 50.0,
+                "cauchy" => z / normal.next(),
+                "two clusters" => z + if j % 5 < 2 { 1e4 } else { 0.0 },
+                "aniso" => z * 10f64.powf(-3.0 + 6.0 * i as f64 / (d - 1) as f64),
+                "lattice" => (0.7 * z).round(),
+                "atom" => {
+                    if j % 5 < 3 {
+                        3.0
+                    } else {
+                        z
+                    }
+                }
+                "lognormal" => (2.0 * z).exp(),
+                "collinear" => (j * j % n) as f64 * (i + 1) as f64,
+                "nearly collinear" => (j * j % n) as f64 * (i + 1) as f64 + 1e-3 * z,
+                "line" => (0.3 * j as f64).sin() * (i + 1) as f64 + 1e-6 * z,
+                "duplicates" => ((j / 2 * 7919 + i * 31) % 11) as f64,
+                _ => unreachable!("{name}"),
+            }
+        })
+    }
+
+    #[test]
+    fn the_gap_is_below_its_promise_on_all_data() {
+        let names = [
+            "gauss",
+            "t2",
+            "cauchy",
+            "two clusters",
+            "aniso",
+            "lattice",
+            "atom",
+            "lognormal",
+            "collinear",
+            "nearly collinear",
+            "line",
+            "duplicates",
+        ];
+        for name in names {
+            for (n, d) in [(3, 2), (50, 3), (1000, 2), (1001, 2), (1000, 3), (1000, 10), (5000, 5), (5000, 50)] {
+                let points = gauntlet(name, n, d);
+                let theta = geometric_median(points.as_view(), &mut Silent).unwrap();
+                let gap = gap(&points, &theta);
+                assert!(gap < 1e-10, "{name} ({n}, {d}): {gap:e}");
+            }
+        }
+    }
+    #[test]
+    fn small_and_degenerate_data_have_their_median() {
+        let median = |d, values: &[f64]| {
+            geometric_median(DMatrix::from_column_slice(d, values.len() / d, values).as_view(), &mut Silent).unwrap()
+        };
+        assert_eq!(median(3, &[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
+        assert_eq!(median(2, &[1.0, 2.0, 3.0, 6.0]), [2.0, 4.0]);
+        assert_eq!(median(1, &[5.0, 1.0, 9.0]), [5.0]);
+        assert_eq!(median(1, &[5.0, 1.0, 9.0, 6.0]), [5.5]);
+        assert_eq!(median(2, &[0.1; 14]), [0.1, 0.1]);
+        // Two of three records at one place pull as much as any other can.
+        assert_eq!(median(2, &[7.0, 1.0, 0.0, 0.0, 7.0, 1.0]), [7.0, 1.0]);
+        // A corner of at least 120 degrees is the median of its triangle.
+        assert_eq!(median(2, &[-10.0, 1.0, 0.0, 0.0, 10.0, 1.0]), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn any_magnitude_has_the_same_median_up_to_scale() {
+        let points = gauntlet("t2", 300, 3);
+        let median = geometric_median(points.as_view(), &mut Silent).unwrap();
+        for power in [-1000, -500, 500, 980] {
+            let scaled = points.map(|x| scale(x, power));
+            let theta = geometric_median(scaled.as_view(), &mut Silent).unwrap();
+            for (t, m) in theta.iter().zip(&median) {
+                assert!((scale(*t, -power) - m).abs() < 1e-7, "2^{power}");
+            }
+        }
+        // The records differ far below the square root of the smallest double, beside a large coordinate.
+        let tiny = points.map_with_location(|i, _, x| if i == 0 { 1e300 } else { x * 1e-250 });
+        let theta = geometric_median(tiny.as_view(), &mut Silent).unwrap();
+        let flat = points.rows(1, 2).into_owned();
+        assert_eq!(theta[0], 1e300);
+        assert!(gap(&flat, &[theta[1] * 1e250, theta[2] * 1e250]) < 1e-10);
+    }
+
+    #[test]
+    fn the_median_has_the_same_bits_for_any_threads() {
+        let points = gauntlet("cauchy", 20_000, 7);
+        let medians = [1, 2, 4].map(|threads| {
+            crate::runtime::pool::set_threads(Some(threads));
+            geometric_median(points.as_view(), &mut Silent).unwrap()
+        });
+        crate::runtime::pool::set_threads(None);
+        assert!(medians.iter().all(|median| *median == medians[0]));
+    }
+}

@@ -1,0 +1,282 @@
+//! Posteriors of noisy binary searches: for an index of a grid, and for the median of every coordinate at once.
+//!
+//! Each is a distribution over where the answer lies: indices, or cells of the line relative to a public center. A
+//! question divides the mass in half; the answer, as log-odds, weighs the two sides. Everything here is post-processing of
+//! noisy answers: a poor prior costs questions, never privacy.
+
+/// One answer may change the odds by at most this factor (as a logarithm), so that no answer is final.
+const CAUTION: f64 = 30.0;
+
+/// Log-odds that the answer lies in the larger part; the mass is divided by its total before, so that it stays near 1.
+fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
+    let evidence = evidence.clamp(-CAUTION, CAUTION);
+    for (part, evidence) in [(smaller, -evidence), (larger, evidence)] {
+        let factor = evidence.min(0.0).exp() / total;
+        part.iter_mut().for_each(|mass| *mass *= factor);
+    }
+}
+
+/// The posterior over the indices of a grid.
+pub struct Grid {
+    mass: Vec<f64>,
+    asked: usize,
+    total: f64,
+}
+
+impl Grid {
+    /// Over 0, ..., size - 1; indices within `width` of the likely one are about as likely, others as one over the square
+    /// of their distance.
+    pub fn new(size: usize, likely: f64, width: f64) -> Self {
+        assert!(size > 0 && width > 0.0, "a grid of {size} indices with a prior of width {width}");
+        let prior = |index: usize| {
+            let far = width + (index as f64 - likely).abs();
+            1.0 / (far * far)
+        };
+        Self { mass: (0..size).map(prior).collect(), asked: 0, total: 1.0 }
+    }
+
+    /// The index that divides those up to it from those beyond as evenly as possible.
+    pub fn ask(&mut self) -> usize {
+        self.total = self.mass.iter().sum();
+        let half = 0.5 * self.total;
+        let (mut before, mut place) = (0.0, 0);
+        let last = self.mass.len().saturating_sub(2);
+        while place < last && before + self.mass[place] < half {
+            before += self.mass[place];
+            place += 1;
+        }
+        let nearer_before = place > 0 && half - before < before + self.mass[place] - half;
+        self.asked = if nearer_before { place - 1 } else { place };
+        self.asked
+    }
+
+    /// Log-odds that the index lies beyond the one that was asked last.
+    pub fn learn(&mut self, evidence: f64) {
+        weigh(self.mass.split_at_mut(self.asked + 1), evidence, self.total);
+    }
+
+    /// The likeliest index.
+    pub fn mode(&self) -> usize {
+        (1..self.mass.len()).fold(0, |best, index| if self.mass[index] > self.mass[best] { index } else { best })
+    }
+}
+
+/// A prior on the line that is uniform within signed octaves: any distance is found in a few questions.
+///
+/// Values near the origin of the scale found so far are likely; so is an origin of size 1, in case that scale is wrong.
+struct Octaves {
+    edges: Vec<f64>,
+    below: Vec<f64>,
+}
+
+impl Octaves {
+    /// The first cell reaches from the origin to 2^first.
+    fn new(first: i32, last: i32, limit: f64) -> Self {
+        let tops: Vec<f64> = (first..=last).map(|octave| f64::from(octave.min(1001)).exp2().min(limit)).collect();
+        let weights = (first..=last).map(|octave| {
+            let (far, large) = (1.0 + f64::from(octave - first), 8.0 + f64::from(octave.abs()));
+            1.0 / (far * far) + 0.25 / (large * large)
+        });
+        let edges = tops.iter().rev().map(|top| -top).chain([0.0]).chain(tops.iter().copied()).collect();
+        let mut below = vec![0.0];
+        let mut total = 0.0;
+        for weight in weights.clone().rev().chain(weights) {
+            total += weight;
+            below.push(total);
+        }
+        Self { edges, below }
+    }
+
+    /// The point with `share` of the prior mass of [left, right] on its left.
+    fn divide(&self, left: f64, right: f64, share: f64) -> f64 {
+        let next = self.edges.partition_point(|edge| *edge <= left).min(self.edges.len() - 1);
+        let point = if right <= self.edges[next] {
+            left + share * (right - left)
+        } else {
+            let (low, high) =
+                (interpolate(left, &self.edges, &self.below), interpolate(right, &self.edges, &self.below));
+            interpolate(low + share * (high - low), &self.below, &self.edges)
+        };
+        point.clamp(left, right)
+    }
+}
+
+/// The piecewise linear function through (xs, ys), both ascending, constant beyond them.
+fn interpolate(x: f64, xs: &[f64], ys: &[f64]) -> f64 {
+    let next = xs.partition_point(|edge| *edge <= x);
+    if next == 0 {
+        ys[0]
+    } else if next == xs.len() {
+        ys[next - 1]
+    } else {
+        let slope = (ys[next] - ys[next - 1]) / (xs[next] - xs[next - 1]);
+        slope * (x - xs[next - 1]) + ys[next - 1]
+    }
+}
+
+/// One coordinate: cells between ascending edges, their mass, and the question that was asked last.
+struct Line {
+    edges: Vec<f64>,
+    mass: Vec<f64>,
+    place: usize,
+    asked: f64,
+    share: f64,
+    total: f64,
+}
+
+impl Line {
+    /// Finds the cell in which the cumulative mass passes one half, and where within it.
+    fn find(&mut self) {
+        self.total = self.mass.iter().sum();
+        let half = 0.5 * self.total;
+        let mut below = 0.0;
+        let last = self.mass.len() - 1;
+        self.place = last;
+        for (cell, mass) in self.mass[..last].iter().enumerate() {
+            if below + mass >= half {
+                self.place = cell;
+                break;
+            }
+            below += mass;
+        }
+        let inside = self.mass[self.place];
+        self.share = if inside > 0.0 { ((half - below) / inside).clamp(0.0, 1.0) } else { 0.5 };
+    }
+
+    /// Cells narrower than the resolution, or too narrow for doubles, are not divided: the question is at their edge.
+    fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
+        self.find();
+        let (left, right) = (self.edges[self.place], self.edges[self.place + 1]);
+        self.asked = prior.divide(left, right, self.share);
+        if right - left <= resolution || self.asked <= left || self.asked >= right {
+            let first = self.place == 0;
+            let last = self.place + 1 == self.mass.len();
+            let at_left = (self.share < 0.5 && !first) || last;
+            (self.asked, self.share) = if at_left { (left, 0.0) } else { (right, 1.0) };
+        }
+        self.asked
+    }
+
+    /// Divides the cell where it was asked. Positive evidence says that the median lies beyond.
+    fn learn(&mut self, evidence: f64) {
+        let (place, share) = (self.place, self.share);
+        self.edges.insert(place + 1, self.asked);
+        self.mass.insert(place + 1, self.mass[place] * (1.0 - share));
+        self.mass[place] *= share;
+        weigh(self.mass.split_at_mut(place + 1), evidence, self.total);
+    }
+}
+
+/// The posterior of the median of every coordinate.
+pub struct Coordinates {
+    prior: Octaves,
+    resolution: f64,
+    lines: Vec<Line>,
+}
+
+impl Coordinates {
+    /// Over [-limit, limit] in every coordinate, by octaves from 2^first to 2^last.
+    pub fn new(dimension: usize, first: i32, last: i32, limit: f64, resolution: f64) -> Self {
+        assert!(first <= last && limit > 0.0, "octaves {first} to {last} up to {limit}");
+        let line =
+            || Line { edges: vec![-limit, limit], mass: vec![1.0], place: 0, asked: 0.0, share: 0.5, total: 1.0 };
+        let lines = (0..dimension).map(|_| line()).collect();
+        Self { prior: Octaves::new(first, last, limit), resolution, lines }
+    }
+
+    /// The coordinates.
+    pub fn dimension(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Where the next answer would tell most, in every coordinate.
+    pub fn ask(&mut self) -> Vec<f64> {
+        self.lines.iter_mut().map(|line| line.ask(&self.prior, self.resolution)).collect()
+    }
+
+    /// Log-odds for every coordinate that its median lies beyond the place that was asked last.
+    pub fn learn(&mut self, evidence: &[f64]) {
+        assert_eq!(evidence.len(), self.lines.len(), "one answer for every coordinate");
+        self.lines.iter_mut().zip(evidence).for_each(|(line, evidence)| line.learn(*evidence));
+    }
+
+    /// The median of the posterior.
+    pub fn median(&mut self) -> Vec<f64> {
+        let middle = |line: &mut Line| {
+            line.find();
+            self.prior.divide(line.edges[line.place], line.edges[line.place + 1], line.share)
+        };
+        self.lines.iter_mut().map(middle).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Answers without noise, worth a factor e^4.
+    fn searched(targets: &[f64], first: i32, resolution: f64, questions: usize) -> Vec<f64> {
+        let mut posterior = Coordinates::new(targets.len(), first, 1000, 1e300, resolution);
+        for _ in 0..questions {
+            let asked = posterior.ask();
+            let answers: Vec<f64> =
+                asked.iter().zip(targets).map(|(asked, target)| if target > asked { 4.0 } else { -4.0 }).collect();
+            posterior.learn(&answers);
+        }
+        posterior.median()
+    }
+
+    #[test]
+    fn any_index_of_a_grid_is_found() {
+        for size in [1, 2, 3, 50, 4000] {
+            for target in [0, size / 3, size - 1] {
+                let mut grid = Grid::new(size, 7.0, 8.0);
+                for _ in 0..40 {
+                    let asked = grid.ask();
+                    assert!(asked + 1 < size.max(2));
+                    grid.learn(if target > asked { 4.0 } else { -4.0 });
+                }
+                assert_eq!(grid.mode(), target, "of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_answer_is_final() {
+        let mut grid = Grid::new(9, 4.0, 1.0);
+        for evidence in [1e300, -1e300, -1e300, 3.0] {
+            grid.ask();
+            grid.learn(evidence);
+        }
+        assert!(grid.mass.iter().all(|mass| mass.is_finite() && *mass > 0.0), "{:?}", grid.mass);
+    }
+
+    #[test]
+    fn any_distance_is_found() {
+        let targets = [0.0, 3.25, -1e-9, 1e5, -7e20, 1e299];
+        for (found, target) in searched(&targets, -10, 1e-3, 160).into_iter().zip(targets) {
+            assert!((found - target).abs() <= 1e-3 + 1e-12 * target.abs(), "{found} for {target}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cells_stay_ordered_and_mass_stays_finite(
+            first in -1020i32..900, answers in proptest::collection::vec(-30.0..30.0f64, 1..80)
+        ) {
+            let mut posterior = Coordinates::new(1, first, 1001, 1e301, 0.0);
+            for answer in answers {
+                posterior.ask();
+                posterior.learn(&[answer]);
+                let line = &posterior.lines[0];
+                prop_assert!(line.edges.is_sorted());
+                prop_assert_eq!(line.edges.len(), line.mass.len() + 1);
+                prop_assert!(line.mass.iter().all(|mass| mass.is_finite() && *mass >= 0.0));
+                prop_assert!(line.mass.iter().sum::<f64>() > 0.0);
+            }
+            prop_assert!(posterior.median()[0].abs() <= 1e301);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Euclidean projection onto the paper's feasible sets: a ball, and the intersection of two.
+
+use crate::numeric::float_scale::{finite, norm};
+
+/// A closed ball: a finite center, and a finite radius that is not negative.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ball {
+    center: Vec<f64>,
+    radius: f64,
+}
+
+impl Ball {
+    /// The ball of `radius` around `center`. Any doubles make a ball: the center goes through [`finite`], and a radius that
+    /// is negative or no number is 0.
+    pub fn new(center: Vec<f64>, radius: f64) -> Self {
+        let radius = if radius.is_nan() { 0.0 } else { radius.clamp(0.0, f64::MAX) };
+        Self { center: center.into_iter().map(finite).collect(), radius }
+    }
+
+    /// The dimension.
+    pub fn dimension(&self) -> usize {
+        self.center.len()
+    }
+
+    /// Moves `x` to the nearest point of the ball, up to rounding, and any `x` to a finite point: a coordinate that is no
+    /// number counts as the center's, and the others are clamped like those of records.
+    pub fn project(&self, x: &mut [f64]) {
+        self.tame(x);
+        let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
+        let distance = norm(&offset);
+        if distance > self.radius {
+            let shrink = self.radius / distance;
+            for ((x, c), offset) in x.iter_mut().zip(&self.center).zip(&offset) {
+                *x = c + shrink * offset;
+            }
+        }
+    }
+
+    /// Makes any point finite, so that no difference or norm overflows. Clamping brings a point no farther from any admitted
+    /// one, so the projection behind it is still no farther from any feasible point.
+    fn tame(&self, x: &mut [f64]) {
+        for (x, c) in x.iter_mut().zip(&self.center) {
+            *x = if x.is_nan() { *c } else { finite(*x) };
+        }
+    }
+
+    /// Whether `x` lies in the ball, up to rounding.
+    fn contains(&self, x: &[f64]) -> bool {
+        let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
+        norm(&offset) <= self.radius * (1.0 + 1e-12)
+    }
+}
+
+/// Where an iterate may be: in a ball, or in the intersection of two.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Feasible {
+    /// One ball.
+    Ball(Ball),
+    /// The intersection of two balls that meet.
+    Lens(Ball, Ball),
+}
+
+impl Feasible {
+    /// The dimension.
+    pub fn dimension(&self) -> usize {
+        match self {
+            Self::Ball(ball) | Self::Lens(ball, _) => ball.dimension(),
+        }
+    }
+
+    /// Moves `x` to the nearest point of the set, up to rounding, and any `x` to a finite point.
+    ///
+    /// The nearest point of a lens is `x` itself, or the nearest point of one ball where that lies in the other, or else
+    /// on the rim where the two spheres meet: there it is the rim's point in the direction of `x` from the axis.
+    pub fn project(&self, x: &mut [f64]) {
+        let (first, second) = match self {
+            Self::Ball(ball) => return ball.project(x),
+            Self::Lens(first, second) => (first, second),
+        };
+        first.tame(x);
+        if first.contains(x) && second.contains(x) {
+            return;
+        }
+        for (ball, other) in [(first, second), (second, first)] {
+            let mut nearest = x.to_vec();
+            ball.project(&mut nearest);
+            if other.contains(&nearest) {
+                x.copy_from_slice(&nearest);
+                return;
+            }
+        }
+        rim(first, second, x);
+    }
+}
+
+/// The point nearest to `x` where the two spheres meet; the nearest one of the first ball if they do not meet anywhere.
+fn rim(first: &Ball, second: &Ball, x: &mut [f64]) {
+    let axis: Vec<f64> = second.center.iter().zip(&first.center).map(|(b, a)| b - a).collect();
+    let separation = norm(&axis);
+    let axis: Vec<f64> = axis.iter().map(|a| a / separation).collect();
+    // Lengths in units of the first radius, so that squares are safe.
+    let (apart, other) = (separation / first.radius, second.radius / first.radius);
+    let along = ((apart * apart + 1.0 - other * other) / (2.0 * apart)).clamp(-1.0, 1.0);
+    if along.is_nan() {
+        // The centers coincide, or the lengths are too unequal to be compared.
+        return first.project(x);
+    }
+    let across = (1.0 - along * along).max(0.0).sqrt() * first.radius;
+    let along = along * first.radius;
+    let offset: Vec<f64> = x.iter().zip(&first.center).map(|(x, c)| x - c).collect();
+    let height: f64 = offset.iter().zip(&axis).map(|(o, a)| o * a).sum();
+    let radial: Vec<f64> = offset.iter().zip(&axis).map(|(o, a)| o - height * a).collect();
+    let length = norm(&radial);
+    let shrink = if length > 0.0 { across / length } else { 0.0 };
+    for (j, x) in x.iter_mut().enumerate() {
+        *x = first.center[j] + along * axis[j] + shrink * radial[j];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Any bits of a double.
+    fn odd() -> impl Strategy<Value = f64> {
+        let special = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::MAX), Just(5e-324), Just(0.0)];
+        prop_oneof![any::<u64>().prop_map(f64::from_bits), special, -3.0..3.0f64]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn any_point_goes_to_a_finite_one(
+            values in prop::collection::vec(odd(), 9), radii in prop::array::uniform2(odd()),
+        ) {
+            let first = Ball::new(values[..3].to_vec(), radii[0]);
+            let second = Ball::new(values[3..6].to_vec(), radii[1]);
+            for feasible in [Feasible::Ball(first.clone()), Feasible::Lens(first, second)] {
+                let mut x = values[6..].to_vec();
+                feasible.project(&mut x);
+                prop_assert!(x.iter().all(|x| x.is_finite()), "{feasible:?} {x:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_counts_as_the_center() {
+        let mut x = [f64::NAN, 50.0];
+        Ball::new(vec![3.0, 0.0], 2.0).project(&mut x);
+        assert_eq!(x, [3.0, 2.0]);
+        let mut x = [f64::INFINITY, 0.0];
+        Ball::new(vec![3.0, 0.0], 2.0).project(&mut x);
+        assert_eq!(x, [5.0, 0.0]);
+    }
+
+    proptest! {
+        /// The variational inequality: p is the projection of x iff <x - p, q - p> <= 0 for every q of the set.
+        #[test]
+        fn projections_satisfy_the_variational_inequality(
+            x in prop::collection::vec(-5.0..5.0f64, 3),
+            c in prop::collection::vec(-1.0..1.0f64, 3),
+            radius in 0.5..3.0f64,
+            others in prop::collection::vec(prop::collection::vec(-3.0..3.0f64, 3), 30),
+        ) {
+            let first = Ball::new(vec![0.0; 3], 2.0);
+            let apart = norm(&c);
+            prop_assume!(apart < 2.0 + radius - 1e-3);
+            let lens = Feasible::Lens(first.clone(), Ball::new(c, radius));
+            let mut p = x.clone();
+            lens.project(&mut p);
+            let Feasible::Lens(a, b) = &lens else { unreachable!() };
+            for ball in [a, b] {
+                let offset: Vec<f64> = p.iter().zip(&ball.center).map(|(x, c)| x - c).collect();
+                prop_assert!(norm(&offset) <= ball.radius * (1.0 + 1e-9));
+            }
+            for mut q in others {
+                // Alternating projections end in the lens.
+                for _ in 0..200 { a.project(&mut q); b.project(&mut q); }
+                if !(a.contains(&q) && b.contains(&q)) { continue; }
+                let product: f64 = (0..3).map(|j| (x[j] - p[j]) * (q[j] - p[j])).sum();
+                prop_assert!(product <= 1e-6, "product {product}");
+            }
+        }
+    }
+}

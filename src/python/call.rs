@@ -1,0 +1,116 @@
+//! A call from Python: the GIL is released around it, signals and progress are seen to, and errors become exceptions.
+
+use std::time::{Duration, Instant};
+
+use nalgebra::DMatrixView;
+use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::mechanism::inverse_sensitivity::lattice;
+use crate::release::error::Error;
+use crate::runtime::points::NonFinite;
+use crate::runtime::pool;
+use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::statistics::BadParameter;
+
+/// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
+const BEAT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A vector that is given to Python.
+pub(super) type Vector<'py> = Bound<'py, PyArray1<f64>>;
+/// Integers that are given to Python.
+pub(super) type Integers<'py> = Bound<'py, PyArray1<i64>>;
+
+/// Checks signals and moves the caller's progress bar; keeps the error that stopped the kernel.
+struct Heart {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    error: Option<PyErr>,
+}
+
+impl Pulse for Heart {
+    fn beat(&mut self, done: f64) -> Result<(), Interrupted> {
+        if self.last.elapsed() < BEAT_INTERVAL {
+            return Ok(());
+        }
+        self.last = Instant::now();
+        Python::attach(|py| {
+            py.check_signals()?;
+            self.callback.as_ref().map_or(Ok(()), |callback| callback.call1(py, (done,)).map(drop))
+        })
+        .map_err(|error| {
+            self.error = Some(error);
+            Interrupted
+        })
+    }
+}
+
+/// The one place where the GIL is released, around the pure call.
+pub(super) fn without_gil<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(work)
+}
+
+/// A long call, which beats.
+pub(super) fn detached<T: Send, E: Send + Into<Error>>(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut dyn Pulse) -> Result<T, E> + Send,
+) -> PyResult<T> {
+    let mut heart = Heart { callback, last: Instant::now(), error: None };
+    without_gil(py, || work(&mut heart)).map_err(|error| match error.into() {
+        Error::Interrupted => heart.error.unwrap_or_else(|| raised(Error::Interrupted)),
+        error => raised(error),
+    })
+}
+
+/// A refusal is about the arguments; everything else is about the run.
+pub(super) fn raised(error: Error) -> PyErr {
+    match error {
+        Error::Refused(reason) => PyValueError::new_err(reason),
+        Error::Interrupted | Error::Mismatch(_) => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+pub(super) fn bad_parameter(bad: BadParameter) -> PyErr {
+    PyValueError::new_err(bad.0)
+}
+
+pub(super) fn non_finite(place: NonFinite) -> PyErr {
+    PyValueError::new_err(format!("points[{}, {}] is not finite", place.record, place.coordinate))
+}
+
+/// Refuses an argument of another dimension than the points.
+pub(super) fn check_dimension(what: &str, got: usize, d: usize) -> PyResult<()> {
+    if got == d {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("{what} has dimension {got}, the points have {d}")))
+}
+
+/// A C-order (n, d) array is a d x n matrix, one record per column.
+pub(super) fn view<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<DMatrixView<'a, f64>> {
+    let shape = array.shape();
+    Ok(DMatrixView::from_slice(array.as_slice()?, shape[1], shape[0]))
+}
+
+/// Step, reach and smoothing of a public lattice.
+pub(super) type LatticeArguments = (f64, i64, i64);
+
+pub(super) fn as_lattice((step, reach, smoothing): LatticeArguments) -> PyResult<lattice::Lattice> {
+    lattice::Lattice::new(step, reach, smoothing).map_err(PyValueError::new_err)
+}
+
+/// The number of threads of every later call; None for RAYON_NUM_THREADS or the number of cores.
+///
+/// Results have the same bits for any number.
+#[pyfunction]
+#[pyo3(signature = (threads=None))]
+pub(super) fn set_threads(threads: Option<i64>) -> PyResult<()> {
+    let most = pool::THREADS_MAX;
+    if let Some(got) = threads.filter(|k| !(1..=most as i64).contains(k)) {
+        return Err(PyValueError::new_err(format!("threads must be None or lie between 1 and {most}, got {got}")));
+    }
+    pool::set_threads(threads.map(|k| k as usize));
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! The border to Python: the only folder that names pyo3 or numpy. Bodies are a few lines; the work is elsewhere.
+
+mod call;
+mod nonprivate;
+mod points;
+mod postprocess;
+mod sensitivity;
+mod statistics;
+mod tape;
+
+use pyo3::prelude::*;
+
+use crate::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("FIRST_QUARTER_OCTAVE", FIRST_QUARTER_OCTAVE)?;
+    module.add("LAST_QUARTER_OCTAVE", LAST_QUARTER_OCTAVE)?;
+    module.add_class::<sensitivity::Sensitivity>()?;
+    module.add_class::<statistics::Statistic>()?;
+    module.add_class::<statistics::Gradient>()?;
+    module.add_class::<statistics::MeanShift>()?;
+    module.add_class::<statistics::Ranks>()?;
+    module.add_class::<statistics::DistanceCounts>()?;
+    module.add_class::<statistics::Curvature>()?;
+    module.add_class::<statistics::PairCounts>()?;
+    module.add_class::<statistics::LargestBallCounts>()?;
+    module.add_class::<statistics::ObjectiveDifferences>()?;
+    module.add_class::<points::Points>()?;
+    module.add_class::<tape::Exact>()?;
+    module.add_class::<tape::Stream>()?;
+    module.add_class::<tape::Tape>()?;
+    module.add_class::<postprocess::Feasible>()?;
+    module.add_class::<postprocess::VolumetricCenter>()?;
+    module.add_class::<postprocess::GridPosterior>()?;
+    module.add_class::<postprocess::CoordinatePosterior>()?;
+    module.add_function(wrap_pyfunction!(call::set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(tape::gaussian_sigma, module)?)?;
+    module.add_function(wrap_pyfunction!(sensitivity::lattice_score_sensitivity, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_median, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_objective, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_gradient, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_ball_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_top_count_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_quantile_radius, module)?)?;
+    module.add_function(wrap_pyfunction!(nonprivate::nonprivate_lattice_scores, module)?)?;
+    Ok(())
+}

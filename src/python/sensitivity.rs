@@ -1,0 +1,51 @@
+//! Neighbour relations by name, and sensitivities under them.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::mechanism::inverse_sensitivity;
+use crate::release::sensitivity::{self, Neighbours};
+
+/// The relation of a name.
+pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
+    match name {
+        "replace" => Ok(Neighbours::Replace),
+        "add_remove" => Ok(Neighbours::AddRemove),
+        _ => Err(PyValueError::new_err(format!("neighbours must be \"replace\" or \"add_remove\", got {name:?}"))),
+    }
+}
+
+/// How far an exact answer may move between neighbours, in units of its lattice, rounded up.
+#[pyclass(frozen, module = "dpmedian._core")]
+pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
+
+#[pymethods]
+impl Sensitivity {
+    /// Where one record is replaced by another.
+    #[getter]
+    fn replace(&self) -> f64 {
+        self.0.under(Neighbours::Replace)
+    }
+
+    /// Where one record is added or removed.
+    #[getter]
+    fn add_remove(&self) -> f64 {
+        self.0.under(Neighbours::AddRemove)
+    }
+
+    /// Under a relation by its name: "replace" or "add_remove".
+    fn under(&self, neighbours: &str) -> PyResult<f64> {
+        Ok(self.0.under(as_neighbours(neighbours)?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Sensitivity(replace={}, add_remove={})", self.replace(), self.add_remove())
+    }
+}
+
+/// By how much a record moves the score of a lattice point, in units of 2^-31.
+#[pyfunction]
+pub(super) fn lattice_score_sensitivity(d: usize) -> PyResult<Sensitivity> {
+    let sensitivity = inverse_sensitivity::sensitivity(d);
+    sensitivity.map(Sensitivity).ok_or_else(|| PyValueError::new_err(format!("no lattice in {d} dimensions")))
+}

@@ -1,0 +1,218 @@
+//! The questions, each with its sensitivity for calibration before there is a question.
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use super::call::{bad_parameter, view};
+use super::sensitivity::Sensitivity;
+use super::tape::Stream;
+use crate::statistics::{
+    self, ball_counts, curvature, distance_counts, gradient, mean_shift, objective_differences, pair_counts, ranks,
+};
+
+/// A question about the records, with public parameters only.
+#[pyclass(frozen, subclass, module = "dpmedian._core")]
+pub(super) struct Statistic(Box<dyn statistics::Statistic>);
+
+impl Statistic {
+    /// The question itself.
+    pub(super) fn question(&self) -> &dyn statistics::Statistic {
+        self.0.as_ref()
+    }
+}
+
+#[pymethods]
+impl Statistic {
+    /// For plans and records.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// How far the answer moves between neighbours.
+    #[getter]
+    fn sensitivity(&self) -> Sensitivity {
+        Sensitivity(self.0.sensitivity())
+    }
+
+    /// Whether the answers of shards add up to the answer of all records.
+    #[getter]
+    fn adds_over_records(&self) -> bool {
+        self.0.adds_over_records()
+    }
+
+    /// The dimension that the points must have, if the question has one.
+    #[getter]
+    fn dimension(&self) -> Option<usize> {
+        self.0.dimension()
+    }
+}
+
+/// What a class of questions is made from, or the reason why there is no such question.
+fn question<S: statistics::Statistic + 'static>(
+    made: Result<S, statistics::BadParameter>,
+) -> PyResult<PyClassInitializer<Statistic>> {
+    made.map(|question| Statistic(Box::new(question)).into()).map_err(bad_parameter)
+}
+
+/// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct Gradient;
+
+#[pymethods]
+impl Gradient {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(gradient::Gradient::new(theta.as_slice()?, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(d: usize, bits: u32) -> Sensitivity {
+        Sensitivity(gradient::Gradient::bound(d, bits))
+    }
+}
+
+/// The sum over the records within a radius of theta of (theta - x)/radius, in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct MeanShift;
+
+#[pymethods]
+impl MeanShift {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, radius: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(mean_shift::MeanShift::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(d: usize, bits: u32) -> Sensitivity {
+        Sensitivity(mean_shift::MeanShift::bound(d, bits))
+    }
+}
+
+/// In every coordinate the number of records at or below its threshold, in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct Ranks;
+
+#[pymethods]
+impl Ranks {
+    #[new]
+    #[pyo3(signature = (thresholds, bits=0))]
+    fn new(thresholds: PyReadonlyArray1<'_, f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(ranks::Ranks::new(thresholds.as_slice()?, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (d, bits=0))]
+    fn bound(d: usize, bits: u32) -> Sensitivity {
+        Sensitivity(ranks::Ranks::bound(d, bits))
+    }
+}
+
+/// The number of records within each quarter octave 2^(k/4) of theta, in units of 2^-bits: a table.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct DistanceCounts;
+
+#[pymethods]
+impl DistanceCounts {
+    #[new]
+    #[pyo3(signature = (theta, bits=0))]
+    fn new(theta: PyReadonlyArray1<'_, f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(distance_counts::DistanceCounts::new(theta.as_slice()?, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (bits=0))]
+    fn bound(bits: u32) -> Sensitivity {
+        Sensitivity(distance_counts::DistanceCounts::bound(bits))
+    }
+}
+
+/// The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter_octave/4) of theta.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct Curvature;
+
+#[pymethods]
+impl Curvature {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, quarter_octave: i32, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(curvature::Curvature::new(theta.as_slice()?, quarter_octave, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(bits: u32) -> Sensitivity {
+        Sensitivity(curvature::Curvature::bound(bits))
+    }
+}
+
+/// The number of pairs within each ascending radius, summed over hidden random pairings: a table.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct PairCounts;
+
+#[pymethods]
+impl PairCounts {
+    #[new]
+    #[pyo3(signature = (radii, pairings, stream, bits=0))]
+    fn new(
+        radii: Vec<f64>,
+        pairings: usize,
+        stream: &Bound<'_, Stream>,
+        bits: u32,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(pair_counts::PairCounts::new(radii, pairings, stream.get().0.clone(), bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (pairings, bits=0))]
+    fn bound(pairings: usize, bits: u32) -> Sensitivity {
+        Sensitivity(pair_counts::PairCounts::bound(pairings, bits))
+    }
+}
+
+/// The sum of the m largest numbers of records within each ascending radius of a record: a table.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct LargestBallCounts;
+
+#[pymethods]
+impl LargestBallCounts {
+    #[new]
+    fn new(radii: Vec<f64>, m: usize, n: usize) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(ball_counts::LargestBallCounts::new(radii, m, n))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(m: usize, n: usize) -> Sensitivity {
+        Sensitivity(ball_counts::LargestBallCounts::bound(m, n))
+    }
+}
+
+/// The sum of distances at every candidate against the first one, in units of 2^exponent: scores.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct ObjectiveDifferences {
+    /// The unit is 2^exponent.
+    #[pyo3(get)]
+    exponent: i32,
+}
+
+#[pymethods]
+impl ObjectiveDifferences {
+    #[new]
+    fn new(candidates: PyReadonlyArray2<'_, f64>) -> PyResult<PyClassInitializer<Self>> {
+        let made = objective_differences::ObjectiveDifferences::new(view(&candidates)?).map_err(bad_parameter)?;
+        let exponent = made.exponent();
+        Ok(PyClassInitializer::from(Statistic(Box::new(made))).add_subclass(Self { exponent }))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(candidates: PyReadonlyArray2<'_, f64>) -> PyResult<Sensitivity> {
+        let bound = objective_differences::ObjectiveDifferences::bound(view(&candidates)?);
+        bound.map(Sensitivity).map_err(bad_parameter)
+    }
+}

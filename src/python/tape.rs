@@ -1,0 +1,203 @@
+//! Exact answers, and the tape that opens them.
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::call::{Integers, raised};
+use super::sensitivity::{Sensitivity, as_neighbours};
+use crate::release::recording::{Entry, Record, Replay};
+use crate::release::sensitivity::Neighbours;
+use crate::release::streams::{self, Streams};
+use crate::release::{exact, tape};
+
+/// Exact integers, which only a tape can open.
+#[pyclass(frozen, module = "dpmedian._core")]
+pub(super) struct Exact(pub(super) exact::Exact);
+
+#[pymethods]
+impl Exact {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The form and the length, never a value.
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.0)
+    }
+
+    /// How far the values may move between neighbours.
+    #[getter]
+    fn sensitivity(&self) -> Sensitivity {
+        Sensitivity(self.0.sensitivity())
+    }
+
+    /// One entry of a table or of a vector, as a vector of one.
+    fn pick(&self, index: usize) -> PyResult<Self> {
+        self.0.pick(index).map(Self).map_err(raised)
+    }
+
+    /// The answer of all shards together.
+    #[staticmethod]
+    fn sum(shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let shards: Vec<&exact::Exact> = shards.iter().map(|shard| &shard.0).collect();
+        exact::Exact::sum(&shards).map(Self).map_err(raised)
+    }
+
+    /// A caller's own integers, with a sensitivity that the caller has proved: a vector, or scores.
+    #[staticmethod]
+    #[pyo3(signature = (values, sensitivity, scores=false))]
+    fn stated(values: PyReadonlyArray1<'_, i64>, sensitivity: f64, scores: bool) -> PyResult<Self> {
+        Ok(Self(exact::Exact::stated(values.as_slice()?, sensitivity, scores)))
+    }
+
+    /// A vector that does not depend on the data.
+    #[staticmethod]
+    fn public(values: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
+        Ok(Self(exact::Exact::public(values.as_slice()?)))
+    }
+}
+
+/// Hidden randomness of a tape: independent of the data, the same in a replay, and never shown.
+#[pyclass(frozen, module = "dpmedian._core")]
+pub(super) struct Stream(pub(super) streams::Stream);
+
+/// The kinds of tape.
+enum Kind {
+    Draw(tape::Draw),
+    Record(Record),
+    Replay(Replay),
+}
+
+/// Every noisy release: drawn, recorded or replayed, under one neighbour relation.
+#[pyclass(module = "dpmedian._core")]
+pub(super) struct Tape {
+    kind: Kind,
+    key: Option<[u8; 32]>,
+    relation: Neighbours,
+}
+
+impl Tape {
+    /// The tape for a mechanism, which cannot tell the kinds apart.
+    pub(super) fn tape(&mut self) -> &mut dyn tape::Tape {
+        match &mut self.kind {
+            Kind::Draw(tape) => tape,
+            Kind::Record(tape) => tape,
+            Kind::Replay(tape) => tape,
+        }
+    }
+
+    fn kept(&self) -> &[Entry] {
+        match &self.kind {
+            Kind::Draw(_) => &[],
+            Kind::Record(tape) => tape.entries(),
+            Kind::Replay(tape) => tape.entries(),
+        }
+    }
+}
+
+#[pymethods]
+impl Tape {
+    /// Fresh noise, from the operating system's randomness unless a key is given.
+    #[staticmethod]
+    #[pyo3(signature = (key=None, neighbours="replace"))]
+    fn draw(key: Option<[u8; 32]>, neighbours: &str) -> PyResult<Self> {
+        let relation = as_neighbours(neighbours)?;
+        let streams = match key {
+            Some(key) => Streams::from_key(key),
+            None => Streams::from_system().map_err(|error| {
+                PyRuntimeError::new_err(format!("the operating system gave no randomness: {error}"))
+            })?,
+        };
+        Ok(Self { kind: Kind::Draw(tape::Draw::new(streams, relation)), key, relation })
+    }
+
+    /// Noise from a key, and a record of every release: for tests, because it holds private values.
+    #[staticmethod]
+    #[pyo3(signature = (key, neighbours="replace"))]
+    fn record(key: [u8; 32], neighbours: &str) -> PyResult<Self> {
+        let relation = as_neighbours(neighbours)?;
+        let record = Record::new(Streams::from_key(key), relation);
+        Ok(Self { kind: Kind::Record(record), key: Some(key), relation })
+    }
+
+    /// A tape that gives this recording back.
+    fn replay(&self) -> PyResult<Self> {
+        let key = self.key.ok_or_else(|| PyValueError::new_err("only a tape with a key can be replayed"))?;
+        let replay = Replay::new(Streams::from_key(key), self.relation, self.kept().to_vec());
+        Ok(Self { kind: Kind::Replay(replay), key: Some(key), relation: self.relation })
+    }
+
+    /// What was recorded, or replayed with the exact values of this data set: (name, sensitivity, scale, exact, noisy) of
+    /// every release.
+    fn entries<'py>(&self, py: Python<'py>) -> Vec<(String, f64, f64, Integers<'py>, Integers<'py>)> {
+        let row = |entry: &Entry| {
+            let Entry { request, exact, noisy } = entry;
+            let vector = |values: &[i64]| PyArray1::from_slice(py, values);
+            (request.name.clone(), request.sensitivity, request.noise.scale(), vector(exact), vector(noisy))
+        };
+        self.kept().iter().map(row).collect()
+    }
+
+    /// When data sets are neighbours, for everything that this tape releases.
+    #[getter]
+    fn neighbours(&self) -> &'static str {
+        match self.relation {
+            Neighbours::Replace => "replace",
+            Neighbours::AddRemove => "add_remove",
+        }
+    }
+
+    /// A vector with discrete Gaussian noise of `noise_multiplier` times its sensitivity.
+    fn gaussian<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: &Bound<'_, Exact>,
+        noise_multiplier: f64,
+    ) -> PyResult<Integers<'py>> {
+        let noisy = self.tape().gaussian(name, &exact.get().0, noise_multiplier).map_err(raised)?;
+        Ok(PyArray1::from_vec(py, noisy))
+    }
+
+    /// A vector with two-sided geometric noise of rate p/q.
+    fn laplace<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: &Bound<'_, Exact>,
+        rate: (u64, u64),
+    ) -> PyResult<Integers<'py>> {
+        let noisy = self.tape().laplace(name, &exact.get().0, rate).map_err(raised)?;
+        Ok(PyArray1::from_vec(py, noisy))
+    }
+
+    /// A vector with one-sided geometric noise of rate p/q.
+    fn geometric<'py>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        exact: &Bound<'_, Exact>,
+        rate: (u64, u64),
+    ) -> PyResult<Integers<'py>> {
+        let noisy = self.tape().geometric(name, &exact.get().0, rate).map_err(raised)?;
+        Ok(PyArray1::from_vec(py, noisy))
+    }
+
+    /// The exponential mechanism of bounded range `eta`: an index, for scores whose range is at least `at_least`.
+    #[pyo3(signature = (name, exact, eta, at_least=0))]
+    fn choose(&mut self, name: &str, exact: &Bound<'_, Exact>, eta: f64, at_least: u64) -> PyResult<usize> {
+        self.tape().choose(name, &exact.get().0, eta, at_least).map_err(raised)
+    }
+
+    /// Hidden randomness, in the place of a release.
+    fn hidden(&mut self) -> Stream {
+        Stream(self.tape().hidden())
+    }
+}
+
+/// The standard deviation in lattice units of Gaussian noise of `noise_multiplier` times a sensitivity, rounded up.
+#[pyfunction]
+pub(super) fn gaussian_sigma(sensitivity: f64, noise_multiplier: f64) -> u64 {
+    tape::gaussian_sigma(sensitivity, noise_multiplier)
+}

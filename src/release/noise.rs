@@ -1,0 +1,134 @@
+//! The noise of a release, and a release as the tape understands it.
+
+use rand_chacha::ChaCha20Rng;
+
+use super::error::Error;
+use crate::sampler::{Choice, DiscreteGaussian, DiscreteLaplace, Geometric};
+
+/// The distribution of the noise on every coordinate, in lattice units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noise {
+    /// The discrete Gaussian of an integer standard deviation.
+    Gaussian {
+        /// Standard deviation.
+        sigma: u64,
+    },
+    /// Two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
+    Laplace {
+        /// Numerator of the rate.
+        p: u64,
+        /// Denominator of the rate.
+        q: u64,
+    },
+    /// One-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0.
+    Geometric {
+        /// Numerator of the rate.
+        p: u64,
+        /// Denominator of the rate.
+        q: u64,
+    },
+    /// Nothing is added: the answer is one index, P(i) proportional to exp(-value_i p/q), the exponential mechanism.
+    Choice {
+        /// Numerator of the rate.
+        p: u64,
+        /// Denominator of the rate.
+        q: u64,
+    },
+    /// Nothing is added: the answer is a point of a lattice, P(z) proportional to 2^(-score(z) rate / 2^71), drawn by
+    /// [`super::tape::Tape::draw`]; the sensitivity is that of the score.
+    Lattice {
+        /// Halvings of the weight per unit of 2^71.
+        rate: u64,
+    },
+}
+
+impl Noise {
+    /// The width of the noise in lattice units: a standard deviation, or the change that costs a factor e.
+    pub fn scale(&self) -> f64 {
+        match *self {
+            Self::Gaussian { sigma } => sigma as f64,
+            Self::Laplace { p, q } | Self::Geometric { p, q } | Self::Choice { p, q } => q as f64 / p as f64,
+            Self::Lattice { rate } => 71f64.exp2() / (rate as f64 * std::f64::consts::LN_2),
+        }
+    }
+}
+
+/// A sampler that was checked once; drawing from it cannot fail.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::release) enum Sampler {
+    Gaussian(DiscreteGaussian),
+    Laplace(DiscreteLaplace),
+    Geometric(Geometric),
+    Choice(Choice),
+    Lattice,
+}
+
+impl Sampler {
+    pub(in crate::release) fn sample(&self, rng: &mut ChaCha20Rng) -> i128 {
+        match self {
+            Self::Gaussian(gaussian) => gaussian.sample(rng).into(),
+            Self::Laplace(laplace) => laplace.sample(rng),
+            Self::Geometric(geometric) => geometric.sample(rng).try_into().unwrap_or(i128::MAX),
+            // These draw an index or a point themselves, and add no noise to values.
+            Self::Choice(_) | Self::Lattice => 0,
+        }
+    }
+}
+
+/// One release: a name for the reader, the noise, and the sensitivity in lattice units under the tape's relation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The stage and the quantity, for instance `fine gradient`.
+    pub name: String,
+    /// The noise on every coordinate.
+    pub noise: Noise,
+    /// The largest distance between the exact values of two neighbours: L2, or for a choice the range, by how much the
+    /// difference of two values may move.
+    pub sensitivity: f64,
+    sampler: Sampler,
+}
+
+impl PartialEq for Sampler {
+    /// A sampler is determined by the noise it was made from, which requests compare.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Request {
+    /// Checks the noise and the sensitivity once. Only the tape makes requests: it takes the sensitivity from the value.
+    pub(in crate::release) fn new(name: &str, noise: Noise, sensitivity: f64) -> Result<Self, Error> {
+        let sensitivity = finite(name, sensitivity)?;
+        let sampler = match noise {
+            Noise::Gaussian { sigma } => DiscreteGaussian::new(sigma).map(Sampler::Gaussian),
+            Noise::Laplace { p, q } => DiscreteLaplace::new(p, q).map(Sampler::Laplace),
+            Noise::Geometric { p, q } => Geometric::new(p, q).map(Sampler::Geometric),
+            Noise::Choice { p, q } => Choice::new(p, q).map(Sampler::Choice),
+            Noise::Lattice { .. } => Some(Sampler::Lattice),
+        };
+        let sampler = sampler.ok_or_else(|| Error::Refused(format!("no sampler accepts {noise:?}")))?;
+        Ok(Self { name: name.into(), noise, sensitivity, sampler })
+    }
+
+    /// The sampler that was checked.
+    pub(in crate::release) fn sampler(&self) -> Sampler {
+        self.sampler
+    }
+
+    /// What `sensitivity` bounds for neighbours.
+    pub(in crate::release) fn distance(&self, a: &[i64], b: &[i64]) -> f64 {
+        if let Sampler::Choice(_) = self.sampler {
+            let moved = || a.iter().zip(b).map(|(a, b)| i128::from(*a) - i128::from(*b));
+            return (moved().max().unwrap_or(0) - moved().min().unwrap_or(0)) as f64;
+        }
+        a.iter().zip(b).map(|(a, b)| a.abs_diff(*b) as f64).map(|x| x * x).sum::<f64>().sqrt()
+    }
+}
+
+/// A sensitivity that noise can cover.
+pub(in crate::release) fn finite(name: &str, sensitivity: f64) -> Result<f64, Error> {
+    if sensitivity.is_finite() && sensitivity >= 0.0 {
+        return Ok(sensitivity);
+    }
+    Err(Error::Refused(format!("{name:?} has no finite sensitivity under this relation, so no noise covers it")))
+}

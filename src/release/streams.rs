@@ -1,0 +1,153 @@
+//! Randomness by place: every release has streams of its own, so noise depends on the key and the place, never on a thread.
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::noise::{Request, Sampler};
+use crate::runtime::pool;
+
+/// Coordinates that share a stream; longer vectors draw their blocks in parallel.
+const BLOCK: usize = 1024;
+
+/// Streams are numbered release * 2^24 + block.
+const BLOCKS_PER_RELEASE: u32 = 24;
+
+/// A key and the number of the next stream.
+#[derive(Clone)]
+pub struct Streams {
+    key: [u8; 32],
+    next: u64,
+}
+
+/// Hidden randomness that a statistic uses, such as a pairing of the records.
+///
+/// It is independent of the data and the same in a replay, but it is *hidden*, not public: nothing may show it. A statistic
+/// that is within its sensitivity for every pair of coupled choices keeps the privacy bound of the release as a mixture
+/// over them, because the divergences are jointly quasi-convex, and this holds for the whole run at once. A choice that was
+/// shown would need a law that does not depend on the data, and a pairing of n records shows n, which is private when
+/// neighbours add or remove a record.
+#[derive(Clone)]
+pub struct Stream(ChaCha20Rng);
+
+impl Stream {
+    /// The generator, from its beginning: a question that is asked twice makes the same hidden choice.
+    pub(crate) fn generator(&self) -> ChaCha20Rng {
+        self.0.clone()
+    }
+}
+
+impl Streams {
+    /// A key from the operating system.
+    pub fn from_system() -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self::from_key(key))
+    }
+
+    /// A chosen key: for tests and simulations only.
+    pub fn from_key(key: [u8; 32]) -> Self {
+        Self { key, next: 0 }
+    }
+
+    /// Hidden randomness, in the place of a release.
+    pub(in crate::release) fn hidden(&mut self) -> Stream {
+        Stream(self.single())
+    }
+
+    /// The generator of a release that needs one stream.
+    pub(in crate::release) fn single(&mut self) -> ChaCha20Rng {
+        let release = self.advance();
+        self.stream(release, 0)
+    }
+
+    /// Passes over the place of a release, which a replay does not draw again.
+    pub(in crate::release) fn advance(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn stream(&self, release: u64, block: u64) -> ChaCha20Rng {
+        let mut rng = ChaCha20Rng::from_seed(self.key);
+        rng.set_stream(release << BLOCKS_PER_RELEASE | block);
+        rng
+    }
+
+    /// The values with noise, each coordinate independently, or the index of a choice among them.
+    pub(in crate::release) fn add_noise(&mut self, request: &Request, exact: &[i64]) -> Vec<i64> {
+        let (release, sampler) = (self.advance(), request.sampler());
+        if let Sampler::Choice(choice) = sampler {
+            return vec![choice.sample(exact, &mut self.stream(release, 0)) as i64];
+        }
+        let mut noisy = exact.to_vec();
+        let add = |(block, values): (usize, &mut [i64])| {
+            let mut rng = self.stream(release, block as u64);
+            for value in values {
+                let noisy = i128::from(*value).saturating_add(sampler.sample(&mut rng));
+                // Clamping the sum, not the noise, is post-processing of the noisy integer.
+                *value = noisy.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            }
+        };
+        pool::for_each_in_parallel(noisy.chunks_mut(BLOCK).enumerate(), add);
+        noisy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::noise::Noise;
+
+    fn gaussian() -> Request {
+        Request::new("test", Noise::Gaussian { sigma: 1 << 30 }, 1.0).unwrap()
+    }
+
+    #[test]
+    fn noise_depends_on_the_key_and_the_place_only() {
+        let exact = vec![0; 5000];
+        let run = |threads| {
+            pool::set_threads(Some(threads));
+            let mut streams = Streams::from_key([1; 32]);
+            let first = streams.add_noise(&gaussian(), &exact);
+            (first, streams.add_noise(&gaussian(), &exact))
+        };
+        let (one, two) = (run(1), run(4));
+        pool::set_threads(None);
+        assert_eq!(one, two);
+        assert_ne!(one.0, one.1, "two releases must not share their noise");
+        assert_ne!(one.0[..BLOCK], one.0[BLOCK..2 * BLOCK], "two blocks must not share their noise");
+    }
+
+    /// The mean square of N draws, against that of the continuous noise, which differs by less than 1e-8 at this width. Its
+    /// relative deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for both others: six of them fail with probability
+    /// below 1e-6, and the key is fixed.
+    #[test]
+    fn noise_has_the_scale_that_was_asked_for() {
+        const N: usize = 40_000;
+        let (p, q) = (3, 1 << 30);
+        for (noise, square, relative) in [
+            (Noise::Gaussian { sigma: 1 << 30 }, 1.0, 2.0f64),
+            (Noise::Laplace { p, q }, 2.0, 5.0),
+            (Noise::Geometric { p, q }, 2.0, 5.0),
+        ] {
+            let request = Request::new("test", noise, 1.0).unwrap();
+            let drawn = Streams::from_key([2; 32]).add_noise(&request, &vec![0; N]);
+            let mean = drawn.iter().map(|&x| (x as f64 / noise.scale()).powi(2)).sum::<f64>() / N as f64;
+            assert!((mean / square - 1.0).abs() < 6.0 * (relative / N as f64).sqrt(), "{noise:?}: {mean}");
+        }
+    }
+
+    #[test]
+    fn no_two_keys_of_the_system_are_alike() {
+        let key = || Streams::from_system().unwrap().key;
+        assert_ne!(key(), key());
+    }
+
+    #[test]
+    fn hidden_randomness_has_a_place_of_its_own() {
+        use rand_chacha::rand_core::Rng;
+        let mut streams = Streams::from_key([1; 32]);
+        let (first, second) = (streams.hidden(), streams.hidden());
+        assert_ne!(first.generator().next_u64(), second.generator().next_u64());
+        assert_eq!(first.generator().next_u64(), first.clone().generator().next_u64());
+    }
+}

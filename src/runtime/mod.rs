@@ -1,0 +1,7 @@
+//! How work is done: the admitted records, our own threads, sums over blocks, interrupts and progress.
+
+pub(crate) mod parallel_fold;
+pub mod points;
+pub mod pool;
+pub mod pulse;
+mod ranking;

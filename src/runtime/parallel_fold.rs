@@ -1,0 +1,133 @@
+//! Sums of integer vectors over records, or over pairs of them: what every aggregate of the core is.
+//!
+//! Integers add up to the same sum in any order, so a block goes to whichever thread is free.
+
+use std::ops::Range;
+
+use nalgebra::DMatrixView;
+use rayon::prelude::*;
+
+use crate::runtime::pool;
+use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
+
+/// Items of a wave at most, up to one block more: their sum fits 64 bits where an item contributes at most 2^41.
+const ITEMS_PER_WAVE: usize = 1 << 20;
+
+/// The sum, of `size` integers, to which `add` adds what the items of a range contribute, each at most 2^41 in magnitude.
+///
+/// A block has at most `per_block` items of this many `coordinates`. A single block is done by the calling thread. Blocks
+/// and waves are summed in 64 bits and the waves in 128: no number of items overflows.
+pub(crate) fn sum_blocks(
+    items: usize,
+    coordinates: usize,
+    per_block: usize,
+    size: usize,
+    pulse: &mut dyn Pulse,
+    add: impl Fn(&mut [i64], Range<usize>) + Sync,
+) -> Result<Vec<i128>, Interrupted> {
+    let mut total = vec![0i128; size];
+    let per_wave = (COORDINATES_PER_BEAT / coordinates.max(1)).clamp(1, ITEMS_PER_WAVE).next_multiple_of(per_block);
+    for start in (0..items).step_by(per_wave) {
+        let end = items.min(start + per_wave);
+        let zeros = || vec![0i64; size];
+        let parts = if end - start <= per_block {
+            let mut only = zeros();
+            add(&mut only, start..end);
+            vec![only]
+        } else {
+            let blocks = (start..end).step_by(per_block);
+            pool::fold_in_parallel(blocks, zeros, |part, first| add(part, first..end.min(first + per_block)))
+        };
+        for part in parts {
+            total.iter_mut().zip(part).for_each(|(total, part)| *total += i128::from(part));
+        }
+        pulse.beat(end as f64 / items as f64)?;
+    }
+    Ok(total)
+}
+
+/// Records of a block: a hundred kilobytes, and a multiple of eight.
+pub(crate) fn records_per_block(d: usize) -> usize {
+    ((1 << 14) / d.max(1)).clamp(16, 4096)
+}
+
+/// Visits the records in blocks of a fixed size and returns what each block gave, in order.
+///
+/// `visit` gets the index of the first record and the block.
+pub(crate) fn map_blocks<T: Send>(
+    points: DMatrixView<'_, f64>,
+    pulse: &mut dyn Pulse,
+    visit: impl Fn(usize, DMatrixView<'_, f64>) -> T + Sync,
+) -> Result<Vec<T>, Interrupted> {
+    let (d, n) = points.shape();
+    let per_block = records_per_block(d);
+    if (1..=per_block).contains(&n) {
+        // One block is done before another thread is awake, and searches on few records ask hundreds of times.
+        let part = visit(0, points);
+        pulse.beat(1.0)?;
+        return Ok(vec![part]);
+    }
+    let per_beat = (COORDINATES_PER_BEAT / d.max(1)).max(1).next_multiple_of(per_block);
+    let mut parts = Vec::with_capacity(n.div_ceil(per_block));
+    for start in (0..n).step_by(per_beat) {
+        let end = n.min(start + per_beat);
+        pool::install(|| {
+            parts.par_extend(
+                (start..end)
+                    .into_par_iter()
+                    .step_by(per_block)
+                    .map(|first| visit(first, points.columns(first, per_block.min(end - first)))),
+            );
+        });
+        pulse.beat(end as f64 / n as f64)?;
+    }
+    Ok(parts)
+}
+
+/// Counts by bucket become counts of all buckets up to each.
+pub(crate) fn cumulative(mut counts: Vec<i128>) -> Vec<i128> {
+    let mut within = 0;
+    for count in &mut counts {
+        within += *count;
+        *count = within;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::pulse::Silent;
+
+    #[test]
+    fn every_item_counts_once() {
+        let add = |total: &mut [i64], items: Range<usize>| items.for_each(|item| total[item % 3] += item as i64);
+        for items in [0, 1, 7, 1000] {
+            let mut expected = vec![0; 3];
+            add(&mut expected, 0..items);
+            let expected: Vec<i128> = expected.into_iter().map(i128::from).collect();
+            for per_block in [1, 8, 2000] {
+                let checked = |total: &mut [i64], block: Range<usize>| {
+                    assert!(block.len() <= per_block);
+                    add(total, block);
+                };
+                assert_eq!(sum_blocks(items, 5, per_block, 3, &mut Silent, checked), Ok(expected.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_pulse_beats_between_waves_and_stops_the_sum() {
+        struct Beats(Vec<f64>);
+        impl Pulse for Beats {
+            fn beat(&mut self, done: f64) -> Result<(), Interrupted> {
+                self.0.push(done);
+                if self.0.len() < 3 { Ok(()) } else { Err(Interrupted) }
+            }
+        }
+        let mut beats = Beats(Vec::new());
+        let counted =
+            sum_blocks(8, COORDINATES_PER_BEAT / 2, 1, 1, &mut beats, |total, items| total[0] += items.len() as i64);
+        assert_eq!((counted, beats.0), (Err(Interrupted), vec![0.25, 0.5, 0.75]));
+    }
+}

@@ -1,0 +1,36 @@
+//! Interrupts and progress: one callback, beaten on the calling thread between blocks of work.
+
+use std::fmt;
+
+/// A long kernel was told to stop between two blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Beaten by every kernel between blocks of at most about 50 ms, always on the thread that called the kernel.
+///
+/// `done` is the fraction of this kernel's work that is finished; it depends on public shapes only.
+pub trait Pulse {
+    /// Returns an error to stop the kernel.
+    fn beat(&mut self, done: f64) -> Result<(), Interrupted>;
+}
+
+/// Coordinates that a kernel may look at between two beats: some tens of milliseconds.
+pub(crate) const COORDINATES_PER_BEAT: usize = 1 << 24;
+
+/// The pulse of a caller who neither interrupts nor watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Pulse for Silent {
+    fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Counts of distances: how many records lie within each radius of a grid around a point.
+//!
+//! The grid is the quarter octaves 2^(k/4), from below the smallest positive double to beyond the largest distance of
+//! admitted records, so one pass answers every question about distances from one point.
+//!
+//! **Neighbours and sensitivity**, of every entry on its own: 1 under both relations. *Proof.* A record is in one bucket, a
+//! function of the record and the public point alone, so it adds 0 or 1 to every cumulative count, and two contributions
+//! differ by at most 1. ∎
+
+use nalgebra::DMatrixView;
+
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::distance::Distances;
+use crate::numeric::float_scale::{finite, scale};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::parallel_fold::records_per_block;
+use crate::runtime::parallel_fold::{cumulative, sum_blocks};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// The first quarter octave: 2^(FIRST_QUARTER_OCTAVE/4) is the smallest positive double.
+pub const FIRST_QUARTER_OCTAVE: i32 = -4 * 1074;
+
+/// The last quarter octave: differences lie below 2^1001 and dimensions below 2^40.
+pub const LAST_QUARTER_OCTAVE: i32 = 4 * 1021;
+
+/// The number of quarter octaves.
+const BUCKETS: usize = (LAST_QUARTER_OCTAVE - FIRST_QUARTER_OCTAVE + 1) as usize;
+
+/// The bits of a double below its exponent.
+const MANTISSA: u64 = (1 << 52) - 1;
+
+/// The smallest k with distance <= 2^(k/4), at least [`FIRST_QUARTER_OCTAVE`].
+#[inline(always)]
+fn quarter_octave(distance: f64) -> i32 {
+    const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
+    if distance < f64::MIN_POSITIVE {
+        return if distance == 0.0 { FIRST_QUARTER_OCTAVE } else { quarter_octave(scale(distance, 64)) - 4 * 64 };
+    }
+    let bits = distance.to_bits();
+    let beyond = ROOTS.map(|root| i32::from(bits & MANTISSA > root.to_bits() & MANTISSA));
+    4 * ((bits >> 52) as i32 - 1023) + beyond.iter().sum::<i32>()
+}
+
+/// Counts the records of a block in their quarter octaves.
+struct QuarterOctaves<'a> {
+    block: DMatrixView<'a, f64>,
+    theta: &'a [f64],
+    counts: &'a mut [i64],
+}
+
+impl Kernel for QuarterOctaves<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for distance in Distances(self.block, self.theta).run() {
+            self.counts[(quarter_octave(distance) - FIRST_QUARTER_OCTAVE) as usize] += 1;
+        }
+    }
+}
+
+/// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of admitted records whose distance from
+/// theta has the quarter octave k.
+pub(crate) fn bucket_counts(
+    points: DMatrixView<'_, f64>,
+    theta: &[f64],
+    pulse: &mut dyn Pulse,
+) -> Result<Vec<i128>, Interrupted> {
+    assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
+    let (d, n) = points.shape();
+    sum_blocks(n, d, records_per_block(d), BUCKETS, pulse, |counts, records| {
+        let block = points.columns(records.start, records.len());
+        dispatch::vectorised(QuarterOctaves { block, theta, counts });
+    })
+}
+
+/// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of records within 2^(k/4) of theta, in
+/// units of 2^-bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DistanceCounts {
+    theta: Vec<f64>,
+    bits: u32,
+}
+
+impl DistanceCounts {
+    /// Around a point of the dimension of the records.
+    pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
+        let bits = checked_bits(bits, COUNT_BITS_MAX)?;
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), bits })
+    }
+
+    /// The sensitivity of an entry, in any dimension.
+    pub fn bound(bits: u32) -> Sensitivity {
+        Sensitivity::of_sum(1.0, 1.0).scaled(bits)
+    }
+}
+
+impl Statistic for DistanceCounts {
+    fn name(&self) -> &'static str {
+        "distance counts"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.bits)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let counts = cumulative(bucket_counts(points.view(), &self.theta, pulse)?);
+        Ok(Exact::table(on_lattice(counts, self.bits), self.sensitivity()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::numeric::float_scale::LARGEST;
+    use crate::statistics::tests::values;
+
+    fn at(counts: &[i64], k: i32) -> i64 {
+        counts[(k - FIRST_QUARTER_OCTAVE) as usize]
+    }
+
+    #[test]
+    fn equality_is_inside_and_every_record_is_counted() {
+        let points = DMatrix::from_column_slice(2, 5, &[0.0, 0.0, 3.0, 4.0, 0.0, 8.0, 1e-300, 0.0, LARGEST, -LARGEST]);
+        let counts = values(&DistanceCounts::new(&[0.0, 0.0], 0).unwrap(), &points);
+        assert_eq!((at(&counts, 11), at(&counts, 12), at(&counts, 9)), (3, 4, 2));
+        assert_eq!((at(&counts, 10), at(&counts, FIRST_QUARTER_OCTAVE), at(&counts, LAST_QUARTER_OCTAVE)), (3, 1, 5));
+        assert_eq!(at(&counts, 4 * -996), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn a_quarter_octave_is_the_smallest_that_covers(mantissa in 1.0..2.0f64, octave in -1022i32..1000) {
+            let distance = scale(mantissa, octave);
+            let k = quarter_octave(distance);
+            // Beyond rounding of the quarter roots themselves.
+            let power = |k: i32| f64::from(k) / 4.0;
+            prop_assert!(distance.log2() <= power(k) + 1e-12 && distance.log2() >= power(k - 1) - 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_same_counts_on_every_instruction_set() {
+        let points = DMatrix::from_fn(11, 100, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
+        let theta = [3.3; 11];
+        let block = points.as_view();
+        let mut counts = [vec![0; BUCKETS], vec![0; BUCKETS]];
+        let [here, there] = &mut counts;
+        dispatch::portable(QuarterOctaves { block, theta: &theta, counts: here });
+        dispatch::vectorised(QuarterOctaves { block, theta: &theta, counts: there });
+        assert!(counts[0] == counts[1] && counts[0].iter().sum::<i64>() == 100);
+    }
+}

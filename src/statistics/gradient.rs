@@ -1,0 +1,385 @@
+//! The gradient of the sum of distances, on an integer lattice.
+//!
+//! Each record's unit vector is rounded to multiples of 2^-bits and the multiples are summed as integers: the sum is
+//! exact and associative, so it is the same for any number of threads, any chunking and any instruction set.
+//!
+//! **Neighbours and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960],
+//! s has a relative error of at most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow
+//! lose at most d 2^-1075, which vanishes beside 2^-960), the root halves it and adds 2^-53, the division and the product
+//! add 2^-53 each: the computed vector has a norm of at most 1 + (d + 6) 2^-53 whatever the rounding of theta - x, which
+//! only turns it. Outside that range the differences are first scaled by a power of two, so that the largest lies in
+//! [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or
+//! removed moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2; a replaced record removes one such vector and
+//! adds another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that
+//! is no number would make every bound above void. ∎
+
+use nalgebra::DMatrixView;
+
+use super::{BadParameter, Statistic, checked_bits};
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::distance::{LARGE, NARROW, SMALL, side_by_side, squared_distance, sum_of_squares};
+use crate::numeric::float_scale::{exponent, finite, scale};
+use crate::numeric::lanes::{Bits, Lanes};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Finer lattices would let sums of a block on them lose bits: those of the mean shift, which are doubles, and then those
+/// of 64 bits.
+pub const BITS_MAX: u32 = 40;
+
+/// Records of one block at most: some tens of microseconds in few dimensions.
+const BLOCK: usize = 1 << 12;
+
+/// Records that are taken together in more dimensions.
+const GROUP: usize = 4;
+
+/// Up to this many coordinates one thread is done before others are awake: a descent on few records asks thousands of
+/// times.
+const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
+
+/// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradient {
+    theta: Vec<f64>,
+    bits: u32,
+}
+
+impl Gradient {
+    /// At a point of the dimension of the records; bits are at most [`BITS_MAX`].
+    pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
+        let bits = checked_bits(bits, BITS_MAX)?;
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), bits })
+    }
+
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    pub fn bound(d: usize, bits: u32) -> Sensitivity {
+        let (d, unit) = (d as f64, f64::from(bits).exp2());
+        let replaced = (2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON);
+        Sensitivity::of_sum(replaced / 2.0, replaced)
+    }
+
+    /// The exact sum over admitted records.
+    pub(crate) fn sum(&self, points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+        let (d, n) = points.shape();
+        let (theta, bits) = (self.theta.as_slice(), self.bits);
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        sum_blocks(n, d, records_per_block(n, d), d, pulse, |total, records| {
+            let block = points.columns(records.start, records.len());
+            dispatch::vectorised(BlockGradient { block, theta, bits, total });
+        })
+    }
+}
+
+impl Statistic for Gradient {
+    fn name(&self) -> &'static str {
+        "gradient"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.theta.len(), self.bits)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        Ok(Exact::vector(self.sum(points.view(), pulse)?, self.sensitivity()))
+    }
+}
+
+/// Small inputs are split further, so that every thread has work; multiples of eight leave no record alone.
+fn records_per_block(n: usize, d: usize) -> usize {
+    if n * d <= SINGLE_THREAD_COORDINATES {
+        return n.max(1);
+    }
+    ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8)).next_multiple_of(8)
+}
+
+/// Adds a block to the total. Doubles around 1.5 * 2^(52 - bits), the `rounder`, are multiples of 2^-bits: adding it
+/// rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus the number
+/// of lattice units. So the integers are summed as they stand, in any order (eight records side by side in few
+/// dimensions, four after each other in many), and the rounder's bits are taken off at the end; a wrap cancels.
+struct BlockGradient<'a> {
+    block: DMatrixView<'a, f64>,
+    theta: &'a [f64],
+    bits: u32,
+    total: &'a mut [i64],
+}
+
+impl Kernel for BlockGradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { block, theta, bits, total } = self;
+        let rounder = 1.5 * f64::from(52 - bits).exp2();
+        match theta.len() {
+            1 => few::<1>(block, theta, rounder, total),
+            2 => few::<2>(block, theta, rounder, total),
+            3 => few::<3>(block, theta, rounder, total),
+            4 => few::<4>(block, theta, rounder, total),
+            d if d <= NARROW => {
+                narrow(block, theta, rounder, total, &mut vec![Bits::ZERO; d], &mut vec![Lanes::ZERO; d]);
+            }
+            _ => wide(block, theta, rounder, total),
+        }
+    }
+}
+
+/// [`narrow`] in a dimension that the compiler knows, so that everything stays in registers.
+#[inline(always)]
+fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+    let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
+    narrow(block, theta, rounder, total, &mut [Bits::ZERO; D], &mut [Lanes::ZERO; D]);
+}
+
+/// Eight records at a time, lanes over the records. `sums` and `differences` have room for every coordinate; sums are 0.
+#[inline(always)]
+fn narrow(
+    block: DMatrixView<'_, f64>,
+    theta: &[f64],
+    rounder: f64,
+    total: &mut [i64],
+    sums: &mut [Bits],
+    differences: &mut [Lanes],
+) {
+    let round = Lanes::splat(rounder);
+    let whole = block.ncols() / 8 * 8;
+    let mut summed = 0;
+    for first in (0..whole).step_by(8) {
+        let squares = side_by_side(block.columns(first, 8), theta, differences);
+        if squares.all_within(SMALL, LARGE) {
+            let inverse = Lanes::splat(1.0) / squares.sqrt();
+            for (sum, difference) in sums.iter_mut().zip(&*differences) {
+                *sum = *sum + (*difference * inverse + round).bits();
+            }
+            summed += 8;
+        } else {
+            for l in 0..8 {
+                alone(differences.iter().map(|difference| difference.0[l]).collect(), rounder, total);
+            }
+        }
+    }
+    let surplus = rounder.to_bits().wrapping_mul(summed);
+    for (total, sum) in total.iter_mut().zip(sums) {
+        *total = total.wrapping_add(sum.sum().wrapping_sub(surplus).cast_signed());
+    }
+    for record in block.columns(whole, block.ncols() - whole).column_iter() {
+        alone(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+    }
+}
+
+/// Four records at a time, lanes over the coordinates.
+#[inline(always)]
+fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+    let d = theta.len();
+    let mut sums = vec![0u64; d];
+    let whole = block.ncols() / GROUP * GROUP;
+    for first in (0..whole).step_by(GROUP) {
+        let records: [_; GROUP] = std::array::from_fn(|r| block.column(first + r));
+        let records: [&[f64]; GROUP] = records.each_ref().map(|record| &record.as_slice()[..d]);
+        let squares = records.map(|record| squared_distance(theta, record));
+        let mut inverses = squares.map(|squares| 1.0 / squares.sqrt());
+        for r in 0..GROUP {
+            if !(SMALL..=LARGE).contains(&squares[r]) {
+                // This record is treated on its own; here it adds zero.
+                inverses[r] = 0.0;
+                alone(theta.iter().zip(records[r]).map(|(t, x)| t - x).collect(), rounder, total);
+            }
+        }
+        let [r0, r1, r2, r3] = records;
+        for (j, (sum, theta)) in sums.iter_mut().zip(theta).enumerate() {
+            let unit = |x: f64, inverse: f64| ((theta - x) * inverse + rounder).to_bits();
+            let pairs = [(r0[j], r1[j], inverses[0], inverses[1]), (r2[j], r3[j], inverses[2], inverses[3])];
+            let [a, b] = pairs.map(|(x, y, ix, iy)| unit(x, ix).wrapping_add(unit(y, iy)));
+            *sum = sum.wrapping_add(a.wrapping_add(b));
+        }
+    }
+    let surplus = rounder.to_bits().wrapping_mul(whole as u64);
+    for (total, sum) in total.iter_mut().zip(sums) {
+        *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
+    }
+    for record in block.columns(whole, block.ncols() - whole).column_iter() {
+        alone(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+    }
+}
+
+/// Adds one record's rounded unit vector, whatever the magnitude of its difference from theta.
+#[inline(never)]
+fn alone(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
+    let squares = sum_of_squares(&difference);
+    let inverse = if (SMALL..=LARGE).contains(&squares) {
+        1.0 / squares.sqrt()
+    } else if rescale(&mut difference) {
+        1.0 / sum_of_squares(&difference).sqrt()
+    } else {
+        return;
+    };
+    for (total, x) in total.iter_mut().zip(difference) {
+        *total += (x * inverse + rounder).to_bits().wrapping_sub(rounder.to_bits()).cast_signed();
+    }
+}
+
+/// Scales by a power of two so that the largest coordinate lies in [1, 2); false for the zero vector.
+#[cold]
+fn rescale(vector: &mut [f64]) -> bool {
+    let largest = vector.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    if largest == 0.0 {
+        return false;
+    }
+    let power = -exponent(largest);
+    vector.iter_mut().for_each(|x| *x = scale(*x, power));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::numeric::float_scale::norm;
+    use crate::release::sensitivity::Neighbours;
+    use crate::runtime::pool;
+    use crate::runtime::pulse::Silent;
+
+    fn sensitivity(d: usize, bits: u32) -> f64 {
+        Gradient::bound(d, bits).under(Neighbours::Replace)
+    }
+
+    fn of(points: &DMatrix<f64>, theta: &[f64], bits: u32) -> Vec<i64> {
+        let sum = Gradient::new(theta, bits).unwrap().sum(points.as_view(), &mut Silent).unwrap();
+        sum.into_iter().map(|x| i64::try_from(x).unwrap()).collect()
+    }
+
+    /// Any finite coordinate below 2^1000, with many extremes and repetitions.
+    fn coordinate() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            Just(0.0),
+            Just(1.0),
+            Just(-1.0),
+            Just(1e-162),
+            Just(5e-324),
+            Just(1e300),
+            Just(-1e300),
+            Just(1e16),
+            -10.0..10.0f64,
+            -1e-300..1e-300f64,
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_replaced_record_moves_the_gradient_by_at_most_the_sensitivity(
+            d in 1usize..12,
+            seedlings in prop::collection::vec(coordinate(), 12 * 6),
+        ) {
+            let record = |i: usize| &seedlings[i * 12..i * 12 + d];
+            let theta = record(0);
+            let data = |last: &[f64]| {
+                DMatrix::from_column_slice(d, 4, &[record(1), record(2), record(3), last].concat())
+            };
+            for bits in [20, 32, 40] {
+                let (a, b) = (of(&data(record(4)), theta, bits), of(&data(record(5)), theta, bits));
+                let moved: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (a - b) as f64).collect();
+                prop_assert!(norm(&moved) <= sensitivity(d, bits));
+            }
+        }
+
+        #[test]
+        fn one_record_gives_its_unit_vector(d in 1usize..20, values in prop::collection::vec(coordinate(), 40)) {
+            let (theta, x) = (&values[..d], &values[20..20 + d]);
+            let difference: Vec<f64> = theta.iter().zip(x).map(|(t, x)| t - x).collect();
+            // A subnormal length would be inexact: enlarge small vectors first.
+            let power = if norm(&difference) < 1e-200 { 500 } else { 0 };
+            let difference: Vec<f64> = difference.iter().map(|&x| scale(x, power)).collect();
+            let length = norm(&difference);
+            let lattice = of(&DMatrix::from_column_slice(d, 1, x), theta, 32);
+            for (j, &value) in lattice.iter().enumerate() {
+                let expected = if length == 0.0 { 0.0 } else { difference[j] / length };
+                prop_assert!((value as f64 - expected * 2f64.powi(32)).abs() <= 1.0, "{value} {expected}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn records_side_by_side_are_summed_as_if_alone(
+            d in prop_oneof![1usize..40, Just(100)],
+            n in 1usize..40,
+            values in prop::collection::vec(coordinate(), 4100),
+            spread in -3i32..3,
+        ) {
+            let theta: Vec<f64> = values[..d].to_vec();
+            let points = DMatrix::from_fn(d, n, |i, j| {
+                // Most records are ordinary, so that most groups are, too.
+                if j % 7 == 3 { values[100 + j * 100 + i] } else { theta[i] + (values[100 + i + j] + i as f64) * 10f64.powi(spread) }
+            });
+            let points = points.map(|x| x.clamp(-1e300, 1e300));
+            let expected = points.column_iter().fold(vec![0i64; d], |mut sum, record| {
+                let one = of(&record.into_owned().reshape_generic(nalgebra::Dyn(d), nalgebra::Dyn(1)), &theta, 32);
+                sum.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
+                sum
+            });
+            prop_assert_eq!(of(&points, &theta, 32), expected.clone());
+            let block = points.as_view();
+            let mut total = vec![0; theta.len()];
+            dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+            prop_assert_eq!(total, expected);
+        }
+    }
+
+    #[test]
+    fn a_record_contributes_a_unit_vector_at_every_magnitude() {
+        for power in -1070..=999 {
+            let x = [3.0, -5.0, 1.0].map(|x| scale(x, power));
+            let units = of(&DMatrix::from_column_slice(3, 1, &x), &[0.0; 3], 32);
+            let length = norm(&units.iter().map(|&x| x as f64).collect::<Vec<f64>>());
+            assert!((length - 32f64.exp2()).abs() < 1.0, "2^{power}: {length}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_turns_around_needs_the_rounding_in_the_sensitivity() {
+        for bits in [20, 32, 40] {
+            let moved = (0..200).map(|k| {
+                let x: Vec<f64> = (1..=5).map(|j| f64::from(k * j).sin()).collect();
+                let opposite: Vec<f64> = x.iter().map(|x| -x).collect();
+                let [a, b] = [x, opposite].map(|x| of(&DMatrix::from_column_slice(5, 1, &x), &[0.0; 5], bits));
+                norm(&a.iter().zip(&b).map(|(a, b)| (a - b) as f64).collect::<Vec<f64>>())
+            });
+            let widest = moved.fold(0.0, f64::max);
+            assert!(2.0 * f64::from(bits).exp2() < widest && widest <= sensitivity(5, bits), "{bits}: {widest}");
+        }
+    }
+
+    #[test]
+    fn the_sum_is_the_same_for_any_threads_and_any_chunking() {
+        let points = DMatrix::from_fn(7, 10_000, |i, j| ((i * 7919 + j * 104_729) % 1000) as f64 / 37.0);
+        let theta = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+        let whole = of(&points, &theta, 32);
+        for threads in [1, 2, 4] {
+            pool::set_threads(Some(threads));
+            assert_eq!(of(&points, &theta, 32), whole);
+        }
+        pool::set_threads(None);
+        let halves = [points.columns(0, 3333).into_owned(), points.columns(3333, 6667).into_owned()];
+        let sum: Vec<i64> =
+            of(&halves[0], &theta, 32).iter().zip(of(&halves[1], &theta, 32)).map(|(a, b)| a + b).collect();
+        assert_eq!(sum, whole);
+        let block = points.columns(0, 4096);
+        let mut total = [0; 7];
+        dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+        assert_eq!(total.as_slice(), of(&block.into_owned(), &theta, 32));
+    }
+}

@@ -1,0 +1,83 @@
+//! What may be asked of the records: exact integers, with the proof of their sensitivity beside the kernel.
+//!
+//! A statistic is a question with public parameters. Its file has the kernel, what a record contributes, and how far the
+//! answer moves under either neighbour relation, rounding included. Parameters that are points go through one public map
+//! when the question is made, [`crate::numeric::float_scale::finite`], so that every kernel sees finite doubles only and
+//! every answer is bounded, whatever a mechanism has computed.
+
+pub mod ball_counts;
+pub mod curvature;
+pub mod distance_counts;
+pub mod gradient;
+pub mod mean_shift;
+pub mod objective_differences;
+pub mod pair_counts;
+pub mod ranks;
+
+use std::fmt;
+
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Counts become multiples of 2^bits up to here, where 2^64 of them still fit 128 bits.
+pub const COUNT_BITS_MAX: u32 = 62;
+
+/// A question about the records.
+pub trait Statistic: Send + Sync {
+    /// For plans and records.
+    fn name(&self) -> &'static str;
+
+    /// The dimension that the points must have, if the question has one.
+    fn dimension(&self) -> Option<usize>;
+
+    /// Whether the answers of shards add up to the answer of all records.
+    fn adds_over_records(&self) -> bool;
+
+    /// How far the answer moves between neighbours.
+    fn sensitivity(&self) -> Sensitivity;
+
+    /// The exact answer, for any number of records.
+    ///
+    /// # Panics
+    ///
+    /// If the points have another dimension than the question.
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
+}
+
+/// Parameters, all of them public, that make no question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadParameter(pub String);
+
+impl fmt::Display for BadParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadParameter {}
+
+/// Checks that a lattice of multiples of 2^-bits is no finer than the finest.
+fn checked_bits(bits: u32, finest: u32) -> Result<u32, BadParameter> {
+    if bits <= finest {
+        return Ok(bits);
+    }
+    Err(BadParameter(format!("a lattice of 2^-{bits} is finer than 2^-{finest}")))
+}
+
+/// Checks that radii are finite, not negative and ascending.
+pub(crate) fn checked_radii(radii: Vec<f64>) -> Result<Vec<f64>, BadParameter> {
+    if radii.is_sorted() && radii.iter().all(|radius| radius.is_finite() && *radius >= 0.0) {
+        return Ok(radii);
+    }
+    Err(BadParameter("radii must be finite, not negative and ascending".into()))
+}
+
+/// Counts in units of 2^-bits.
+fn on_lattice(counts: Vec<i128>, bits: u32) -> Vec<i128> {
+    counts.into_iter().map(|count| count << bits).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Pair counts: how many of some random disjoint pairs of records lie within each radius.
+//!
+//! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
+//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its computed
+//! distance: a symmetric function of the two records alone. A pass costs time linear in the number of records, where ball
+//! counts look at every pair.
+//!
+//! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
+//! nothing shows which pairing it was.
+//!
+//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k where a record is replaced, 2 k where one
+//! is added or removed. *Proof.* Replaced: both data sets are paired alike, and the record is in at most one pair of each
+//! pairing. Added, as the last of n + 1: a uniform order of n + 1 records is a uniform order of n with the new record put
+//! at its end and then swapped with a uniform place, perhaps its own. Pairs are neighbours in the order, so the swap changes
+//! at most one of the old pairs; the displaced record at the end completes one more pair if n is odd and is alone if n is
+//! even. So at most one pair changes and at most one appears, and each moves a count by at most 1. The law of a pairing does
+//! not depend on the rows in which the records stand, so the new record may be in any row. ∎
+
+use nalgebra::DMatrixView;
+
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radii, on_lattice};
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::distance::distance;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::release::streams::Stream;
+use crate::runtime::parallel_fold::{cumulative, sum_blocks};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::sampler::uniform::permutation;
+
+/// Coordinates that one task looks at, about: below a millisecond with cold caches, so one task is not worth a thread.
+const TASK: usize = 1 << 16;
+
+/// Coordinates that are fetched together: records of random pairs lie anywhere, and many fetches at once take little
+/// longer than one.
+const FETCH: usize = 1 << 10;
+
+/// Counts pairs at the first radius that has them inside.
+struct Pairs<'a> {
+    points: DMatrixView<'a, f64>,
+    pairs: &'a [[usize; 2]],
+    radii: &'a [f64],
+    counts: &'a mut [i64],
+}
+
+impl Kernel for Pairs<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let d = self.points.nrows();
+        let mut fetched = Vec::with_capacity(FETCH.max(2 * d));
+        for group in self.pairs.chunks((FETCH / 2 / d.max(1)).max(1)) {
+            fetched.clear();
+            for &record in group.as_flattened() {
+                fetched.extend_from_slice(self.points.column(record).as_slice());
+            }
+            for pair in 0..group.len() {
+                let (x, y) = fetched[2 * pair * d..][..2 * d].split_at(d);
+                let apart = distance(x, y);
+                if let Some(count) = self.counts.get_mut(self.radii.partition_point(|&radius| radius < apart)) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+}
+
+/// For each radius, the number of pairs within it, summed over random pairings, in units of 2^-bits.
+#[derive(Clone)]
+pub struct PairCounts {
+    radii: Vec<f64>,
+    pairings: usize,
+    stream: Stream,
+    bits: u32,
+}
+
+impl PairCounts {
+    /// Radii are finite, not negative and ascending.
+    pub fn new(radii: Vec<f64>, pairings: usize, stream: Stream, bits: u32) -> Result<Self, BadParameter> {
+        Ok(Self { radii: checked_radii(radii)?, pairings, stream, bits: checked_bits(bits, COUNT_BITS_MAX)? })
+    }
+
+    /// The sensitivity of an entry.
+    pub fn bound(pairings: usize, bits: u32) -> Sensitivity {
+        let pairings = pairings as f64;
+        Sensitivity::new(pairings, 2.0 * pairings).scaled(bits)
+    }
+}
+
+impl Statistic for PairCounts {
+    fn name(&self) -> &'static str {
+        "pair counts"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        None
+    }
+
+    fn adds_over_records(&self) -> bool {
+        false
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.pairings, self.bits)
+    }
+
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let mut rng = self.stream.generator();
+        let mut pairs = Vec::new();
+        for _ in 0..self.pairings {
+            pairs.extend_from_slice(permutation(&mut rng, points.n()).as_chunks::<2>().0);
+        }
+        let counts = counts(points.view(), &pairs, &self.radii, pulse)?;
+        Ok(Exact::table(on_lattice(counts, self.bits), self.sensitivity()))
+    }
+}
+
+/// For each radius, the number of the pairs that lie within it.
+fn counts(
+    points: DMatrixView<'_, f64>,
+    pairs: &[[usize; 2]],
+    radii: &[f64],
+    pulse: &mut dyn Pulse,
+) -> Result<Vec<i128>, Interrupted> {
+    let d = points.nrows();
+    let task = (TASK / d.max(1)).max(1);
+    let counts = sum_blocks(pairs.len(), 2 * d, task, radii.len(), pulse, |counts, some| {
+        dispatch::vectorised(Pairs { points, pairs: &pairs[some], radii, counts });
+    })?;
+    Ok(cumulative(counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::release::sensitivity::Neighbours;
+    use crate::release::streams::Streams;
+    use crate::release::tape::{Draw, Tape};
+    use crate::runtime::pulse::Silent;
+    use crate::statistics::ball_counts::bands::within;
+    use crate::statistics::tests::values;
+
+    fn hidden() -> Stream {
+        Draw::new(Streams::from_key([3; 32]), Neighbours::Replace).hidden()
+    }
+
+    fn pair_counts(points: &DMatrix<f64>, radii: &[f64], pairings: usize) -> Vec<i64> {
+        values(&PairCounts::new(radii.to_vec(), pairings, hidden(), 0).unwrap(), points)
+    }
+
+    fn value() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            6 => (-3i32..4).prop_map(f64::from),
+            2 => -2.0..2.0f64,
+            1 => (-1000i32..1000).prop_map(|e| 2f64.powi(e)),
+        ]
+    }
+
+    fn records() -> impl Strategy<Value = DMatrix<f64>> {
+        (1..60usize, 1..5usize).prop_flat_map(|(n, d)| {
+            proptest::collection::vec(value(), n * d).prop_map(move |values| DMatrix::from_vec(d, n, values))
+        })
+    }
+
+    fn radii() -> impl Strategy<Value = Vec<f64>> {
+        prop_oneof![
+            (-6i32..6, 1..20i32).prop_map(|(e, k)| (e..e + k).map(|e| 2f64.powi(e)).collect()),
+            Just((-1022..1000).map(|e| 2f64.powi(e)).collect()),
+            Just(vec![0.0, 1.0]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn a_pair_counts_where_its_distance_is_within_the_radius((points, radii) in (records(), radii())) {
+            let order = permutation(&mut hidden().generator(), points.ncols());
+            // Up to rounding of the distance.
+            let [fewest, most] = [1.0 - 1e-12, 1.0 + 1e-12].map(|factor| {
+                let count = |&radius: &f64| order.as_chunks::<2>().0.iter().filter(|[x, y]| {
+                    within(points.column(*x).as_slice(), points.column(*y).as_slice(), factor * radius)
+                }).count() as i64;
+                radii.iter().map(count).collect::<Vec<_>>()
+            });
+            let counts = pair_counts(&points, &radii, 1);
+            for (k, count) in counts.into_iter().enumerate() {
+                prop_assert!((fewest[k]..=most[k]).contains(&count), "{count} within {}", radii[k]);
+            }
+        }
+
+        #[test]
+        fn a_replaced_record_moves_a_count_by_at_most_the_pairings(
+            (points, radii, seed) in (records(), radii(), 0..1000usize)
+        ) {
+            let mut neighbour = points.clone();
+            neighbour.column_mut(seed % points.ncols()).fill(if seed % 3 == 0 { 1e300 } else { 0.0 });
+            let [here, there] = [points, neighbour].map(|p| pair_counts(&p, &radii, 5));
+            prop_assert!(here.iter().zip(&there).all(|(a, b)| a.abs_diff(*b) <= 5), "{here:?} {there:?}");
+        }
+    }
+
+    /// The coupling of the proof, with the order of the smaller data set given.
+    #[test]
+    fn an_added_record_changes_a_pair_and_adds_one() {
+        let mut widest = 0;
+        // All records at 0 and 1, up to seven of them.
+        for (n, places) in (0..7usize).flat_map(|n| (0..1usize << (n + 1)).map(move |places| (n, places))) {
+            let points = DMatrix::from_fn(1, n + 1, |_, i| (places >> i & 1) as f64);
+            let order = permutation(&mut hidden().generator(), n);
+            let count =
+                |order: &[usize]| counts(points.as_view(), order.as_chunks::<2>().0, &[0.5, 2.0], &mut Silent).unwrap();
+            for place in 0..=n {
+                let mut longer = [&order[..], &[n]].concat();
+                longer.swap(n, place);
+                let moved = count(&order).into_iter().zip(count(&longer)).map(|(a, b)| a.abs_diff(b));
+                widest = moved.fold(widest, u128::max);
+            }
+        }
+        assert_eq!(widest, 2, "PairCounts::bound states 2 for every pairing");
+    }
+
+    #[test]
+    fn pairings_differ_and_every_pair_counts_once() {
+        let points = DMatrix::from_fn(1, 1001, |_, i| i as f64);
+        let counts = pair_counts(&points, &[10.0, 1e9], 6);
+        assert_eq!(counts[1], 6 * 500);
+        // Under one repeated pairing the first count would be a multiple of 6.
+        assert!(counts[0] > 0 && counts[0] % 6 != 0, "{counts:?}");
+    }
+
+    #[test]
+    fn an_interrupt_stops_the_counting() {
+        struct Stop;
+        impl Pulse for Stop {
+            fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {
+                Err(Interrupted)
+            }
+        }
+        let points = DMatrix::from_element(2, 100, 1.0);
+        assert_eq!(counts(points.as_view(), &[[0, 1]], &[1.0], &mut Stop), Err(Interrupted));
+    }
+}

@@ -1,0 +1,239 @@
+//! What every statistic promises: its sensitivity under both relations, sums of shards, and an answer for any input.
+
+use nalgebra::{DMatrix, DVector};
+use proptest::prelude::*;
+
+use super::Statistic;
+use super::ball_counts::LargestBallCounts;
+use super::curvature::Curvature;
+use super::distance_counts::DistanceCounts;
+use super::gradient::Gradient;
+use super::mean_shift::MeanShift;
+use super::objective_differences::ObjectiveDifferences;
+use super::pair_counts::PairCounts;
+use super::ranks::Ranks;
+use crate::numeric::float_scale::{LARGEST, norm};
+use crate::release::exact::{Exact, Form};
+use crate::release::recording::Record;
+use crate::release::sensitivity::Neighbours::{self, AddRemove, Replace};
+use crate::release::streams::Streams;
+use crate::release::tape::{Draw, Tape};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::Silent;
+
+/// What a recording tape writes down of an answer: the only way to its values, for tests.
+pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
+    let mut tape = Record::new(Streams::from_key([1; 32]), Replace);
+    match exact.form() {
+        Form::Vector => drop(tape.laplace("test", exact, (1, 1)).unwrap()),
+        // At least 1, because equal candidates have no range.
+        Form::Scores => drop(tape.choose("test", exact, 1.0, 1).unwrap()),
+        Form::Table => {
+            for index in 0..exact.len() {
+                tape.laplace("test", &exact.pick(index).unwrap(), (1, 1)).unwrap();
+            }
+        }
+    }
+    tape.entries().iter().flat_map(|entry| entry.exact.clone()).collect()
+}
+
+/// The values of an answer about records, with what is not finite at the origin.
+pub(crate) fn values(statistic: &dyn Statistic, records: &DMatrix<f64>) -> Vec<i64> {
+    opened(&statistic.answer(&admitted(records), &mut Silent).unwrap())
+}
+
+fn admitted(records: &DMatrix<f64>) -> Points {
+    Points::admit(records.as_view(), None, Some(&vec![0.0; records.nrows()])).unwrap()
+}
+
+/// Every statistic at a point and with a few other parameters, n being the public number of records.
+fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
+    let radius = if (1e-300..1e300).contains(&scale) { scale } else { 1.0 };
+    let radii = vec![0.0, radius / 2.0, radius, 1e300];
+    let stream = Draw::new(Streams::from_key([3; 32]), Replace).hidden();
+    let others = [1.0, -0.5, scale].map(|by| DVector::from_iterator(theta.len(), theta.iter().map(|t| t * by + by)));
+    let candidates = DMatrix::from_columns(&[vec![DVector::from_column_slice(theta)], others.to_vec()].concat());
+    vec![
+        Box::new(Gradient::new(theta, 32).unwrap()),
+        Box::new(MeanShift::new(theta, radius, 40).unwrap()),
+        Box::new(Ranks::new(theta, 7).unwrap()),
+        Box::new(DistanceCounts::new(theta, 3).unwrap()),
+        Box::new(Curvature::new(theta, radius.log2() as i32 * 4, 24).unwrap()),
+        Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
+        Box::new(PairCounts::new(radii.clone(), 3, stream, 2).unwrap()),
+        Box::new(LargestBallCounts::new(radii, n / 2 + 1, n).unwrap()),
+    ]
+}
+
+/// How far two answers are apart, in the sense of their form.
+fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
+    let moved: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect();
+    let fold = |f: fn(f64, f64) -> f64| moved.iter().copied().reduce(f).unwrap_or(0.0);
+    match form {
+        Form::Vector => norm(&moved),
+        Form::Table => fold(f64::max).max(-fold(f64::min)),
+        Form::Scores => fold(f64::max) - fold(f64::min),
+    }
+}
+
+/// Whether an answer on neighbours moves by no more than it says.
+fn holds(statistic: &dyn Statistic, a: &DMatrix<f64>, b: &DMatrix<f64>, neighbours: Neighbours) -> Result<(), String> {
+    let form = statistic.answer(&admitted(a), &mut Silent).unwrap().form();
+    let moved = distance(form, &values(statistic, a), &values(statistic, b));
+    let bound = statistic.sensitivity().under(neighbours);
+    let name = statistic.name();
+    if moved <= bound { Ok(()) } else { Err(format!("{name} moved by {moved}, {bound} is stated, {neighbours:?}")) }
+}
+
+/// Any bits of a double, with many extremes, ties and ordinary numbers.
+fn odd() -> impl Strategy<Value = f64> {
+    let special = prop::sample::select(vec![
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        -f64::MAX,
+        LARGEST,
+        -LARGEST,
+        f64::MIN_POSITIVE,
+        5e-324,
+        -5e-324,
+        0.0,
+        -0.0,
+        1e-162,
+        1e16,
+    ]);
+    prop_oneof![
+        2 => any::<u64>().prop_map(f64::from_bits),
+        3 => special,
+        3 => (-3i32..4).prop_map(f64::from),
+        3 => -3.0..3.0f64,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_bits_have_bounded_answers_that_move_by_no_more_than_their_sensitivity(
+        d in prop_oneof![1usize..6, Just(35usize)],
+        n in 1usize..12,
+        theta in prop::collection::vec(odd(), 35),
+        scale in odd(),
+        coordinates in prop::collection::vec(odd(), 35 * 12),
+        place in 0usize..12,
+    ) {
+        let theta = &theta[..d];
+        let points = DMatrix::from_column_slice(d, n, &coordinates[..d * n]);
+        let record = DVector::from_column_slice(&coordinates[coordinates.len() - d..]);
+        let mut replaced = points.clone();
+        replaced.set_column(place % n, &record);
+        for statistic in statistics(theta, scale, n) {
+            holds(statistic.as_ref(), &points, &replaced, Replace).map_err(TestCaseError::fail)?;
+            if statistic.adds_over_records() {
+                let removed = points.clone().remove_column(place % n);
+                holds(statistic.as_ref(), &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
+            }
+        }
+    }
+
+    #[test]
+    fn answers_of_shards_add_up_to_that_of_the_whole(
+        d in 1usize..6,
+        theta in prop::collection::vec(odd(), 6),
+        scale in odd(),
+        coordinates in prop::collection::vec(odd(), 6 * 20),
+        cuts in prop::array::uniform2(0usize..=20),
+    ) {
+        let points = DMatrix::from_column_slice(d, 20, &coordinates[..d * 20]);
+        let (low, high) = (cuts[0].min(cuts[1]), cuts[0].max(cuts[1]));
+        let parts = [(0, low), (low, high - low), (high, 20 - high)]
+            .map(|(first, count)| admitted(&points.columns(first, count).into_owned()));
+        let whole = Points::concatenate(&parts.each_ref());
+        for statistic in statistics(&theta[..d], scale, 20).into_iter().filter(|s| s.adds_over_records()) {
+            let answer = |points: &Points| statistic.answer(points, &mut Silent).unwrap();
+            let shards = parts.each_ref().map(answer);
+            let sum = Exact::sum(&shards.each_ref()).unwrap();
+            prop_assert_eq!(opened(&sum), opened(&answer(&whole)), "{}", statistic.name());
+        }
+    }
+}
+
+#[test]
+fn no_records_and_one_record_have_answers() {
+    for d in [0, 1, 2, 3, 40] {
+        for n in [0, 1] {
+            let points = DMatrix::from_element(d, n, 1.5);
+            for statistic in statistics(&vec![0.5; d], 1.0, n) {
+                let zero = values(statistic.as_ref(), &points).iter().all(|x| *x == 0);
+                assert!(n == 1 || zero, "{} of nothing, d = {d}", statistic.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_statistic_says_what_it_is() {
+    let of = |f: fn(&dyn Statistic) -> bool| -> Vec<&'static str> {
+        statistics(&[0.0; 3], 1.0, 5).iter().filter(|s| f(s.as_ref())).map(|s| s.name()).collect()
+    };
+    let sums = ["gradient", "mean shift", "ranks", "distance counts", "curvature", "objective differences"];
+    assert_eq!(of(|s| s.adds_over_records()), sums);
+    assert_eq!(of(|s| s.dimension() == Some(3)), sums);
+    assert_eq!(of(|s| s.dimension().is_none()), ["pair counts", "largest ball counts"]);
+    assert_eq!(of(|s| s.sensitivity().under(AddRemove).is_infinite()), ["largest ball counts"]);
+}
+
+#[test]
+fn sensitivities_are_those_of_the_proofs() {
+    let both = |s: crate::release::sensitivity::Sensitivity| (s.under(Replace), s.under(AddRemove));
+    let (replaced, added) = both(Gradient::bound(5, 32));
+    assert!(replaced == 2.0 * added && added > 2f64.powi(32) && added < 2f64.powi(32) + 2.0);
+    assert_eq!(both(MeanShift::bound(5, 32)), (replaced, added));
+    let (replaced, added) = both(Ranks::bound(4, 10));
+    assert!(replaced == added && replaced > 2048.0 && replaced < 2049.0);
+    assert_eq!(both(DistanceCounts::bound(10)), (1024.0, 1024.0));
+    assert_eq!(both(Curvature::bound(20)), (1048576.0, 1048576.0));
+    assert_eq!(both(PairCounts::bound(16, 1)), (32.0, 64.0));
+    assert_eq!(both(LargestBallCounts::bound(3, 4)), (5.0, f64::INFINITY));
+    assert_eq!(both(LargestBallCounts::bound(1, 0)), (0.0, f64::INFINITY));
+    let line = DMatrix::from_row_slice(1, 2, &[0.0, 0.75]);
+    let (replaced, added) = both(ObjectiveDifferences::bound(line.as_view()).unwrap());
+    assert!(replaced <= 2.0 * added && added <= 0.75 * 2f64.powi(32) + 3.0, "{replaced} {added}");
+}
+
+#[test]
+fn parameters_that_make_no_question_are_refused() {
+    let stream = || Draw::new(Streams::from_key([3; 32]), Replace).hidden();
+    assert!(Gradient::new(&[0.0], 41).is_err() && MeanShift::new(&[0.0], 1.0, 41).is_err());
+    for radius in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324] {
+        assert!(MeanShift::new(&[0.0], radius, 32).is_err());
+    }
+    assert!(Ranks::new(&[0.0], 63).is_err() && DistanceCounts::new(&[0.0], 63).is_err());
+    assert!(Curvature::new(&[0.0], 0, 19).is_err() && Curvature::new(&[0.0], 0, 63).is_err());
+    for radii in [vec![1.0, 0.5], vec![-1.0], vec![f64::NAN], vec![f64::INFINITY]] {
+        assert!(PairCounts::new(radii.clone(), 1, stream(), 0).is_err());
+        assert!(LargestBallCounts::new(radii, 1, 5).is_err());
+    }
+    assert!(PairCounts::new(vec![1.0], 1, stream(), 63).is_err());
+    assert!(LargestBallCounts::new(vec![1.0], 1, 1 << 32).is_err());
+    assert!(ObjectiveDifferences::new(DMatrix::zeros(2, 0).as_view()).is_err());
+}
+
+#[test]
+fn more_records_than_were_stated_cannot_be_released() {
+    let statistic = LargestBallCounts::new(vec![1.0], 2, 3).unwrap();
+    let answer = |n| statistic.answer(&admitted(&DMatrix::zeros(2, n)), &mut Silent).unwrap().pick(0).unwrap();
+    let mut tape = Draw::new(Streams::from_key([3; 32]), Replace);
+    assert!(tape.laplace("test", &answer(3), (1, 5)).is_ok());
+    assert!(tape.laplace("test", &answer(4), (1, 5)).is_err());
+    assert!(Draw::new(Streams::from_key([3; 32]), AddRemove).laplace("test", &answer(3), (1, 5)).is_err());
+}
+
+/// A count on a fine lattice, which is clamped by the tape and not by the statistic.
+#[test]
+fn totals_beyond_62_bits_are_clamped_once() {
+    let points = DMatrix::from_element(1, 3, 0.0);
+    assert_eq!(values(&Ranks::new(&[1.0], 62).unwrap(), &points), [1 << 62]);
+    assert_eq!(values(&Ranks::new(&[-1.0], 62).unwrap(), &points), [0]);
+}
