@@ -46,7 +46,7 @@ class DistanceCount(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
         neighbours = parameters.neighbours
-        spec = cls.calibrate(
+        spec = Gaussian.calibrate(
             name,
             "distance counts",
             lambda bits: DistanceCounts.bound(bits).under(neighbours),
@@ -110,7 +110,7 @@ class Curvature(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
         neighbours = parameters.neighbours
-        spec = cls.calibrate(
+        spec = Gaussian.calibrate(
             name,
             "curvature",
             lambda bits: CurvatureStatistic.bound(bits).under(neighbours),

@@ -43,9 +43,8 @@ class Gaussian:
     coordinates: int
     releases: int
 
-    @classmethod
+    @staticmethod
     def calibrate(
-        cls,
         name: str,
         statistic: str,
         bound: Callable[[int], float],
@@ -65,7 +64,7 @@ class Gaussian:
         finest = min(finest, 62 - largest.bit_length())
         natural = math.ldexp(bound(finest), -finest) * multiplier
         bits = min(max(round(_SIGMA_AIM - math.log2(natural)), coarsest), finest)
-        made = cls(name, statistic, bits, multiplier, bound(bits), coordinates, releases)
+        made = Gaussian(name, statistic, bits, multiplier, bound(bits), coordinates, releases)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
                 f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "
@@ -74,10 +73,10 @@ class Gaussian:
             )
         return made
 
-    @classmethod
-    def of_stated(cls, name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
+    @staticmethod
+    def of_stated(name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
         """For a caller's own integer counts up to `largest`, whose sensitivity the caller states."""
-        return cls.calibrate(
+        return Gaussian.calibrate(
             name, "stated counts", lambda bits: math.ldexp(sensitivity, bits), rho, largest=largest, releases=releases
         )
 

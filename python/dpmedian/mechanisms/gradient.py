@@ -31,7 +31,7 @@ class NoisyGradient(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
         """`releases` gradients that cost rho together."""
         d, neighbours = parameters.d, parameters.neighbours
-        spec = cls.calibrate(
+        spec = Gaussian.calibrate(
             name,
             "gradient",
             lambda bits: Gradient.bound(d, bits).under(neighbours),

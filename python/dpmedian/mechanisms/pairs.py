@@ -30,7 +30,7 @@ class PairCount(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, pairings: int, releases: int) -> PairCount:
         neighbours = parameters.neighbours
-        spec = cls.calibrate(
+        spec = Gaussian.calibrate(
             name,
             "pair counts",
             lambda bits: PairCounts.bound(pairings, bits).under(neighbours),
