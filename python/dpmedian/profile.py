@@ -48,7 +48,7 @@ class Profile:
     late_cuts: float
     """Share of the cuts' budget that their second half gets."""
     selection_windows: tuple[float, ...]
-    """Candidates are fitted to these last fractions of the cuts; if empty, all centres are candidates."""
+    """Candidates are fitted to these last fractions of the cuts; if empty, all centers are candidates."""
     selection_weight: float | None
     """F is weighted by this times epsilon/scale; None: as much as the candidates' diameter allows."""
 

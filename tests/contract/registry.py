@@ -37,7 +37,7 @@ METHOD_CASES = {
     "dpgd, paper": MethodCase("dpgd", 60, 2, {"rho": 0.5, "radius": 20.0, "profile": "paper"}, "dpgd, paper's profile"),
     "loc_dpgd": MethodCase("loc_dpgd", 120, 2, {"rho": 2.0, **LOCALIZED}, "loc_dpgd"),
     "loc_dpgd, paper": MethodCase(
-        "loc_dpgd", 120, 2, {"rho": 8.0, **LOCALIZED, "profile": "paper"}, "loc_dpgd, paper's profile"
+        "loc_dpgd", 300, 2, {"rho": 40.0, **LOCALIZED, "profile": "paper"}, "loc_dpgd, paper's profile"
     ),
     "loc_cutting_plane": MethodCase("loc_cutting_plane", 120, 2, {"rho": 2.0, **LOCALIZED}, "loc_cutting_plane"),
     "inverse_sensitivity, line": MethodCase(

@@ -57,7 +57,7 @@ def test_the_recorded_cost_is_the_charged_cost(name):
     """The sum over what went through the tape, from the sensitivities of the values, is the plan's cost."""
     plan, points = planned(name)
     tape = Tape.record(KEY)
-    outcome(plan, SOURCES["array"](points, plan.parameters), tape)
+    assert isinstance(outcome(plan, SOURCES["array"](points, plan.parameters), tape), tuple), "the run must not fail"
     squared, ranges, threshold, query = 0.0, [], 0.0, 0.0
     for stage, sensitivity, scale, exact, noisy in tape.entries():
         if stage == "inverse sensitivity":

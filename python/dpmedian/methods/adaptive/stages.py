@@ -112,7 +112,7 @@ class Adaptive(CalibratedMethod):
     def run(self, source: Source, tape: Tape) -> MethodResult:
         octave = self.scale.release(source, tape)
         theta = self._find_center(source, tape, octave)
-        located = self._recentre(source, tape, theta, self._find_spread(source, tape, theta, octave))
+        located = self._recenter(source, tape, theta, self._find_spread(source, tape, theta, octave))
         return self._descend(source, tape, located, self._many_coincide(located, octave))
 
     def _find_center(self, source: Source, tape: Tape, octave: int) -> Vector:
@@ -131,7 +131,7 @@ class Adaptive(CalibratedMethod):
         core = self.constants.core * self.parameters.n
         return self.initial_spread.release(source, tape, theta, origin=0, target=core, likely=2.0 * octave)
 
-    def _recentre(self, source: Source, tape: Tape, theta: Vector, quarter: int) -> Located:
+    def _recenter(self, source: Source, tape: Tape, theta: Vector, quarter: int) -> Located:
         """Better centers within shrinking balls; many equal records shrink them again and again."""
         if self.recentring is None:
             return Located(theta, quarter, coincide=False)
