@@ -219,7 +219,7 @@ def test_profiles_are_tables_without_a_branch_on_their_name():
         assert 'profile == "' not in text, path
 
 
-@pytest.mark.parametrize("block", [dpmedian.building_blocks.find_radius, dpmedian.localize])
+@pytest.mark.parametrize("block", [dpmedian.building_blocks.find_radius, dpmedian.building_blocks.localize])
 def test_blocks_charge_before_they_run_and_name_what_is_missing(block):
     ledger = dpmedian.Ledger(rho=1.0)
     result = block(cloud(300, 2), radius=20.0, resolution=0.5, rho=0.4, ledger=ledger, seed=1)

@@ -16,7 +16,6 @@ from dpmedian import InsecureSeedWarning, Ledger, Plan, ReleaseFailed, __version
 from dpmedian.files import read_points
 from dpmedian.ledger import BudgetExceeded
 from dpmedian.methods.registry import METHODS
-from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.plan import plan_dict
 from dpmedian.rendering.release import release_dict
 from dpmedian.reproduce import Experiment, draw, table, write
@@ -82,7 +81,7 @@ def create_ledger(options: argparse.Namespace) -> None:
 def show_ledger(options: argparse.Namespace) -> None:
     """Prints a ledger's budget and entries."""
     ledger = _open(options.file)
-    print(ledger if options.output == "table" else _json(_of_ledger(ledger)))
+    print(ledger if options.output == "table" else _json(ledger.to_dict()))
 
 
 def reproduce(options: argparse.Namespace) -> None:
@@ -103,17 +102,6 @@ def reproduce(options: argparse.Namespace) -> None:
 
 
 # What a command prints, as JSON.
-
-
-def _of_ledger(ledger: Ledger) -> dict[str, Any]:
-    budget = {name: value for name, value in vars(ledger.budget).items() if value is not None}
-    return {
-        "budget": budget,
-        "unit": ledger.budget.measure,
-        "remaining": ledger.remaining,
-        "spent": cost_dict(ledger.spent),
-        "entries": [entry.to_dict() for entry in ledger.entries],
-    }
 
 
 def _json(value: dict[str, Any]) -> str:

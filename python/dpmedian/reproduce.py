@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpmedian import nonprivate
 from dpmedian.api import plan
+from dpmedian.methods.registry import METHODS
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
 from dpmedian.release import Release, ReleaseFailed
@@ -132,7 +133,8 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
             method=curve.method,
             profile=curve.profile,
             radius=radius,
-            resolution=experiment.resolution,
+            # Plain descent has no use for a resolution.
+            resolution=experiment.resolution if "resolution" in METHODS[curve.method].uses else None,
             failure_probability=experiment.failure_probability,
         )
         for curve, epsilon, radius in settings
