@@ -24,8 +24,9 @@ from dpmedian.api import plan
 from dpmedian.methods.registry import METHODS
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
-from dpmedian.release import Release, ReleaseFailed
-from dpmedian.tape import InsecureSeedWarning
+from dpmedian.release import MethodResult, ReleaseFailed
+from dpmedian.running import run_calibrated
+from dpmedian.warning import InsecureSeedWarning
 
 __all__ = ["CURVES", "PUBLISHED", "Curve", "Experiment", "Run", "draw", "run", "simulate", "table", "write"]
 
@@ -159,12 +160,17 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
     return runs
 
 
-def _released(made: Plan, points: NDArray[np.float64], seed: int, pulse: Callable[[float], object]) -> Release | None:
-    """The release, or None: it failed, or is so likely to fail that `run` would refuse."""
-    if made.prediction.failure > 0.5:
-        return None
+def _released(
+    made: Plan, points: NDArray[np.float64], seed: int, pulse: Callable[[float], object]
+) -> MethodResult | None:
+    """What the method released, or None where it failed.
+
+    The runner is called without the plan's refusal of releases that are worth nothing: the figure is about them.
+    """
     try:
-        return made.run(points, seed=seed, progress=pulse)
+        return run_calibrated(
+            made.calibrated, points, made.parameters, cost=made.cost, method=made.method, seed=seed, progress=pulse
+        ).value
     except ReleaseFailed:
         return None
 

@@ -164,7 +164,10 @@ class LatticeDraw(CalibratedMethod):
         stiffness = n * (d - 1.0) / d if d > 1 else 2.0 * n / 3.0
         error = 2.0 * d * scale / stiffness
         excess = 2.0 * d * (d + 1.0) * scale**2 / (stiffness * n)
-        return Prediction(excess=excess, relative_error=error, excess_distance_bound=loss)
+        # Within the resolution the draw is uniform.
+        return Prediction(
+            excess=excess, relative_error=error, absolute_error=self.resolution / 2.0, excess_distance_bound=loss
+        )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin

@@ -22,7 +22,7 @@ from dpmedian.mechanisms.exponential import Selection, eta_of_rho
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.methods.localize import FINAL, Localize
 from dpmedian.parameters import PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
@@ -86,7 +86,8 @@ class LocCuttingPlane(CalibratedMethod):
         failure = self.localization.failure
         if self.parameters.n < self.localization.sufficient:
             return Prediction(failure=failure)
-        return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=self.error, failure=failure)
+        relative = self.error / cloud_curvature(self.parameters.d)
+        return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=relative, failure=failure)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.localize import Localize
 from dpmedian.parameters import PublicParameters
@@ -63,9 +63,9 @@ class LocDpgd(CalibratedMethod):
 
     @property
     def error(self) -> float:
-        """The noise of the averaged iterate in units of the spread: near the median the Hessian is about n/spread."""
-        averaged = self.gradient.releases - self.burn_in
-        return math.sqrt(self.parameters.d / averaged) * self.gradient.noise / self.parameters.n
+        """The noise of the averaged iterate in units of the spread."""
+        d, averaged = self.parameters.d, self.gradient.releases - self.burn_in
+        return math.sqrt(d / averaged) * self.gradient.noise / self.parameters.n
 
     @property
     def bound(self) -> float:
@@ -106,7 +106,11 @@ class LocDpgd(CalibratedMethod):
         if self.parameters.n < self.localization.sufficient or self.localization.starves:
             return Prediction(failure=failure)
         error = self.error
-        return Prediction(excess=min(error**2 / 2.0, error), relative_error=error, failure=failure)
+        return Prediction(
+            excess=min(error**2 / 2.0, error),
+            relative_error=error / cloud_curvature(self.parameters.d),
+            failure=failure,
+        )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.release import Release
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.running import run_calibrated
+from dpmedian.warning import LikelyFailureWarning, warn_caller
 
 __all__ = ["Plan"]
 
@@ -62,15 +64,39 @@ class Plan:
         """What a reader of the plan should know."""
         return self.calibrated.notes
 
+    @property
+    def expected_error(self) -> float:
+        """The predicted distance to the median, failures included, for the spread that plans assume."""
+        return self.prediction.expected_error(self.parameters.assumed_spread)
+
     def refuse_if_hopeless(self) -> None:
-        """Raises, before anything is spent, if the run would fail more often than not."""
-        failure = self.prediction.failure
-        if failure > 0.5:
-            further = ", a radius" if self.parameters.radius is None else ""
-            raise ValueError(
-                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
-                f"n={self.n}, d={self.d} under this budget; give more records{further} or a larger budget"
-            )
+        """Raises, before anything is spent, if the release would be worth nothing.
+
+        That is if it would fail more often than not (or more often than `failure_probability`, where that is larger),
+        or if its predicted error is at least half of what returning the center would have.
+        """
+        failure, most = self.prediction.failure, max(self.parameters.failure_probability, 0.5)
+        if failure > most:
+            wrong = f"would fail with probability {failure:.2g}"
+        elif (
+            0.5 * self.parameters.assumed_distance
+            <= self.prediction.error_at(self.parameters.assumed_spread)
+            < math.inf
+        ):
+            wrong = "would release a point that hardly depends on the data"
+        else:
+            if failure > self.parameters.failure_probability:
+                warn_caller(
+                    f"this release is predicted to fail with probability {failure:.2g}, above failure_probability = "
+                    f"{self.parameters.failure_probability:g}, and a failure is charged",
+                    LikelyFailureWarning,
+                )
+            return
+        further = ", a radius" if self.parameters.radius is None else ""
+        raise ValueError(
+            f"refused before spending: method {self.method!r} {wrong} at n={self.n}, d={self.d} under this budget; "
+            f"give more records{further} or a larger budget"
+        )
 
     def run(
         self,

@@ -127,7 +127,6 @@ class Constants:
     error_factor_sharp: float = _simulated(3.0, "of the error radius with duplicates")
 
     # Predictions.
-    line_curvature: float = _derived(0.55, "density of a normal at its median over its spread, on the line")
     signal: float = _simulated(12.0, "n sqrt(rho/d) below which releases fail")
     signal_width: float = _simulated(4.5, "by which failures become rarer by a factor e")
     signal_width_line: float = _simulated(6.0, "the same on the line")
