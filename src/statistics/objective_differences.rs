@@ -7,18 +7,18 @@
 //! multiple of the unit and summed as an integer: the sums are the same for any number of threads, any chunking and any
 //! instruction set.
 //!
-//! **Neighbours and range**: replacing a record moves the difference of any two scores by at most
-//! `range` units, and adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i - theta_j| <= D, the
-//! candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of theta_i - theta_0, p and
-//! q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over coordinates run through eight lanes
-//! and a sum_lanes, ceil(d/8) + 3 additions deep, so the inner product is off by (ceil(d/8) + 4) e |theta_i - theta_0| (|p| +
-//! |q|), and |p| + |q| relatively by (ceil(d/8)/2 + 5) e; with the division this makes at most (d + 14) e D, and (d + 16) e
-//! D leaves room for the higher orders. Clamping to an upper bound of |theta_i - theta_0| only moves a value towards the
-//! exact one. Scaling by a power of two is exact where it matters: what underflows is below 2^-100 of |p| + |q|. Rounding
-//! adds half a unit. So what one record contributes to two scores differs by at most D + unit + 2 (d + 16) e D: that is by
-//! how much adding or removing it moves the difference of the scores. A replaced record removes one such contribution and
-//! adds another: 2 D + 2 units + 4 (d + 16) e D. The range is the second bound, rounded up; half of it is no less than the
-//! first. ∎
+//! **Neighbours and range**: replacing a record moves the difference of any two scores by at most `range` units, and
+//! adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i -
+//! theta_j| <= D, the candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of
+//! theta_i - theta_0, p and q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over
+//! coordinates run through eight lanes and a tree of additions, ceil(d/8) + 3 additions deep, so the inner product is
+//! off by (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|), and |p| + |q| relatively by (ceil(d/8)/2 + 5) e; with the
+//! division this makes at most (d + 14) e D, and (d + 16) e D leaves room for the higher orders. Clamping to an upper
+//! bound of |theta_i - theta_0| only moves a value towards the exact one. Scaling by a power of two is exact where it
+//! matters: what underflows is below 2^-100 of |p| + |q|. Rounding adds half a unit. So what one record contributes to
+//! two scores differs by at most D + unit + 2 (d + 16) e D: that is by how much adding or removing it moves the
+//! difference of the scores. A replaced record removes one such contribution and adds another: 2 D + 2 units + 4 (d +
+//! 16) e D. The range is the second bound, rounded up; half of it is no less than the first. ∎
 
 use nalgebra::{DMatrixView, DVectorView};
 
