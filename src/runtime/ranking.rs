@@ -1,9 +1,9 @@
 //! A copy of the records that answers questions about ranks: in every coordinate, the number of records at or below a
 //! threshold.
 //!
-//! A search asks many questions, most of them near each other or asked before. So the answers are kept, and a copy of the
-//! records is sorted as far as the questions need: a new threshold divides the values between its two neighbours among
-//! the thresholds asked so far, which are few once the search has closed in.
+//! A search asks many questions, most of them near each other or asked before. So the answers are kept, and a copy of
+//! the records is sorted as far as the questions need: a new threshold divides the values between its two neighbours
+//! among the thresholds asked so far, which are few once the search has closed in.
 
 use nalgebra::DMatrixView;
 

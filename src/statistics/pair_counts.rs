@@ -1,20 +1,20 @@
 //! Pair counts: how many of some random disjoint pairs of records lie within each radius.
 //!
 //! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
-//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its computed
-//! distance: a symmetric function of the two records alone. A pass costs time linear in the number of records, where ball
-//! counts look at every pair.
+//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its
+//! computed distance: a symmetric function of the two records alone. A pass costs time linear in the number of records,
+//! where ball counts look at every pair.
 //!
 //! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
 //! nothing shows which pairing it was.
 //!
-//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k where a record is replaced, 2 k where one
-//! is added or removed. *Proof.* Replaced: both data sets are paired alike, and the record is in at most one pair of each
-//! pairing. Added, as the last of n + 1: a uniform order of n + 1 records is a uniform order of n with the new record put
-//! at its end and then swapped with a uniform place, perhaps its own. Pairs are neighbours in the order, so the swap changes
-//! at most one of the old pairs; the displaced record at the end completes one more pair if n is odd and is alone if n is
-//! even. So at most one pair changes and at most one appears, and each moves a count by at most 1. The law of a pairing does
-//! not depend on the rows in which the records stand, so the new record may be in any row. ∎
+//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k where a record is replaced, 2 k where
+//! one is added or removed. *Proof.* Replaced: both data sets are paired alike, and the record is in at most one pair
+//! of each pairing. Added, as the last of n + 1: a uniform order of n + 1 records is a uniform order of n with the new
+//! record put at its end and then swapped with a uniform place, perhaps its own. Pairs are neighbours in the order, so
+//! the swap changes at most one of the old pairs; the displaced record at the end completes one more pair if n is odd
+//! and is alone if n is even. So at most one pair changes and at most one appears, and each moves a count by at most 1.
+//! The law of a pairing does not depend on the rows in which the records stand, so the new record may be in any row. ∎
 
 use nalgebra::DMatrixView;
 
