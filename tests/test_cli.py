@@ -163,6 +163,7 @@ def start(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_commands_started_at_once_on_one_ledger_never_overspend_together(tmp_path):
     path = tmp_path / "ledger.json"
     dpmedian.Ledger(epsilon=2.0, delta=2e-6, path=path)
@@ -183,6 +184,7 @@ def test_commands_started_at_once_on_one_ledger_never_overspend_together(tmp_pat
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 @pytest.mark.parametrize(("sent", "state"), [(signal.SIGKILL, "pending"), (signal.SIGINT, "interrupted")])
+@pytest.mark.slow
 def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, state):
     path, data = tmp_path / "ledger.json", tmp_path / "data.npy"
     ledger = dpmedian.Ledger(rho=100.0, path=path)
@@ -212,6 +214,7 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
 @pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.slow
 def test_a_long_run_shows_a_bar_on_a_terminal_only(tmp_path, quiet):
     data = tmp_path / "data.npy"
     np.save(data, np.random.default_rng(0).normal(size=(200_000, 20)))
