@@ -134,7 +134,7 @@ def test_bad_cells_are_named_before_the_ledger_is_charged(run, tmp_path):
     arguments = ["release", data, "--rho", 0.5, *METHOD, "--ledger", ledger]
     code, _, err = run(*arguments)
     assert code == 2
-    assert "row 51, column 'y': the value is missing" in err
+    assert "row 51 (line 52), column 'y': the value is missing" in err
     assert dpmedian.Ledger.open(ledger).entries == ()
     assert run(*arguments, "--nonfinite", "center")[0] == 0
 
