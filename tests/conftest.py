@@ -21,6 +21,21 @@ Points = NDArray[np.float64]
 EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 1.7e308)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of each contract, a test in the folder `contract`, the first case stays quick and the others become `slow`.
+
+    It runs before `-m` selects, so that `make quick` sees every contract once.
+    """
+    seen: set[str] = set()
+    for item in items:
+        if item.path.parent.name == "contract" and item.get_closest_marker("slow") is None:
+            contract = item.nodeid.partition("[")[0]
+            if contract in seen:
+                item.add_marker(pytest.mark.slow)
+            seen.add(contract)
+
+
 @pytest.fixture(autouse=True)
 def _seeds_are_fine_in_tests():
     with warnings.catch_warnings():

@@ -93,7 +93,10 @@ def test_few_and_many_dimensions(d):
     assert max(excesses(plan, points, 3)) < 0.01
 
 
-@pytest.mark.parametrize(("n", "d", "epsilon"), [(3000, 2000, 4.0), (100, 2, 4.0), (1_000_000, 3, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon"),
+    [pytest.param(3000, 2000, 4.0, marks=pytest.mark.slow), (100, 2, 4.0), (1_000_000, 3, 1.0)],
+)
 def test_two_thousand_dimensions_a_hundred_records_and_a_million(n, d, epsilon):
     points = np.random.default_rng(n).normal(size=(n, d)) + 10.0
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6)

@@ -176,6 +176,7 @@ def test_a_forked_pool_works_after_a_call_in_the_parent():
             assert np.array_equal(point, expected)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_long_run_and_stays_charged(tmp_path):
     script = textwrap.dedent("""
         import sys, numpy as np, dpmedian

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpmedian import InsecureSeedWarning, Ledger, Plan, ReleaseFailed, __version__, plan
-from dpmedian.files import read_points
+from dpmedian.files import FORMATS, read_points
 from dpmedian.ledger import BudgetExceeded
 from dpmedian.methods.registry import METHODS
 from dpmedian.rendering.plan import plan_dict
@@ -59,9 +59,18 @@ def release(options: argparse.Namespace) -> None:
     """Reads, plans, charges, runs, and prints the release."""
     ledger = None if options.ledger is None else _open(options.ledger)
     points = read_points(
-        options.file, columns=options.columns, header=options.header, name=options.array, nonfinite=options.nonfinite
+        options.file,
+        columns=options.columns,
+        header=options.header,
+        name=options.array,
+        nonfinite=options.nonfinite,
+        format=options.format,
+        delimiter=options.delimiter,
+        decimal=options.decimal,
+        encoding=options.encoding,
+        d=options.dimension,
     )
-    made = _plan(options, *points.points.shape)
+    made = _plan(options, *points.array.shape)
     progress = False if options.quiet else None
     result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite)
     print(result if options.output == "table" else _json(release_dict(result)))
@@ -188,6 +197,22 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
 
 
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("file")
+    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=f"{', '.join(FORMATS)}; default: by its name")
+    group.add_argument("--columns", type=_names, metavar="A,B,...", help="by name, or by number from 1; default all")
+    group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of text is a header; default: it is, unless it has only numbers",
+    )
+    group.add_argument("--delimiter", metavar="C", help="between cells of text, or tab; default: as the header has it")
+    group.add_argument("--decimal", metavar="C", help="decimal sign of text, . or the comma; default: .")
+    group.add_argument("--encoding", metavar="NAME", help="of text, such as latin-1; default: utf-8")
+    group.add_argument("--array", metavar="NAME", help="which array of an npz file")
+    group.add_argument("--dimension", type=int, metavar="D", help="how many coordinates there must be")
+
+
 def _add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--output", choices=["json", "table"], default=default, help="default: %(default)s")
 
@@ -200,15 +225,13 @@ def _add_release(commands: Any) -> None:
         epilog="example: dpmedian release positions.csv --columns x,y --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", help=".csv, .tsv, .parquet, .npy or .npz, one record per row")
-    parser.add_argument("--columns", type=_names, metavar="A,B,...", help="by name, or by number from 1; default all")
-    parser.add_argument("--header", action=argparse.BooleanOptionalAction, help="whether a CSV file has a header")
-    parser.add_argument("--array", metavar="NAME", help="which array of an .npz file")
+    parser.add_argument("file", help="one record per row; - is stdin")
+    _add_file(parser)
     parser.add_argument(
         "--nonfinite",
         choices=["raise", "center"],
         default="raise",
-        help="missing and infinite values: refuse, or replace the record by the center; default: %(default)s",
+        help="what is no finite number: refuse it, or replace its record by the center; default: %(default)s",
     )
     _add_budget(parser)
     _add_method(parser)

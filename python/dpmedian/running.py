@@ -71,7 +71,7 @@ def run_calibrated(
     """
     if nonfinite not in ("raise", "center"):
         raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
-    records = as_records(points, nonfinite=nonfinite)
+    records = as_records(points, nonfinite=nonfinite, d=parameters.d)
     if records.array.shape != (parameters.n, parameters.d):
         raise ValueError(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
