@@ -122,7 +122,7 @@ class Curvature(Statistic):
 
 @final
 class PairCounts(Statistic):
-    """The number of pairs within each ascending radius, summed over hidden random pairings, in units of 2^-bits: a table."""
+    """The number of pairs within each ascending radius, over hidden random pairings, in units of 2^-bits: a table."""
 
     def __new__(cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0) -> PairCounts: ...
     @staticmethod
