@@ -6,8 +6,8 @@
     python benches/tune_adaptive.py --confirm core     # the same on the sets that are kept for confirmation
 
 A value is compared with the one in the table by the median excess, as a geometric mean over the sets and sizes below,
-with the same data and seeds for both; runs that fail are counted apart. Below 1 the other value is better. Choose on the
-sets of TUNING, then look once at those of CONFIRMATION.
+with the same data and seeds for both; runs that fail are counted apart. Below 1 the other value is better. Choose on
+the sets of TUNING, then look once at those of CONFIRMATION.
 """
 
 from __future__ import annotations
