@@ -103,6 +103,31 @@ def test_two_thousand_dimensions_a_hundred_records_and_a_million(n, d, epsilon):
     assert excesses(plan, points, 1)[0] < 0.02
 
 
+def test_a_plan_that_may_well_fail_warns_with_the_probability():
+    points = np.random.default_rng(0).normal(size=(150, 2))
+    plan = dpmedian.plan(150, 2, epsilon=1.0, delta=1e-6, method="adaptive", failure_probability=0.1)
+    assert 0.1 < plan.prediction.failure <= 0.5
+    with pytest.warns(dpmedian.LikelyFailureWarning, match="failure_probability = 0.1") as caught:
+        try:
+            plan.run(points, seed=0)
+        except dpmedian.ReleaseFailed:
+            pass
+    assert [str(warning.filename) for warning in caught if warning.category is dpmedian.LikelyFailureWarning] == [
+        __file__
+    ]
+
+
+def test_a_release_that_would_hardly_depend_on_the_data_is_refused_before_spending():
+    """One step of descent returns its start, whatever the data are."""
+    points = np.random.default_rng(0).normal(size=(63, 2)) + 20.0
+    ledger = dpmedian.Ledger(epsilon=2.0, delta=1e-5)
+    with pytest.raises(ValueError, match="hardly depends on the data"):
+        dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="dpgd", radius=60.0, ledger=ledger)
+    with pytest.raises(ValueError, match="refused before spending"):
+        dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, radius=60.0, ledger=ledger)
+    assert not ledger.entries
+
+
 def test_a_hopeless_plan_is_refused_before_spending():
     points = np.random.default_rng(0).normal(size=(50, 5))
     plan = dpmedian.plan(50, 5, epsilon=1.0, delta=1e-6)

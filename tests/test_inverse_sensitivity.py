@@ -316,7 +316,9 @@ def test_auto_takes_it_on_the_line_when_it_predicts_less_error():
     chosen, other = dpmedian.plan(500, 1, **options), dpmedian.plan(500, 1, **options, method="adaptive")
     assert chosen.method == "inverse_sensitivity"
     assert chosen.prediction.excess < other.prediction.excess
-    assert dpmedian.plan(500, 2, **options).method == "adaptive"
+    # A coarse resolution and a large n are for the adaptive method.
+    assert dpmedian.plan(500, 2, **{**options, "resolution": 1.0}).method == "adaptive"
+    assert dpmedian.plan(50_000, 2, **options).method == "adaptive"
     # A lattice that cannot be built is no reason to refuse.
     assert dpmedian.plan(500, 1, **{**options, "resolution": 1e-15}).method == "adaptive"
 

@@ -32,7 +32,7 @@ DPGD = {**BUDGET, "method": "dpgd", "radius": 10.0}
         (np.zeros((5, 2), dtype=bool), TypeError, "bool"),
         ([[1.0, 2.0], [3.0]], ValueError, "rectangular"),
         (None, TypeError, "numbers"),
-        ([[1.0, None], [1.0, 2.0]], TypeError, "object"),
+        ([[1.0, None], [1.0, 2.0]], (TypeError, ValueError), "points"),
         (np.array([[0.0, 1.0], [np.nan, 2.0]]), ValueError, r"points\[1, 0\] is not finite"),
         (np.array([[0.0, np.inf], [1.0, 2.0]]), ValueError, r"points\[0, 1\] is not finite"),
     ],

@@ -538,7 +538,7 @@ INVERSE_SENSITIVITY = [
     ),
     Mutant(
         "proposals kept without their coin",
-        "src/mechanism/inverse_sensitivity/tree.rs",
+        "src/mechanism/inverse_sensitivity/partition.rs",
         "if self.rate.keep(score, leaf.halvings).sample(rng) {",
         "if self.rate.keep(score, leaf.halvings).sample(rng) || true {",
         "cargo mechanism::inverse_sensitivity::tests::three_dimensions_have_the_enumerated_distribution",
