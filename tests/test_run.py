@@ -32,9 +32,9 @@ DPGD = {**BUDGET, "method": "dpgd", "radius": 10.0}
         (np.zeros((5, 2), dtype=bool), TypeError, "bool"),
         ([[1.0, 2.0], [3.0]], ValueError, "rectangular"),
         (None, TypeError, "numbers"),
-        ([[1.0, None], [1.0, 2.0]], (TypeError, ValueError), "points"),
-        (np.array([[0.0, 1.0], [np.nan, 2.0]]), ValueError, r"points\[1, 0\] is not finite"),
-        (np.array([[0.0, np.inf], [1.0, 2.0]]), ValueError, r"points\[0, 1\] is not finite"),
+        ([[1.0, None]] * 200, (TypeError, ValueError), "points"),
+        (np.array([[0.0, 1.0], [np.nan, 2.0]] * 100), ValueError, r"points\[1, 0\] is not finite"),
+        (np.array([[0.0, np.inf], [1.0, 2.0]] * 100), ValueError, r"points\[0, 1\] is not finite"),
     ],
 )
 def test_bad_points_are_refused_and_nothing_is_charged(points, error, message):

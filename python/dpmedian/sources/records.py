@@ -72,9 +72,10 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     sequences of rows, pandas and polars frames, Arrow tables and record batches (missing values become NaN), and frames
     of one column of lists of equal length, which become as many columns.
 
-    With `nonfinite="raise"` a cell that is no number is a `ValueError` or a `TypeError` that names its place; missing and
-    infinite values are refused later, when a source admits the records. With "center" and "drop" such a cell becomes NaN or stays infinite, text that reads as a number is one (a
-    single odd record makes text of a whole column in many readers), and the content of a record is never an error.
+    With `nonfinite="raise"` a cell that is no number is a `ValueError` or a `TypeError` that names its place; missing
+    and infinite values are refused later, when a source admits the records. With "center" and "drop" such a cell
+    becomes NaN or stays infinite, text that reads as a number is one (a single odd record makes text of a whole column
+    in many readers), and the content of a record is never an error.
 
     `d` is the public dimension. In these two modes a sequence of rows and a column of lists of no fixed length need it,
     and a row of another length becomes NaN. A single pandas column of dtype object is read as lists there if `d` was
