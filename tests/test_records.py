@@ -234,7 +234,8 @@ def test_columns_of_other_types_are_named():
     day = datetime.date(2024, 1, 1)
     for values, odd in ((["a", "b"], True), ([True, False], True), ([day, day], False)):
         columns = {"x": [1.0, 2.0], "who": values}
-        frame = pandas.DataFrame(columns)
+        # Older versions of pandas make objects of text.
+        frame = pandas.DataFrame(columns).astype({"who": "string"} if values == ["a", "b"] else {})
         if not odd:
             frame["who"] = pandas.to_datetime(frame["who"])
         for points in (frame, polars.DataFrame(columns), arrow.table(columns)):
@@ -247,6 +248,12 @@ def test_columns_of_other_types_are_named():
             else:
                 with pytest.raises(TypeError, match="column 'who' has type"):
                     as_records(points, nonfinite="center")
+    # A column of objects has no type of its own, so its first cell that is no number is named.
+    objects = pandas.DataFrame({"x": [1.0, 2.0], "who": pandas.Series([3, "b"], dtype=object)})
+    with pytest.raises(
+        TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x', 'y'\]\]"
+    ):
+        as_records(objects)
     both = arrow.table({"e": [[1.0]], "x": [1.0]})
     with pytest.raises(TypeError, match=r"column 'e' holds lists \(list<.*double>\).* choose that column alone"):
         as_records(both)

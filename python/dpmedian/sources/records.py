@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -242,13 +242,18 @@ def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
     return [number(cell, unattended, column) for column, cell in enumerate(cells)]
 
 
-def from_cells(cells: Iterable[Any], unattended: bool, name: str) -> NDArray[np.float64]:
+def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
     """The cells of one column. One that is no number is an error that names it, or NaN in an unattended run."""
-    row = -1
-    try:
-        return np.array([number(cell, unattended) for row, cell in enumerate(cells)], dtype=np.float64)
-    except _Refused as refused:
-        raise refused.error(f"points must be numbers, but row {row + 1}, column {name!r} {refused}; {_HINT}") from None
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        try:
+            values[i] = number(cell, intake.unattended)
+        except _Refused as refused:
+            raise refused.error(
+                f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
+                f"the columns with numbers, {intake.choose}, or {_HINT}"
+            ) from None
+    return values
 
 
 def number(cell: Any, unattended: bool, column: int | None = None) -> float:
