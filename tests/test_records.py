@@ -169,6 +169,13 @@ def test_a_column_of_lists_becomes_columns():
                 as_records(frame, d=3) if "pandas" not in name else as_records([[1.0]], d=3)
 
 
+def test_a_missing_list_in_front_does_not_hide_the_others():
+    for name, frame in lists().items():
+        backwards = frame[::-1] if not hasattr(frame, "take") or "polars" in name else frame.take([2, 1, 0])
+        with pytest.raises(ValueError, match=r"points\[0, 0\] is not finite: .* is missing"):
+            as_records(backwards)
+
+
 def test_lists_of_other_lengths_are_named_or_nan():
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     rows = {"e": [[1.0, 2.0], [3.0], [], [5.0, 6.0, 7.0], [8.0, 9.0]]}

@@ -81,12 +81,12 @@ def _read(frame: Frame, intake: Intake) -> tuple[Numbers, tuple[str, ...]]:
 
 
 def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:
-    """By its type; a column of objects by what was told, or by its first cell where the curator may see an error."""
+    """By its type. Of objects what was told decides, or the first that is there where the curator may see an error."""
     if column.kind != "objects":
         return column.kind == "lists"
     if intake.unattended:
         return series or intake.d not in (None, 1)
-    return isinstance(next(iter(column.cells()), None), (list, tuple, np.ndarray))
+    return isinstance(next((cell for cell in column.cells() if cell is not None), None), (list, tuple, np.ndarray))
 
 
 def _read_lists(column: Column, intake: Intake) -> Numbers:

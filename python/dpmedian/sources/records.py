@@ -202,11 +202,12 @@ def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArra
     """One record per row. A row that is none is an error that names it, or NaN in an unattended run."""
     d = intake.dimension(what)
     if d is None:
-        if not len(rows):
+        first, row = next(((i, row) for i, row in enumerate(rows) if row is not None), (0, None))
+        if row is None:
             raise ValueError(f"points must have shape (n, d), got no {what}, and so no dimension; pass d=...")
-        if not hasattr(rows[0], "__len__"):
-            raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[0] is {_kind(rows[0])}")
-        d = len(rows[0])
+        if not hasattr(row, "__len__"):
+            raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[{first}] is {_kind(row)}")
+        d = len(row)
     points = np.full((len(rows), d), np.nan)
     with np.errstate(all="ignore"):
         for i, row in enumerate(rows):
