@@ -228,6 +228,9 @@ def test_encodings(tmp_path):
     with pytest.raises(ValueError, match="line 3 is not utf-8"):
         read_points(late)
     assert np.isnan(read_points(late, nonfinite="center").array[1, 1])
+    # What cannot be read in another column costs nothing.
+    late.write_bytes(b"who,x\nJos\xe9,1\n")
+    assert read_points(late, columns=["x"], nonfinite="center").array.tolist() == [[1.0]]
     # Lines are found as bytes.
     with pytest.raises(ValueError, match="encoding must write ASCII as single bytes, got 'utf-16'"):
         read_points(path, encoding="utf-16")

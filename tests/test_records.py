@@ -169,6 +169,13 @@ def test_a_column_of_lists_becomes_columns():
                 as_records(frame, d=3) if "pandas" not in name else as_records([[1.0]], d=3)
 
 
+def test_a_missing_list_in_front_does_not_hide_the_others():
+    for name, frame in lists().items():
+        backwards = frame[::-1] if not hasattr(frame, "take") or "polars" in name else frame.take([2, 1, 0])
+        with pytest.raises(ValueError, match=r"points\[0, 0\] is not finite: .* is missing"):
+            as_records(backwards)
+
+
 def test_lists_of_other_lengths_are_named_or_nan():
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     rows = {"e": [[1.0, 2.0], [3.0], [], [5.0, 6.0, 7.0], [8.0, 9.0]]}
@@ -234,7 +241,8 @@ def test_columns_of_other_types_are_named():
     day = datetime.date(2024, 1, 1)
     for values, odd in ((["a", "b"], True), ([True, False], True), ([day, day], False)):
         columns = {"x": [1.0, 2.0], "who": values}
-        frame = pandas.DataFrame(columns)
+        # Older versions of pandas make objects of text.
+        frame = pandas.DataFrame(columns).astype({"who": "string"} if values == ["a", "b"] else {})
         if not odd:
             frame["who"] = pandas.to_datetime(frame["who"])
         for points in (frame, polars.DataFrame(columns), arrow.table(columns)):
@@ -247,6 +255,12 @@ def test_columns_of_other_types_are_named():
             else:
                 with pytest.raises(TypeError, match="column 'who' has type"):
                     as_records(points, nonfinite="center")
+    # A column of objects has no type of its own, so its first cell that is no number is named.
+    objects = pandas.DataFrame({"x": [1.0, 2.0], "who": pandas.Series([3, "b"], dtype=object)})
+    with pytest.raises(
+        TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x', 'y'\]\]"
+    ):
+        as_records(objects)
     both = arrow.table({"e": [[1.0]], "x": [1.0]})
     with pytest.raises(TypeError, match=r"column 'e' holds lists \(list<.*double>\).* choose that column alone"):
         as_records(both)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ class Column:
     type: object
     kind: str
     numbers: Callable[[], Numbers]
-    cells: Callable[[], Iterable[Any]]
+    cells: Callable[[], Sequence[Any]]
     # Of lists: the length of each, negative where it is missing, and their numbers, NaN where the length is not d.
     lengths: Callable[[], NDArray[Any]] | None = None
     lists: Callable[[int], Numbers] | None = None
@@ -73,7 +73,7 @@ def _read(frame: Frame, intake: Intake) -> tuple[Numbers, tuple[str, ...]]:
     names = tuple(column.name for column in frame.columns)
     if frame.whole is not None:
         return np.ascontiguousarray(frame.whole()), names
-    columns = [_read_numbers(column, intake) for column in frame.columns]
+    columns = [_read_numbers(column, i, intake) for i, column in enumerate(frame.columns)]
     points = np.empty((frame.n, len(columns)))
     for start in range(0, frame.n, _BLOCK):
         points[start : start + _BLOCK] = np.array([column[start : start + _BLOCK] for column in columns]).T
@@ -81,18 +81,18 @@ def _read(frame: Frame, intake: Intake) -> tuple[Numbers, tuple[str, ...]]:
 
 
 def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:
-    """By its type; a column of objects by what was told, or by its first cell where the curator may see an error."""
+    """By its type. Of objects what was told decides, or the first that is there where the curator may see an error."""
     if column.kind != "objects":
         return column.kind == "lists"
     if intake.unattended:
         return series or intake.d not in (None, 1)
-    return isinstance(next(iter(column.cells()), None), (list, tuple, np.ndarray))
+    return isinstance(next((cell for cell in column.cells() if cell is not None), None), (list, tuple, np.ndarray))
 
 
 def _read_lists(column: Column, intake: Intake) -> Numbers:
     what = f"the lists of column {column.name!r}"
     if column.lists is None or column.lengths is None:
-        return from_rows(list(column.cells()), intake, what)
+        return from_rows(column.cells(), intake, what)
     d = column.width if column.width is not None else intake.dimension(what)
     if not intake.unattended:
         lengths = column.lengths()
@@ -110,11 +110,11 @@ def _read_lists(column: Column, intake: Intake) -> Numbers:
     return column.lists(d)
 
 
-def _read_numbers(column: Column, intake: Intake) -> Numbers:
+def _read_numbers(column: Column, place: int, intake: Intake) -> Numbers:
     if column.kind == "numbers":
         return column.numbers()
     if column.kind == "objects" or (column.kind == "odd" and intake.unattended):
-        return from_cells(column.cells(), intake.unattended, column.name)
+        return from_cells(column.cells(), intake, place, column.name)
     if column.kind == "lists":
         raise TypeError(
             f"points: column {column.name!r} holds lists ({column.type}), which are points of their own; choose that "
@@ -243,7 +243,7 @@ def _of_arrow(arrow: Any, name: str, values: Any) -> Column:
     def numbers() -> Numbers:
         return np.asarray(values.cast(arrow.float64(), safe=False).to_numpy(), dtype=np.float64)
 
-    def cells() -> Iterable[Any]:
+    def cells() -> Sequence[Any]:
         # Text as bytes, since nothing has checked that it can be decoded.
         text = arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
         return (values.cast(arrow.large_binary()) if text else values).to_pylist()  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -201,11 +201,12 @@ def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArra
     """One record per row. A row that is none is an error that names it, or NaN in an unattended run."""
     d = intake.dimension(what)
     if d is None:
-        if not len(rows):
+        first, row = next(((i, row) for i, row in enumerate(rows) if row is not None), (0, None))
+        if row is None:
             raise ValueError(f"points must have shape (n, d), got no {what}, and so no dimension; pass d=...")
-        if not hasattr(rows[0], "__len__"):
-            raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[0] is {_kind(rows[0])}")
-        d = len(rows[0])
+        if not hasattr(row, "__len__"):
+            raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[{first}] is {_kind(row)}")
+        d = len(row)
     points = np.full((len(rows), d), np.nan)
     with np.errstate(all="ignore"):
         for i, row in enumerate(rows):
@@ -241,13 +242,18 @@ def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
     return [number(cell, unattended, column) for column, cell in enumerate(cells)]
 
 
-def from_cells(cells: Iterable[Any], unattended: bool, name: str) -> NDArray[np.float64]:
+def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
     """The cells of one column. One that is no number is an error that names it, or NaN in an unattended run."""
-    row = -1
-    try:
-        return np.array([number(cell, unattended) for row, cell in enumerate(cells)], dtype=np.float64)
-    except _Refused as refused:
-        raise refused.error(f"points must be numbers, but row {row + 1}, column {name!r} {refused}; {_HINT}") from None
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        try:
+            values[i] = number(cell, intake.unattended)
+        except _Refused as refused:
+            raise refused.error(
+                f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
+                f"the columns with numbers, {intake.choose}, or {_HINT}"
+            ) from None
+    return values
 
 
 def number(cell: Any, unattended: bool, column: int | None = None) -> float:
