@@ -87,7 +87,7 @@ def test_records_stay_as_they_are_and_doubles_are_not_copied():
     assert np.shares_memory(records.array, POINTS)
     assert records.columns is None
     with pytest.raises(ValueError, match=r"points\[0, 1\] is not finite"):
-        as_records(as_records([[1.0, NAN]], nonfinite="center", d=2))
+        as_records(as_records([[1.0, NAN]], nonfinite="center", d=2)).require_finite()
 
 
 def test_integers_beyond_the_machine_are_numbers():
@@ -108,7 +108,7 @@ def test_masked_cells_are_never_unmasked():
         assert same(as_records(points, nonfinite="center", d=2).array, expected)
     for points in made[:4]:
         with pytest.raises(ValueError, match=r"points\[0, 1\] is not finite: .* is missing"):
-            as_records(points)
+            as_records(points).require_finite()
 
 
 def test_missing_values_of_frames_become_nan_and_names_are_kept():
@@ -121,7 +121,7 @@ def test_missing_values_of_frames_become_nan_and_names_are_kept():
         with pytest.raises(
             ValueError, match=r"points\[0, 0\] is not finite: the value in row 1, column 'x' is missing; c"
         ):
-            as_records(frame)
+            as_records(frame).require_finite()
 
 
 def test_frames_of_many_rows_keep_their_order():
@@ -159,21 +159,21 @@ def test_a_column_of_lists_becomes_columns():
         with pytest.raises(
             ValueError, match=rf"points\[2, 0\] is not finite: .* row 3, column '{column}\[0\]' is missing"
         ):
-            as_records(frame)
+            as_records(frame).require_finite()
         there = frame[:2] if not hasattr(frame, "slice") else frame.slice(0, 2)
         assert same(as_records(there).array, [[1.0, 2.0], [3.0, 4.0]])
         # Lists of another length are named, or NaN.
         if "Array" not in name and "fixed" not in name:
             assert np.isnan(as_records(frame, nonfinite="center", d=3).array).all()
             with pytest.raises(ValueError, match=r"1.* (cells|numbers) instead of 3"):
-                as_records(frame, d=3) if "pandas" not in name else as_records([[1.0]], d=3)
+                as_records(frame, d=3) if "pandas" not in name else as_records([[1.0]], d=3).require_finite()
 
 
 def test_a_missing_list_in_front_does_not_hide_the_others():
     for name, frame in lists().items():
         backwards = frame[::-1] if not hasattr(frame, "take") or "polars" in name else frame.take([2, 1, 0])
         with pytest.raises(ValueError, match=r"points\[0, 0\] is not finite: .* is missing"):
-            as_records(backwards)
+            as_records(backwards).require_finite()
 
 
 def test_lists_of_other_lengths_are_named_or_nan():
@@ -181,7 +181,7 @@ def test_lists_of_other_lengths_are_named_or_nan():
     rows = {"e": [[1.0, 2.0], [3.0], [], [5.0, 6.0, 7.0], [8.0, 9.0]]}
     for frame in (pandas.DataFrame(rows), polars.DataFrame(rows), arrow.table(rows)):
         with pytest.raises(ValueError, match=r"(points\[1\] has 1 cells|row 2 has 1 numbers) instead of 2"):
-            as_records(frame)
+            as_records(frame).require_finite()
         expected = [[1.0, 2.0], [NAN] * 2, [NAN] * 2, [NAN] * 2, [8.0, 9.0]]
         assert same(as_records(frame, nonfinite="drop", d=2).array, expected)
 
@@ -226,14 +226,14 @@ def test_lists_of_other_lengths_are_named_or_nan():
 )
 def test_errors_name_the_place_and_the_remedy(points, error, message):
     with pytest.raises(error, match=message):
-        as_records(points)
+        as_records(points).require_finite()
 
 
 def test_the_first_value_that_is_not_finite_is_found_in_any_block():
     points = np.zeros((3_000_000, 1))
     points[2_500_000:] = np.nan
     with pytest.raises(ValueError, match=r"points\[2500000, 0\]"):
-        as_records(points)
+        as_records(points).require_finite()
 
 
 def test_columns_of_other_types_are_named():
@@ -249,45 +249,45 @@ def test_columns_of_other_types_are_named():
             with pytest.raises(
                 TypeError, match=r"column 'who' has type .* not a number; choose .* points\[\['x', 'y'\]\]"
             ):
-                as_records(points)
+                as_records(points).require_finite()
             if odd:
                 assert as_records(points, nonfinite="center").array.shape == (2, 2)
             else:
                 with pytest.raises(TypeError, match="column 'who' has type"):
-                    as_records(points, nonfinite="center")
+                    as_records(points, nonfinite="center").require_finite()
     # A column of objects has no type of its own, so its first cell that is no number is named.
     objects = pandas.DataFrame({"x": [1.0, 2.0], "who": pandas.Series([3, "b"], dtype=object)})
     with pytest.raises(
         TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x', 'y'\]\]"
     ):
-        as_records(objects)
+        as_records(objects).require_finite()
     both = arrow.table({"e": [[1.0]], "x": [1.0]})
     with pytest.raises(TypeError, match=r"column 'e' holds lists \(list<.*double>\).* choose that column alone"):
-        as_records(both)
+        as_records(both).require_finite()
 
 
 def test_what_is_not_in_memory_names_the_call():
     polars = pytest.importorskip("polars")
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match=r"LazyFrame: call \.collect\(\)"):
-        as_records(polars.DataFrame({"x": [1.0]}).lazy())
+        as_records(polars.DataFrame({"x": [1.0]}).lazy()).require_finite()
     with pytest.raises(TypeError, match=r"call \.toarray\(\)"):
-        as_records(sparse.eye(3))
+        as_records(sparse.eye(3)).require_finite()
     with pytest.raises(ValueError, match="got a series of type Float64; make it a frame"):
-        as_records(polars.Series([1.0]))
+        as_records(polars.Series([1.0])).require_finite()
 
 
 @pytest.mark.parametrize("d", [0, -1, 1.5, True, "2"])
 def test_a_dimension_that_cannot_be_is_refused(d):
     with pytest.raises(ValueError, match="d must be None or an integer"):
-        as_records(POINTS, d=d)
+        as_records(POINTS, d=d).require_finite()
 
 
 def test_shapes_that_are_not_the_told_ones_are_refused():
     with pytest.raises(ValueError, match=r"points must have d = 3 columns, got shape \(3, 2\)"):
-        as_records(POINTS, d=3)
+        as_records(POINTS, d=3).require_finite()
     with pytest.raises(ValueError, match="nonfinite must be one of 'raise', 'center', 'drop', got 'ignore'"):
-        as_records(POINTS, nonfinite="ignore")
+        as_records(POINTS, nonfinite="ignore").require_finite()
 
 
 def test_the_representation_shows_no_record():
@@ -421,7 +421,7 @@ def test_no_record_decides_the_dimension():
         arrow.table({"e": rows}),
     ):
         with pytest.raises(ValueError, match=r"have no public dimension, .* say the dimension, d="):
-            as_records(points, nonfinite="center")
+            as_records(points, nonfinite="center").require_finite()
     # A column of objects may be one of numbers with an odd record, so it is one unless the dimension says otherwise.
     frame = pandas.DataFrame({"e": rows})
     assert as_records(frame, nonfinite="center").array.shape == (3, 1)
@@ -441,4 +441,4 @@ def test_numbers_that_overflow_make_no_warning():
         warnings.simplefilter("error")
         if np.finfo(np.longdouble).max > sys.float_info.max:
             assert np.isinf(as_records(largest, nonfinite="center").array).all()
-        as_records([largest[0]], nonfinite="center", d=1)
+        as_records([largest[0]], nonfinite="center", d=1).require_finite()
