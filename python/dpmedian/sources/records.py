@@ -25,7 +25,7 @@ __all__ = ["NONFINITE", "Records", "as_records", "first_nonfinite"]
 NONFINITE = ("raise", "center", "drop")
 """What to do with records that are not finite; all but the first are for unattended runs."""
 
-# The finiteness of so many cells is looked at together: 8 MB of doubles need no second array of their size.
+# This many cells are checked together: 8 MB of doubles need no second array of their size.
 _BLOCK = 1 << 20
 
 _HINT = "correct it, or let nonfinite='center' replace such records by the center"
