@@ -42,6 +42,9 @@ class Start:
     def run(self, source: ArraySource, tape: Tape) -> Localized:
         return self.found
 
+    def fail_if_lost(self, found: Localized, last: np.ndarray) -> None:
+        """The median lies in the ball of every test."""
+
 
 def fine(points: np.ndarray, start: np.ndarray, scale: float, **arguments) -> LocCuttingPlane:
     return replace(cutting(*points.shape, radius=1e6, **arguments).calibrated, localization=Start(start, scale))
@@ -270,3 +273,22 @@ def test_the_selection_prefers_the_better_candidate():
     candidates = np.array([[1.0, 0.0], [0.5, 0.0]])
     source = ArraySource.of(points, cutting(200, 2).parameters)
     assert Selection.of("selection", 1.0).among(source, Tape.draw(bytes(32)), candidates) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["loc_cutting_plane", "loc_dpgd"])
+def test_a_lost_localization_is_a_failed_release_and_no_far_point(method):
+    """Just above the n that is sufficient, with a radius of 10^20 spreads: no run of 60 returns an excess above 1."""
+    points = np.random.default_rng(0).normal(size=(500, 2)) + 5.0
+    plan = dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, method=method, radius=1e20, resolution=0.05)
+    messages = []
+    for seed in range(60):
+        try:
+            found = plan.run(points, seed=seed)
+        except dpmedian.ReleaseFailed as failure:
+            messages.append(failure.message)
+        else:
+            assert excess(points, found.point) < 1.0
+    assert all("localization was lost" in message for message in messages)
+    assert len(messages) < 20
+    assert bool(messages) == (method == "loc_cutting_plane"), "the cutting plane loses some of these runs"

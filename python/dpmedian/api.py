@@ -86,6 +86,7 @@ def geometric_median(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
     nonfinite: str = "raise",
+    name: str | None = None,
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -120,6 +121,8 @@ def geometric_median(
         None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
     nonfinite : {"raise", "center"}
         What happens to a record with a missing or infinite value: an error, or it becomes the center.
+    name : str, optional
+        What is released, for the ledger and the reader.
 
     Returns
     -------
@@ -138,7 +141,7 @@ def geometric_median(
     records = as_records(points, nonfinite=nonfinite)
     n, d = records.array.shape
     made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d), method)
-    return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite)
+    return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)
 
 
 def required_n(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -30,6 +32,7 @@ exit codes:
   2    wrong arguments or data; nothing was spent
   3    the ledger's budget does not allow the release; nothing was spent
   4    the release failed, which is an output too: its full cost is spent
+  5    released and spent, but the result could not be written to stdout: it is on stderr
   130  interrupted; what the ledger shows is spent
 """
 
@@ -46,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _say("error", error, 3)
         except ReleaseFailed as failed:
             return _say("failed", failed, 4)
+        except Undelivered as error:
+            return _say("error", error, 5)
         except (ValueError, TypeError, OSError, ImportError) as error:
             return _say("error", error, 2)
         except KeyboardInterrupt:
@@ -72,8 +77,27 @@ def release(options: argparse.Namespace) -> None:
     )
     made = _plan(options, *points.array.shape)
     progress = False if options.quiet else None
-    result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite)
-    print(result if options.output == "table" else _json(release_dict(result)))
+    result = made.run(
+        points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
+    )
+    _deliver(str(result) if options.output == "table" else _json(release_dict(result)))
+
+
+class Undelivered(Exception):
+    """The release was made and charged, and stdout did not take it."""
+
+
+def _deliver(text: str) -> None:
+    """Prints what was paid for; where stdout fails (a full disk, a closed pipe), to stderr, so that it is not lost."""
+    try:
+        print(text, flush=True)
+    except (OSError, ValueError) as error:
+        # The interpreter would try to flush stdout again at its end, and fail with another exit code.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
+        raise Undelivered(f"the release above is spent, but could not be written to stdout: {error}") from None
 
 
 def show_plan(options: argparse.Namespace) -> None:
@@ -236,6 +260,7 @@ def _add_release(commands: Any) -> None:
     _add_budget(parser)
     _add_method(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
+    parser.add_argument("--name", help="what is released, for the ledger and the result")
     parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     _add_output(parser, "json")

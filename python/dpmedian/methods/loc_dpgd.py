@@ -118,7 +118,8 @@ class LocDpgd(CalibratedMethod):
         balls, step, first = [public, (found.center, found.radius)], self.step(found.scale), self.burn_in
         _, start = self.gradient.descend(source, tape, start=found.center, balls=balls, step=step, steps=first)
         rest = self.gradient.releases - first
-        point, _ = self.gradient.descend(source, tape, start=start, balls=balls, step=step, steps=rest)
+        point, last = self.gradient.descend(source, tape, start=start, balls=balls, step=step, steps=rest)
+        self.localization.fail_if_lost(found, last)
         return MethodResult(point, scale=found.scale, error_radius=self.error * found.scale, notes=found.notes)
 
 

@@ -27,6 +27,7 @@ from dpmedian.methods.contract import Calibrated
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.find_radius import FindRadius
 from dpmedian.parameters import PublicParameters
+from dpmedian.release import ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
@@ -150,6 +151,17 @@ class Localize(Calibrated):
                 f"{1.0 - self.finder.search.asked:.0%} of outliers it is theirs, and the error larger than predicted"
             )
         return tuple(doubts)
+
+    def fail_if_lost(self, found: Localized, last: NDArray[np.float64]) -> None:
+        """Raises if a descent within the localized ball ended at its border: the median is then somewhere else.
+
+        The last iterate is private already, so this is post-processing.
+        """
+        if found.radius < self.radius and math.dist(last, found.center) > 0.98 * found.radius:
+            raise ReleaseFailed(
+                "localization was lost: the descent ended at the border of the ball in which the median should be",
+                self.cost,
+            )
 
     def run(self, source: Source, tape: Tape) -> Localized:
         n, d, center = self.parameters.n, self.parameters.d, self.parameters.origin

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction
@@ -106,6 +109,7 @@ class Plan:
         seed: int | None = None,
         progress: bool | Callable[[float], object] | None = None,
         nonfinite: str = "raise",
+        name: str | None = None,
     ) -> Release:
         """Spends the budget on these points.
 
@@ -124,6 +128,8 @@ class Plan:
             None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
         nonfinite : {"raise", "center"}
             What happens to a record with a missing or infinite value: an error, or it becomes the center.
+        name : str, optional
+            What is released, for the ledger and the reader.
 
         Returns
         -------
@@ -136,7 +142,7 @@ class Plan:
             self.parameters,
             cost=self.cost,
             before_charge=self.refuse_if_hopeless,
-            name="geometric median",
+            name=name or "geometric median",
             method=self.method,
             ledger=ledger,
             seed=seed,
@@ -152,9 +158,20 @@ class Plan:
             method=self.method,
             n=self.n,
             plan=self,
-            notes=result.notes,
+            notes=(*result.notes, *self._border_notes(result.point)),
             columns=done.columns,
             seeded=seed is not None,
+            name=name,
+        )
+
+    def _border_notes(self, point: NDArray[np.float64]) -> tuple[str, ...]:
+        """A note where the released point lies near the border of the public ball: post-processing."""
+        radius = self.parameters.radius
+        if radius is None or math.dist(point, self.parameters.origin) < 0.9 * radius:
+            return ()
+        return (
+            "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
+            "their projections; check radius= and center=",
         )
 
     def plot(self, ax: Any = None) -> Any:
