@@ -43,8 +43,13 @@ def _seeds_are_fine_in_tests():
         yield
 
 
-def neighbours(points: Points, count: int, rng: np.random.Generator, scale: float = 1.0) -> list[Points]:
-    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last."""
+def neighbours(
+    points: Points, count: int, rng: np.random.Generator, scale: float = 1.0, relation: str = "replace"
+) -> list[Points]:
+    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last.
+
+    Under "add_remove" the record is appended, or the last one is removed: hidden choices are coupled for these.
+    """
     n, d = points.shape
     found = []
     for trial in range(count):
@@ -63,7 +68,10 @@ def neighbours(points: Points, count: int, rng: np.random.Generator, scale: floa
             record = rng.choice(EXTREMES, size=d)
         else:
             record = np.median(points, axis=0)
-        other[place] = record
+        if relation == "replace":
+            other[place] = record
+        else:
+            other = points[:-1] if trial % 5 == 0 else np.vstack([points, record])
         found.append(other)
     return found
 
@@ -108,7 +116,7 @@ def replay() -> Callable[..., int]:
                 return failed.message
             return (result.point.tobytes(), result.scale, result.error_radius, result.notes)
 
-        recorded = Tape.record(seed.to_bytes(32, "little"))
+        recorded = Tape.record(seed.to_bytes(32, "little"), plan.parameters.neighbours)
         expected = outcome(points, recorded)
         entries = recorded.entries()
         assert entries, "a private run must release something through the tape"

@@ -48,11 +48,12 @@ def plan(
         A public bound on the distance of every record from `center`; records outside are projected onto the ball.
         Never take it from the data. "adaptive" needs none.
     resolution : float, optional
-        The smallest distance that matters, for the methods of the paper.
+        The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
     center : d numbers, optional
         The center of the public ball, or where the search begins; the origin by default.
     failure_probability : float
-        The probability with which the printed accuracy may be missed.
+        The probability with which the accuracy may be missed. A release that is predicted to fail more often warns,
+        and above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
 
@@ -106,11 +107,12 @@ def geometric_median(
         A public bound on the distance of every record from `center`. Never take it from the data. "adaptive" needs
         none.
     resolution : float, optional
-        The smallest distance that matters, for the methods of the paper.
+        The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
     center : d numbers, optional
         The center of the public ball, or where the search begins; the origin by default.
     failure_probability : float
-        The probability with which the printed accuracy may be missed.
+        The probability with which the accuracy may be missed. A release that is predicted to fail more often warns,
+        and above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
     ledger : Ledger, optional

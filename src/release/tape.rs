@@ -132,7 +132,7 @@ pub trait Tape: kind::Kind + Send + Sync {
         self.select(&request, selection)
     }
 
-    /// Hidden randomness, in the place of a release.
+    /// Hidden randomness. It uses up the stream number of one release.
     fn hidden(&mut self) -> Stream {
         self.streams().hidden()
     }

@@ -13,7 +13,7 @@ use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 /// Items of a wave at most, up to one block more: their sum fits 64 bits where an item contributes at most 2^41.
 const ITEMS_PER_WAVE: usize = 1 << 20;
 
-/// The sum, of `size` integers, to which `add` adds what the items of a range contribute, each at most 2^41 in
+/// Sums vectors of `size` integers over items: `add` adds what a range of items contributes, each at most 2^41 in
 /// magnitude.
 ///
 /// A block has at most `per_block` items of this many `coordinates`. A single block is done by the calling thread.

@@ -16,7 +16,7 @@ const BLOCK: usize = 1 << 10;
 /// Records that are transposed together: their lines stay in the first cache.
 const TILE: usize = 1 << 6;
 
-/// Values that take as long to divide as a cut without values.
+/// The fixed cost of one cut, in values that are partitioned in the same time.
 const CUT: usize = 16;
 
 /// Up to this many values one thread is done before others are awake.

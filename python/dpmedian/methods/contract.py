@@ -26,7 +26,8 @@ class Prediction:
     `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud of records at distances of one size.
     Exactly, it is what the point adds to F, in units of n times the median distance of the records from their median:
     F(median) is about that for a cloud, never below half of it, and larger with far records, whose excess is smaller.
-    `excess_if_many_coincide` is where nine runs of ten stay if many records coincide, or if there is no single middle.
+    `excess_if_many_coincide` is a value that nine of ten runs do not exceed if many records coincide, or if there is no
+    single middle.
     `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
 
     Every method predicts the distance of its point from the median as `relative_error` times the spread plus
@@ -47,7 +48,7 @@ class Prediction:
         return math.inf if self.relative_error is None else self.relative_error * spread + self.absolute_error
 
     def expected_error(self, spread: float) -> float:
-        """The same with failures counted: they are loud, and each counts as one spread more."""
+        """The same with failures counted. A failure raises an error, so it weighs as only one spread of error."""
         return self.error_at(spread) + self.failure * spread
 
 
@@ -63,7 +64,7 @@ def cloud_curvature(d: int) -> float:
 class Calibrated(ABC):
     """Stages that were calibrated from public parameters: everything that affects privacy is decided."""
 
-    in_process: ClassVar[bool] = False
+    needs_local_records: ClassVar[bool] = False
     """Whether all records must be in this process, because the run asks thousands of times."""
 
     @property
@@ -105,6 +106,8 @@ class Method(Protocol):
     name: str
     uses: frozenset[str]
     """The arguments of `METHOD_ARGUMENTS` that change what it does."""
+    needs: frozenset[str]
+    """Those of them that must be given."""
     relations: frozenset[str]
     """The neighbour relations that it is proved for."""
 

@@ -21,10 +21,11 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["STEP_RULES", "Dpgd", "calibrate", "check", "name", "proved_excess", "relations", "uses"]
+__all__ = ["STEP_RULES", "Dpgd", "calibrate", "check", "name", "needs", "proved_excess", "relations", "uses"]
 
 name = "dpgd"
 uses = frozenset({"radius", "center", "profile"})
+needs = frozenset({"radius"})
 relations = frozenset({"replace"})
 
 
@@ -124,7 +125,7 @@ class Dpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    parameters.require(name, "radius")
+    """Whatever has a radius is within its reach."""
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:

@@ -30,10 +30,11 @@ from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["LocCuttingPlane", "calibrate", "check", "name", "relations", "uses"]
+__all__ = ["LocCuttingPlane", "calibrate", "check", "name", "needs", "relations", "uses"]
 
 name = "loc_cutting_plane"
 uses = frozenset({"radius", "resolution", "center", "profile"})
+needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace"})
 
 Vector = NDArray[np.float64]
@@ -182,7 +183,7 @@ class Trail:
 
 
 def check(parameters: PublicParameters) -> None:
-    parameters.require(name, "radius", "resolution")
+    """Whatever has a radius and a resolution is within its reach."""
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
@@ -196,6 +197,6 @@ def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
     late = NoisyGradient.of("late cuts", late_rho, parameters, releases=late_cuts)
     eta = eta_of_rho(SELECTION * rho)
     if profile.selection_weight is not None and parameters.budget.epsilon is not None:
-        # exp(-weight epsilon F/scale) over candidates within 50 scales of each other: E4's 2 c D.
+        # exp(-c F) with c = weight epsilon/scale, over candidates within D = 50 scales: eta = 2 c D (exponential.md).
         eta = 2.0 * profile.selection_weight * parameters.budget.epsilon * 2.0 * FINAL
     return LocCuttingPlane(parameters, localization, early, late, Selection.of("selection", eta))

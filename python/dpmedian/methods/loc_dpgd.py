@@ -25,10 +25,11 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["LocDpgd", "calibrate", "check", "name", "relations", "uses"]
+__all__ = ["LocDpgd", "calibrate", "check", "name", "needs", "relations", "uses"]
 
 name = "loc_dpgd"
 uses = frozenset({"radius", "resolution", "center", "profile"})
+needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace"})
 
 
@@ -124,7 +125,7 @@ class LocDpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    parameters.require(name, "radius", "resolution")
+    """Whatever has a radius and a resolution is within its reach."""
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:

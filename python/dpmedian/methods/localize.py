@@ -114,7 +114,8 @@ class Localize(Calibrated):
     def required(self) -> float:
         """The n from which the proof keeps the median within reach, its constants made explicit (localize.md).
 
-        Infinite when no n will do: the printed step starves before the noise is small enough.
+        It is infinite when no n will do: the step that the paper prints falls with n, and the steps of a round cannot
+        cover its reach before the noise is small enough.
         """
         powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
         descent = next((n for n in powers if self.shrinks(n)), math.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from dpmedian.accounting import calibrate
@@ -25,9 +26,8 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
     return _calibrated(parameters, METHODS[method])
 
 
-def _refuse_unused(parameters: PublicParameters, methods: object, method: str) -> None:
+def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method], method: str) -> None:
     """An argument that was given and would be ignored is an error: its caller believes that it matters."""
-    candidates: list[Method] = list(methods)  # type: ignore[call-overload]
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
             users = ", ".join(repr(name) for name, candidate in METHODS.items() if argument in candidate.uses)
@@ -41,12 +41,15 @@ def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
             f"only for {sorted(method.relations)}"
         )
     method.check(parameters)
+    parameters.require(method.name, *sorted(method.needs))
     largest = calibrate(lambda rho: method.calibrate(parameters, rho).cost, parameters.budget)
     return Plan(parameters, method.name, method.calibrate(parameters, largest))
 
 
 def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
     """The plan of a method, or None where an argument is missing or out of its reach."""
+    if any(getattr(parameters, argument) is None for argument in method.needs):
+        return None
     try:
         return _calibrated(parameters, method)
     except ValueError:

@@ -13,7 +13,10 @@ __all__ = ["chi_square_90", "predict"]
 
 
 def predict(parameters: PublicParameters, rho: float, descent: NoisyGradient, c: Constants) -> Prediction:
-    """Typical for a cloud. The bound: F moves by n times the distance, and is at least half of n median distances."""
+    """What a typical run on a cloud gives.
+
+    The worst case uses |F(a) - F(b)| <= n |a - b| and that F(median) is at least n/2 times the median distance.
+    """
     n, d = parameters.n, parameters.d
     # The noise of one gradient, and of the mean of all, relative to the largest gradient.
     jitter = math.sqrt(d) * descent.noise / n
