@@ -442,3 +442,13 @@ def test_numbers_that_overflow_make_no_warning():
         if np.finfo(np.longdouble).max > sys.float_info.max:
             assert np.isinf(as_records(largest, nonfinite="center").array).all()
         as_records([largest[0]], nonfinite="center", d=1)
+
+
+def test_text_that_cannot_be_decoded_is_no_number_in_any_arrow_type():
+    """A record with an invalid byte must neither raise nor be shown where nobody attends."""
+    arrow = pytest.importorskip("pyarrow")
+    text = arrow.array([b"1", b"\xff"], arrow.binary()).view(arrow.string())
+    for kind in (arrow.string(), arrow.large_string(), arrow.string_view()):
+        cells = text if kind == arrow.string() else text.cast(kind)
+        records = as_records(arrow.table({"x": cells}), nonfinite="center")
+        assert same(records.array, [[1.0], [NAN]])

@@ -264,3 +264,38 @@ def test_a_release_and_its_entry_carry_their_name():
     assert [(entry.name, entry.seeded) for entry in ledger.entries] == [("typical place", True)]
     assert "typical place" in str(release)
     assert "seeded" in str(release)
+
+
+def test_a_callback_that_stumbles_over_the_last_report_loses_no_point():
+    def stumble(done: float) -> None:
+        if done == 1.0:
+            raise RuntimeError("no window to draw in")
+
+    assert dpmedian.geometric_median(POINTS, **DPGD, progress=stumble).point.shape == (3,)
+
+
+def test_a_program_without_stderr_can_release(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert dpmedian.geometric_median(POINTS, **DPGD).point.shape == (3,)
+
+
+def test_the_smallest_radius_runs_and_smaller_ones_are_refused():
+    radius = 2.0**-1000
+    points = radius * np.random.default_rng(0).uniform(-0.5, 0.5, size=(2000, 2))
+    release = dpmedian.geometric_median(points, **BUDGET, method="adaptive", radius=radius, seed=1)
+    assert np.all(np.abs(release.point) <= radius)
+    with pytest.raises(ValueError, match=r"radius must be at least 2\*\*-1000"):
+        dpmedian.plan(2000, 2, **BUDGET, radius=1e-308)
+
+
+def test_a_building_block_that_stops_after_its_charge_says_so():
+    ledger = dpmedian.Ledger(epsilon=10.0)
+    blocks = dpmedian.building_blocks
+    with pytest.raises(ValueError, match="threshold must be"):
+        blocks.above_threshold([1], 10**30, sensitivity=1, epsilon=1.0, ledger=ledger)
+    assert not ledger.entries
+    with pytest.raises(RuntimeError, match="after its cost was charged"):
+        blocks.above_threshold([1.5], 10, sensitivity=1, epsilon=1.0, ledger=ledger)
+    with pytest.raises(RuntimeError, match="after its cost was charged"):
+        blocks.exponential_mechanism([], sensitivity=1, epsilon=1.0, ledger=ledger)
+    assert [entry.state for entry in ledger.entries] == ["interrupted", "interrupted"]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.ledger import as_ledger, spending
+from dpmedian.ledger import as_ledger
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
@@ -27,7 +27,7 @@ from dpmedian.methods import localize as localize_method
 from dpmedian.methods.localize import Localized
 from dpmedian.parameters import PublicParameters, positive, whole
 from dpmedian.release import MethodResult, ReleaseFailed
-from dpmedian.running import Runnable, run_calibrated
+from dpmedian.running import Runnable, charged, run_calibrated
 from dpmedian.sources.records import as_records
 from dpmedian.statistics import Exact
 from dpmedian.tape import tape_of
@@ -84,9 +84,11 @@ def above_threshold(
     allowed = budget.epsilon if budget.epsilon is not None else epsilon_of_rho(budget.rho or 0.0)
     mechanism = AboveThreshold.of("above threshold", whole("sensitivity", sensitivity), allowed, noise)
     threshold = whole("threshold", threshold)
+    if abs(threshold) > 2**61:
+        raise ValueError(f"threshold must be at most 2**61 in magnitude, got {threshold}")
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(as_ledger(ledger), "above_threshold", cost, seeded=seed is not None):
+    with charged(as_ledger(ledger), "above_threshold", cost, seeded=seed is not None):
         index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in queries), threshold)
         if index is None:
             raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
@@ -125,7 +127,7 @@ def noisy_bisection(
     def relative(index: int) -> Exact:
         return counts.stated(min(max(_integer(count(index)) - origin, -_LARGEST), _LARGEST))
 
-    with spending(as_ledger(ledger), "noisy_bisection", mechanism.cost, seeded=seed is not None):
+    with charged(as_ledger(ledger), "noisy_bisection", mechanism.cost, seeded=seed is not None):
         index = mechanism.release(tape, relative, target - origin)
     return PrivateValue(index, mechanism.cost)
 
@@ -166,7 +168,7 @@ def exponential_mechanism(
     mechanism = Exponential.of("exponential mechanism", eta)
     tape = tape_of(seed)
     cost = mechanism.cost.asked(budget.epsilon, None)
-    with spending(as_ledger(ledger), "exponential_mechanism", cost, seeded=seed is not None):
+    with charged(as_ledger(ledger), "exponential_mechanism", cost, seeded=seed is not None):
         integers = [_integer(score) for score in scores]
         if not integers:
             raise ValueError("scores must not be empty")

@@ -73,6 +73,8 @@ class PublicParameters:
             raise ValueError(f"d must be at least 1, got {d}")
         if radius is not None:
             radius = positive("radius", radius)
+            if radius < 1.0 / LARGEST:
+                raise ValueError(f"radius must be at least 2**-1000, got {radius}: choose a larger unit for the data")
         if resolution is not None:
             resolution = positive("resolution", resolution)
             if radius is not None and resolution >= radius:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -26,7 +27,8 @@ class Progress:
         self._passes = max(passes, 1.0)
         self._done = 0.0
         self._callback = show if callable(show) else None
-        self._bar = show is True or (show is None and sys.stderr.isatty())
+        # A program without a terminal may have no stderr at all.
+        self._bar = sys.stderr is not None and (show is True or (show is None and sys.stderr.isatty()))
         self._started = time.monotonic()
         self._patience = 0.0 if show is True else _PATIENCE
         self._last = 0.0
@@ -47,7 +49,9 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None and self._callback is not None:
-            self._show(1.0)
+            # What was paid for must not be lost to a callback that stumbles over the last report.
+            with contextlib.suppress(Exception):
+                self._show(1.0)
         if self._drawn:
             sys.stderr.write("\r" + " " * (_WIDTH + 18) + "\r")
             sys.stderr.flush()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.ledger import as_ledger, spending
+from dpmedian.ledger import Account, as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
@@ -16,7 +17,7 @@ from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import as_records
 from dpmedian.tape import Tape, tape_of
 
-__all__ = ["Done", "Runnable", "refuse_if_elsewhere", "run_calibrated"]
+__all__ = ["Done", "Runnable", "charged", "refuse_if_elsewhere", "run_calibrated"]
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
@@ -48,6 +49,20 @@ class Done(Generic[Value]):
 
     value: Value
     columns: tuple[str, ...] | None
+
+
+@contextlib.contextmanager
+def charged(
+    account: Account, method: str, cost: PrivacyCost, name: str | None = None, *, seeded: bool = False
+) -> Iterator[None]:
+    """Charges the cost before the block runs. Whatever stops the block afterwards says that the cost is spent."""
+    with spending(account, method, cost, name, seeded=seeded):
+        try:
+            yield
+        except ReleaseFailed:
+            raise
+        except Exception as error:
+            raise RuntimeError(f"the run stopped after its cost was charged ({cost}): {error}") from error
 
 
 def run_calibrated(
@@ -83,11 +98,6 @@ def run_calibrated(
     with Progress(calibrated.passes, progress) as meter:
         source = ArraySource.of(records, parameters, meter, nonfinite)
         refuse_if_elsewhere(calibrated, source)
-        with spending(account, method, cost, name, seeded=seed is not None):
-            try:
-                value = calibrated.run(source, tape)
-            except ReleaseFailed:
-                raise
-            except Exception as error:
-                raise RuntimeError(f"the run stopped after its cost was charged ({cost}): {error}") from error
+        with charged(account, method, cost, name, seeded=seed is not None):
+            value = calibrated.run(source, tape)
     return Done(value, records.columns)

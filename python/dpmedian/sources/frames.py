@@ -245,18 +245,21 @@ def _of_arrow(arrow: Any, name: str, values: Any) -> Column:
 
     def cells() -> Sequence[Any]:
         # Text as bytes, since nothing has checked that it can be decoded.
-        text = arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
-        return (values.cast(arrow.large_binary()) if text else values).to_pylist()  # type: ignore[no-any-return]
+        raw = values.cast(arrow.large_binary()) if _is_text(arrow, kind) else values
+        return raw.to_pylist()  # type: ignore[no-any-return]
 
     return Column(name, kind, _arrow_kind(arrow, kind), numbers, cells)
+
+
+def _is_text(arrow: Any, kind: Any) -> bool:
+    return arrow.types.is_string(kind) or arrow.types.is_large_string(kind) or str(kind) == "string_view"
 
 
 def _arrow_kind(arrow: Any, kind: Any) -> str:
     types = arrow.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
         return "numbers"
-    text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
-    return "odd" if text or types.is_boolean(kind) else "other"
+    return "odd" if _is_text(arrow, kind) or types.is_boolean(kind) else "other"
 
 
 def _spread(good: NDArray[Any], flat: NDArray[Any], d: int) -> Numbers:

@@ -20,7 +20,7 @@ class Source(Protocol):
 
     @property
     def local(self) -> Points | None:
-        """All records, if they are in this process (loops of thousands of questions then run in Rust); otherwise None."""
+        """All records, if they are in this process (loops of thousands of questions run in Rust then); else None."""
         ...
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:

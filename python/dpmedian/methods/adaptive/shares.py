@@ -43,7 +43,7 @@ def calibrate(parameters: PublicParameters, rho: float, constants: Constants = C
     halves_low, halves_high = c.halves
     if parameters.radius is not None:
         high = min(high, math.frexp(parameters.radius)[1] + 1)
-        halves_high = 2 * high + 1
+        halves_high = max(2 * high + 1, halves_low)
     if parameters.resolution is not None:
         low = max(low, math.frexp(parameters.resolution)[1] - 1)
     low = min(low, high)
