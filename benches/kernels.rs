@@ -17,6 +17,7 @@ use dpmedian::statistics::distance_counts::DistanceCounts;
 use dpmedian::statistics::gradient::Gradient;
 use dpmedian::statistics::pair_counts::PairCounts;
 use dpmedian::statistics::ranks::Ranks;
+use dpmedian::statistics::second_moments::SecondMoments;
 use dpmedian::statistics::{Statistic, ball_counts};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
@@ -80,6 +81,21 @@ fn sums(criterion: &mut Criterion) {
         group.bench_function(id(&points), |b| b.iter(|| objective::objective(points.as_view(), &theta, &mut Silent)));
     }
     group.finish();
+}
+
+fn moments(criterion: &mut Criterion) {
+    for (kind, radius) in [("second_moments", None), ("second_moments, radius", Some(1.5f64))] {
+        let mut group = criterion.benchmark_group(kind);
+        for (n, d) in [(1_000_000, 3), (1_000_000, 10), (100_000, 100), (10_000, 300)] {
+            let records = records(n, d);
+            let radius = radius.map(|radius| radius * (d as f64 / 10.0).sqrt());
+            let (points, moments) = (admitted(&records), SecondMoments::new(&vec![0.1; d], radius, 32));
+            let moments = moments.expect("a lattice");
+            group.throughput(Throughput::Bytes((8 * n * d) as u64));
+            group.bench_function(id(&records), |b| b.iter(|| moments.answer(&points, &mut Silent)));
+        }
+        group.finish();
+    }
 }
 
 fn searches(criterion: &mut Criterion) {
@@ -179,6 +195,6 @@ criterion_group! {
         .sample_size(10)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(2));
-    targets = balls, sums, searches, descents, solver, samplers
+    targets = balls, sums, moments, searches, descents, solver, samplers
 }
 criterion_main!(benches);

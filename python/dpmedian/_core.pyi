@@ -26,6 +26,7 @@ __all__ = [
     "PairCounts",
     "Points",
     "Ranks",
+    "SecondMoments",
     "Sensitivity",
     "Statistic",
     "Stream",
@@ -119,6 +120,18 @@ class Curvature(Statistic):
     def __new__(cls, theta: NDArray[np.float64], quarter_octave: int, bits: int) -> Curvature: ...
     @staticmethod
     def bound(bits: int) -> Sensitivity: ...
+
+@final
+class SecondMoments(Statistic):
+    """The sum over records of w u u^T, u the unit vector to theta and r its distance, in units of 2^-bits, at most 40.
+
+    With a radius w is radius/r beyond it and 0 within; without, w is 1. The vector is the upper triangle in the order of
+    `numpy.triu_indices(d)`, with the entries off the diagonal times sqrt(2): its norm is the Frobenius norm.
+    """
+
+    def __new__(cls, theta: NDArray[np.float64], radius: float | None, bits: int) -> SecondMoments: ...
+    @staticmethod
+    def bound(d: int, bits: int) -> Sensitivity: ...
 
 @final
 class PairCounts(Statistic):

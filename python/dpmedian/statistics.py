@@ -11,6 +11,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `Ranks` | in every coordinate, 1 if it is at or below the threshold |
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta |
 | `Curvature` | a value in [0, 1] that decreases with its distance from theta |
+| `SecondMoments` | w u u^T, u the unit vector to theta and w a weight in [0, 1] that decreases with its distance, or 1 |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |
 | `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
@@ -31,6 +32,7 @@ from dpmedian._core import (
     ObjectiveDifferences,
     PairCounts,
     Ranks,
+    SecondMoments,
     Sensitivity,
     Statistic,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "ObjectiveDifferences",
     "PairCounts",
     "Ranks",
+    "SecondMoments",
     "Sensitivity",
     "Statistic",
 ]

@@ -8,6 +8,7 @@ use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use crate::statistics::{
     self, ball_counts, curvature, distance_counts, gradient, mean_shift, objective_differences, pair_counts, ranks,
+    second_moments,
 };
 
 /// A question about the records, with public parameters only.
@@ -146,6 +147,25 @@ impl Curvature {
     #[staticmethod]
     fn bound(bits: u32) -> Sensitivity {
         Sensitivity(curvature::Curvature::bound(bits))
+    }
+}
+
+/// The sum over records of w u u^T, u the unit vector to theta, with its Frobenius norm: in the order of numpy's
+/// `triu_indices`, off the diagonal times sqrt(2), in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct SecondMoments;
+
+#[pymethods]
+impl SecondMoments {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, radius: Option<f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(second_moments::SecondMoments::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(d: usize, bits: u32) -> Sensitivity {
+        Sensitivity(second_moments::SecondMoments::bound(d, bits))
     }
 }
 

@@ -12,6 +12,7 @@ use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::pair_counts::PairCounts;
 use super::ranks::Ranks;
+use super::second_moments::SecondMoments;
 use crate::numeric::float_scale::{LARGEST, norm};
 use crate::release::exact::{Exact, Form};
 use crate::release::recording::Record;
@@ -59,6 +60,8 @@ fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
         Box::new(Ranks::new(theta, 7).unwrap()),
         Box::new(DistanceCounts::new(theta, 3).unwrap()),
         Box::new(Curvature::new(theta, radius.log2() as i32 * 4, 24).unwrap()),
+        Box::new(SecondMoments::new(theta, None, 40).unwrap()),
+        Box::new(SecondMoments::new(theta, Some(radius), 32).unwrap()),
         Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
         Box::new(PairCounts::new(radii.clone(), 3, stream, 2).unwrap()),
         Box::new(LargestBallCounts::new(radii, n / 2 + 1, n).unwrap()),
@@ -177,7 +180,16 @@ fn every_statistic_says_what_it_is() {
     let of = |f: fn(&dyn Statistic) -> bool| -> Vec<&'static str> {
         statistics(&[0.0; 3], 1.0, 5).iter().filter(|s| f(s.as_ref())).map(|s| s.name()).collect()
     };
-    let sums = ["gradient", "mean shift", "ranks", "distance counts", "curvature", "objective differences"];
+    let sums = [
+        "gradient",
+        "mean shift",
+        "ranks",
+        "distance counts",
+        "curvature",
+        "second moments",
+        "second moments",
+        "objective differences",
+    ];
     assert_eq!(of(|s| s.adds_over_records()), sums);
     assert_eq!(of(|s| s.dimension() == Some(3)), sums);
     assert_eq!(of(|s| s.dimension().is_none()), ["pair counts", "largest ball counts"]);
@@ -194,6 +206,9 @@ fn sensitivities_are_those_of_the_proofs() {
     assert!(replaced == added && replaced > 2048.0 && replaced < 2049.0);
     assert_eq!(both(DistanceCounts::bound(10)), (1024.0, 1024.0));
     assert_eq!(both(Curvature::bound(20)), (1048576.0, 1048576.0));
+    let (replaced, added) = both(SecondMoments::bound(3, 40));
+    let unit = 2f64.powi(40);
+    assert!(added > unit && added < unit + 3.0 && replaced > 2f64.sqrt() * unit && replaced < 2f64.sqrt() * unit + 3.0);
     assert_eq!(both(PairCounts::bound(16, 1)), (32.0, 64.0));
     assert_eq!(both(LargestBallCounts::bound(3, 4)), (5.0, f64::INFINITY));
     assert_eq!(both(LargestBallCounts::bound(1, 0)), (0.0, f64::INFINITY));
@@ -206,6 +221,10 @@ fn sensitivities_are_those_of_the_proofs() {
 fn parameters_that_make_no_question_are_refused() {
     let stream = || Draw::new(Streams::from_key([3; 32]), Replace).hidden();
     assert!(Gradient::new(&[0.0], 41).is_err() && MeanShift::new(&[0.0], 1.0, 41).is_err());
+    assert!(SecondMoments::new(&[0.0], None, 41).is_err() && SecondMoments::new(&[0.0; 4001], None, 32).is_err());
+    for radius in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(SecondMoments::new(&[0.0], Some(radius), 32).is_err());
+    }
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324] {
         assert!(MeanShift::new(&[0.0], radius, 32).is_err());
     }
