@@ -112,12 +112,12 @@ class DistanceCounts(Statistic):
 
 @final
 class Curvature(Statistic):
-    """The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter_octave/4) of theta.
+    """The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta.
 
     One value in units of 2^-bits, with bits at least 20.
     """
 
-    def __new__(cls, theta: NDArray[np.float64], quarter_octave: int, bits: int) -> Curvature: ...
+    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> Curvature: ...
     @staticmethod
     def bound(bits: int) -> Sensitivity: ...
 

@@ -10,7 +10,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `MeanShift` | the difference from theta in units of a radius, if it lies within the radius |
 | `Ranks` | in every coordinate, 1 if it is at or below the threshold |
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta |
-| `Curvature` | a value in [0, 1] that decreases with its distance from theta |
+| `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
 | `SecondMoments` | w u u^T, u the unit vector to theta and w a weight in [0, 1] that decreases with its distance, or 1 |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |

@@ -132,15 +132,15 @@ impl DistanceCounts {
     }
 }
 
-/// The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter_octave/4) of theta.
+/// The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta, in units of 2^-bits.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Curvature;
 
 #[pymethods]
 impl Curvature {
     #[new]
-    fn new(theta: PyReadonlyArray1<'_, f64>, quarter_octave: i32, bits: u32) -> PyResult<PyClassInitializer<Self>> {
-        Ok(question(curvature::Curvature::new(theta.as_slice()?, quarter_octave, bits))?.add_subclass(Self))
+    fn new(theta: PyReadonlyArray1<'_, f64>, radius: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(curvature::Curvature::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
     }
 
     /// The sensitivity, for calibration.

@@ -64,7 +64,7 @@ impl Kernel for QuarterOctaves<'_> {
 
 /// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of admitted records whose distance from
 /// theta has the quarter octave k.
-pub(crate) fn bucket_counts(
+fn bucket_counts(
     points: DMatrixView<'_, f64>,
     theta: &[f64],
     pulse: &mut dyn Pulse,

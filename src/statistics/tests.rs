@@ -59,7 +59,7 @@ fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
         Box::new(MeanShift::new(theta, radius, 40).unwrap()),
         Box::new(Ranks::new(theta, 7).unwrap()),
         Box::new(DistanceCounts::new(theta, 3).unwrap()),
-        Box::new(Curvature::new(theta, radius.log2() as i32 * 4, 24).unwrap()),
+        Box::new(Curvature::new(theta, radius, 24).unwrap()),
         Box::new(SecondMoments::new(theta, None, 40).unwrap()),
         Box::new(SecondMoments::new(theta, Some(radius), 32).unwrap()),
         Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
@@ -223,13 +223,13 @@ fn parameters_that_make_no_question_are_refused() {
     assert!(Gradient::new(&[0.0], 41).is_err() && MeanShift::new(&[0.0], 1.0, 41).is_err());
     assert!(SecondMoments::new(&[0.0], None, 41).is_err() && SecondMoments::new(&[0.0; 4001], None, 32).is_err());
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(SecondMoments::new(&[0.0], Some(radius), 32).is_err());
+        assert!(SecondMoments::new(&[0.0], Some(radius), 32).is_err() && Curvature::new(&[0.0], radius, 32).is_err());
     }
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324] {
         assert!(MeanShift::new(&[0.0], radius, 32).is_err());
     }
     assert!(Ranks::new(&[0.0], 63).is_err() && DistanceCounts::new(&[0.0], 63).is_err());
-    assert!(Curvature::new(&[0.0], 0, 19).is_err() && Curvature::new(&[0.0], 0, 63).is_err());
+    assert!(Curvature::new(&[0.0], 1.0, 19).is_err() && Curvature::new(&[0.0], 1.0, 63).is_err());
     for radii in [vec![1.0, 0.5], vec![-1.0], vec![f64::NAN], vec![f64::INFINITY]] {
         assert!(PairCounts::new(radii.clone(), 1, stream(), 0).is_err());
         assert!(LargestBallCounts::new(radii, 1, 5).is_err());
