@@ -179,7 +179,11 @@ class Exact:
 
 @final
 class Points:
-    """The one validated, clamped and projected copy of the records. No exact number can be read from it."""
+    """The one validated, clamped and projected copy of the records. No exact number can be read from it.
+
+    A sample is hidden, and under add/remove so is its size. `sample` has min(m, n) records and is for neighbours that
+    replace a record; `sample_by_coins` has every record with probability numerator/2^halvings.
+    """
 
     def __new__(
         cls,
@@ -194,6 +198,8 @@ class Points:
     def n(self) -> int: ...
     @staticmethod
     def concatenate(shards: Sequence[Points]) -> Points: ...
+    def sample(self, stream: Stream, m: int) -> Points: ...
+    def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Points: ...
     def answer(self, statistic: Statistic, pulse: _Pulse = None) -> Exact: ...
     def descend(
         self,

@@ -123,7 +123,8 @@ pub trait Tape: kind::Kind + Send + Sync {
 
     /// Hidden randomness, in the place of a release.
     fn hidden(&mut self) -> Stream {
-        self.streams().hidden()
+        let neighbours = self.relation();
+        self.streams().hidden(neighbours)
     }
 }
 

@@ -64,11 +64,7 @@ impl Kernel for QuarterOctaves<'_> {
 
 /// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of admitted records whose distance from
 /// theta has the quarter octave k.
-fn bucket_counts(
-    points: DMatrixView<'_, f64>,
-    theta: &[f64],
-    pulse: &mut dyn Pulse,
-) -> Result<Vec<i128>, Interrupted> {
+fn bucket_counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
     let (d, n) = points.shape();
     sum_blocks(n, d, records_per_block(d), BUCKETS, pulse, |counts, records| {
