@@ -7,12 +7,14 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use dpmedian::mechanism::descent::Descent;
 use dpmedian::nonprivate::{median, objective};
 use dpmedian::postprocess::projection::{Ball, Feasible};
+use dpmedian::release::sample;
 use dpmedian::release::sensitivity::Neighbours;
 use dpmedian::release::streams::Streams;
 use dpmedian::release::tape::{Draw, Tape};
 use dpmedian::runtime::points::Points;
 use dpmedian::runtime::pulse::Silent;
 use dpmedian::sampler::{BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, uniform};
+use dpmedian::statistics::curvature::Curvature;
 use dpmedian::statistics::distance_counts::DistanceCounts;
 use dpmedian::statistics::gradient::Gradient;
 use dpmedian::statistics::pair_counts::PairCounts;
@@ -106,19 +108,30 @@ fn searches(criterion: &mut Criterion) {
     group.finish();
     let mut group = criterion.benchmark_group("pair_counts");
     let radii: Vec<f64> = (-1022..1000).map(|k| f64::from(k).exp2()).collect();
-    let pairs = PairCounts::new(radii, 1, tape().hidden(), 0).expect("ascending radii");
+    let pairs = PairCounts::new(radii, 1, tape().hidden(), 0, (0, 0)).expect("ascending radii");
     group.bench_function(id(&records), |b| b.iter(|| pairs.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("distance_counts");
-    let distances = DistanceCounts::new(&[0.1; 10], 0).expect("a lattice");
+    let distances = DistanceCounts::new(&[0.1; 10], 0, (0, 0)).expect("a lattice");
     group.bench_function(id(&records), |b| b.iter(|| distances.answer(&points, &mut Silent)));
+    group.finish();
+    let mut group = criterion.benchmark_group("curvature");
+    let curvature = Curvature::new(&[0.1; 10], 1.5, 32).expect("a lattice");
+    group.bench_function(id(&records), |b| b.iter(|| curvature.answer(&points, &mut Silent)));
+    group.finish();
+    let mut group = criterion.benchmark_group("sample of 40000");
+    let stream = tape().hidden();
+    group.bench_function(id(&records), |b| b.iter(|| sample::uniform(&points, &stream, 40_000)));
+    group.finish();
+    let mut group = criterion.benchmark_group("sample by coins of 1/32");
+    group.bench_function(id(&records), |b| b.iter(|| sample::by_coins(&points, &stream, (1, 5))));
     group.finish();
     let mut group = criterion.benchmark_group("ranks, copies and 20 halvings");
     group.bench_function(id(&records), |b| {
         b.iter(|| {
             // Fresh points, for they keep what earlier questions sorted.
             let points = admitted(&records);
-            let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0).expect("a lattice").answer(&points, &mut Silent);
+            let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0, false).expect("a lattice").answer(&points, &mut Silent);
             (0..20).map(rank).collect::<Vec<_>>()
         });
     });

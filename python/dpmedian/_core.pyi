@@ -28,6 +28,7 @@ __all__ = [
     "Ranks",
     "SecondMoments",
     "Sensitivity",
+    "Size",
     "Statistic",
     "Stream",
     "Tape",
@@ -93,22 +94,26 @@ class MeanShift(Statistic):
 
 @final
 class Ranks(Statistic):
-    """In every coordinate the number of records at or below its threshold, in units of 2^-bits."""
+    """In every coordinate the number of records at or below its threshold, in units of 2^-bits.
 
-    def __new__(cls, thresholds: NDArray[np.float64], bits: int = 0) -> Ranks: ...
+    Centered, minus half the number of records, with bits at least 1.
+    """
+
+    def __new__(cls, thresholds: NDArray[np.float64], bits: int = 0, centered: bool = False) -> Ranks: ...
     @staticmethod
-    def bound(d: int, bits: int = 0) -> Sensitivity: ...
+    def bound(d: int, bits: int = 0, centered: bool = False) -> Sensitivity: ...
 
 @final
 class DistanceCounts(Statistic):
     """The number of records within each quarter octave 2^(k/4) of theta, in units of 2^-bits: a table, picked from.
 
-    Entry k - FIRST_QUARTER_OCTAVE belongs to 2^(k/4), up to LAST_QUARTER_OCTAVE.
+    Entry k - FIRST_QUARTER_OCTAVE belongs to 2^(k/4), up to LAST_QUARTER_OCTAVE. A target (p, k) takes p/2^k times the
+    number of records off every entry, with bits at least k.
     """
 
-    def __new__(cls, theta: NDArray[np.float64], bits: int = 0) -> DistanceCounts: ...
+    def __new__(cls, theta: NDArray[np.float64], bits: int = 0, target: tuple[int, int] = (0, 0)) -> DistanceCounts: ...
     @staticmethod
-    def bound(bits: int = 0) -> Sensitivity: ...
+    def bound(bits: int = 0, target: tuple[int, int] = (0, 0)) -> Sensitivity: ...
 
 @final
 class Curvature(Statistic):
@@ -134,10 +139,26 @@ class SecondMoments(Statistic):
     def bound(d: int, bits: int) -> Sensitivity: ...
 
 @final
-class PairCounts(Statistic):
-    """The number of pairs within each ascending radius, summed over hidden random pairings, in units of 2^-bits: a table."""
+class Size(Statistic):
+    """The number of records, in units of 2^-bits.
 
-    def __new__(cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0) -> PairCounts: ...
+    Where neighbours replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
+    """
+
+    def __new__(cls, bits: int = 0) -> Size: ...
+    @staticmethod
+    def bound(bits: int = 0) -> Sensitivity: ...
+
+@final
+class PairCounts(Statistic):
+    """The number of pairs within each ascending radius, summed over hidden random pairings, in units of 2^-bits: a table.
+
+    A target (p, k) takes p/2^k times the number of pairs off every entry, with bits at least k.
+    """
+
+    def __new__(
+        cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0, target: tuple[int, int] = (0, 0)
+    ) -> PairCounts: ...
     @staticmethod
     def bound(pairings: int, bits: int = 0) -> Sensitivity: ...
 

@@ -125,7 +125,7 @@ mod tests {
         for d in [1, 2, 3, 200] {
             let factor = 1.0 - 1.0 / d as f64;
             for radius in [1e-300, 0.7, 1e150] {
-                for ratio in [0.0, 1e-3, 0.999, 1.0, 1.001, 1.5, 7.0, 1e3, 1e8, 1e300] {
+                for ratio in [0.0, 1e-3, 0.999, 1.0, 1.001, 1.5, 7.0, 1e3, 1e8, 1e140] {
                     let mut points = DMatrix::zeros(d, 1);
                     points[(d - 1, 0)] = ratio * radius;
                     let expected = if ratio <= 1.0 { 1.0 } else { factor / ratio };

@@ -14,6 +14,8 @@ pub mod objective_differences;
 pub mod pair_counts;
 pub mod ranks;
 pub mod second_moments;
+pub mod size;
+pub mod target;
 
 use std::fmt;
 

@@ -8,16 +8,20 @@
 //! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
 //! nothing shows which pairing it was.
 //!
+//! With a target f an entry is the count minus f times the number of pairs, see [`super::target`].
+//!
 //! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k under both relations. *Proof.* Replaced: both
 //! data sets are paired alike, and the record is in at most one pair of each pairing. Added, as the last of n + 1: a pairing
 //! is a [`matching`], which from the same randomness gains one pair where n is odd and differs in at most one where n is
-//! even; either moves a count by at most 1. Every pairing has randomness of its own, so the choice that the new record costs
+//! even; either moves a count by at most 1, and with a target the pair gained by max(f, 1 - f) and the one that differs by 1:
+//! a target does not make pairs less sensitive. Every pairing has randomness of its own, so the choice that the new record costs
 //! in one does not shift the others. The law of a pairing does not depend on the rows in which the records stand, so the new
 //! record may be in any row. ∎
 
 use nalgebra::DMatrixView;
 
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radii, on_lattice};
+use super::target::Target;
+use super::{BadParameter, Statistic, checked_radii};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
 use crate::release::exact::Exact;
@@ -66,25 +70,33 @@ impl Kernel for Pairs<'_> {
     }
 }
 
-/// For each radius, the number of pairs within it, summed over random pairings, in units of 2^-bits.
+/// For each radius, the number of pairs within it, summed over random pairings, minus the target's share of all pairs, in
+/// units of 2^-bits.
 #[derive(Clone)]
 pub struct PairCounts {
     radii: Vec<f64>,
     pairings: usize,
     stream: Stream,
-    bits: u32,
+    target: Target,
 }
 
 impl PairCounts {
-    /// Radii are finite, not negative and ascending; there are at most 2^24 pairings.
-    pub fn new(radii: Vec<f64>, pairings: usize, stream: Stream, bits: u32) -> Result<Self, BadParameter> {
+    /// Radii are finite, not negative and ascending; there are at most 2^24 pairings. The target is p/2^k: (0, 0) for plain
+    /// counts.
+    pub fn new(
+        radii: Vec<f64>,
+        pairings: usize,
+        stream: Stream,
+        bits: u32,
+        target: (u64, u32),
+    ) -> Result<Self, BadParameter> {
         if pairings > PARTS {
             return Err(BadParameter(format!("there are at most {PARTS} pairings, got {pairings}")));
         }
-        Ok(Self { radii: checked_radii(radii)?, pairings, stream, bits: checked_bits(bits, COUNT_BITS_MAX)? })
+        Ok(Self { radii: checked_radii(radii)?, pairings, stream, target: Target::new(target, bits)? })
     }
 
-    /// The sensitivity of an entry.
+    /// The sensitivity of an entry, whatever its target.
     pub fn bound(pairings: usize, bits: u32) -> Sensitivity {
         let pairings = pairings as f64;
         Sensitivity::new(pairings, pairings).scaled(bits)
@@ -105,13 +117,13 @@ impl Statistic for PairCounts {
     }
 
     fn sensitivity(&self) -> Sensitivity {
-        Self::bound(self.pairings, self.bits)
+        Self::bound(self.pairings, self.target.bits())
     }
 
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let pairs: Vec<_> = (0..self.pairings).flat_map(|k| matching(&mut self.stream.part(k), points.n())).collect();
         let counts = counts(points.view(), &pairs, &self.radii, pulse)?;
-        Ok(Exact::table(on_lattice(counts, self.bits), self.sensitivity()))
+        Ok(Exact::table(self.target.signed(counts, pairs.len()), self.sensitivity()))
     }
 }
 
@@ -147,7 +159,7 @@ mod tests {
     }
 
     fn pair_counts(points: &DMatrix<f64>, radii: &[f64], pairings: usize) -> Vec<i64> {
-        values(&PairCounts::new(radii.to_vec(), pairings, hidden(), 0).unwrap(), points)
+        values(&PairCounts::new(radii.to_vec(), pairings, hidden(), 0, (0, 0)).unwrap(), points)
     }
 
     fn value() -> impl Strategy<Value = f64> {
@@ -231,12 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn a_target_is_taken_off_for_every_pair() {
+        let points = DMatrix::from_fn(1, 9, |_, i| i as f64);
+        let counts = |target| values(&PairCounts::new(vec![2.0, 9.0], 3, hidden(), 4, target).unwrap(), &points);
+        let (plain, signed) = (counts((0, 0)), counts((5, 3)));
+        // Three pairings of four pairs.
+        assert!(plain.iter().zip(&signed).all(|(plain, signed)| plain - 12 * 10 == *signed));
+        assert_eq!(plain[1], 12 << 4);
+    }
+
+    #[test]
     fn pairings_differ_and_every_pair_counts_once() {
         let points = DMatrix::from_fn(1, 1001, |_, i| i as f64);
-        let counts = pair_counts(&points, &[10.0, 1e9], 6);
-        assert_eq!(counts[1], 6 * 500);
-        // Under one repeated pairing the first count would be a multiple of 6.
-        assert!(counts[0] > 0 && counts[0] % 6 != 0, "{counts:?}");
+        let counts = pair_counts(&points, &[10.0, 20.0, 40.0, 80.0, 1e9], 6);
+        assert_eq!(counts[4], 6 * 500);
+        // Under one repeated pairing every count would be a multiple of 6.
+        assert!(counts[0] > 0 && counts.iter().any(|count| count % 6 != 0), "{counts:?}");
     }
 
     #[test]
