@@ -3,7 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -type f -not -name '*.so' -not -path '*/__pycache__/*')
+CORE := Cargo.toml Cargo.lock pyproject.toml $(shell find src -type f)
+SOURCES := $(CORE) README.md $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*')
+# What is installed in the environment: $(VENV)/wheel, or $(VENV)/develop for the fast loop.
+INSTALLED ?= $(VENV)/wheel
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -14,58 +17,70 @@ help:  ## This list.
 demo: $(VENV)/wheel  ## Build, install, and release a private median of the bundled data.
 	$(BIN)/python examples/quickstart.py
 
-test: $(VENV)/dev $(VENV)/wheel  ## Everything that CI runs.
+dev: $(VENV)/develop  ## The package as it lies here, in the environment: only changes of the core need this again.
+
+quick: $(VENV)/tools $(VENV)/develop  ## The fast loop, at most two minutes: fast tests of both languages, and lints.
+	cargo test --quiet --lib
+	$(MAKE) lint INSTALLED=$(VENV)/develop
+	$(BIN)/python -m pytest -m 'not slow'
+
+test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
 	cargo test --quiet
 	cargo bench --no-run --quiet
 	$(MAKE) lint
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/dev $(VENV)/wheel  ## Formatting, lints, types and stubs; warnings are errors.
+lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints, types, stubs and schemas; warnings are errors.
 	cargo fmt --check
 	cargo clippy --quiet --all-targets --features python -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest dpmedian._core
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	if command -v actionlint > /dev/null; then actionlint; fi  # The workflow `test` brings it; PyPI has no wheel of it.
 
 # zig, found on the path, links against the symbols of an old C library, so that old systems take the wheel.
-wheel: $(VENV)/dev  ## A checked manylinux wheel and a source distribution, in dist/.
+wheel: $(VENV)/tools  ## A checked manylinux wheel and a source distribution, in dist/.
 	rm -rf dist
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/python tests/check_distribution.py dist
 
-bench: $(VENV)/dev $(VENV)/wheel  ## Benches of the kernels, and ratios against the peers in one run.
+bench: $(VENV)/tools $(VENV)/wheel  ## Benches of the kernels, and ratios against the peers in one run.
 	cargo bench
 	$(BIN)/python benches/compare.py
 	$(BIN)/python benches/scaling.py
 
-gauntlet: $(VENV)/dev $(VENV)/wheel  ## Accuracy of the default method, with intervals.
+gauntlet: $(VENV)/tools $(VENV)/wheel  ## Accuracy of the default method, with intervals.
 	$(BIN)/python benches/gauntlet.py
 
-calibration: $(VENV)/dev $(VENV)/wheel  ## Predicted against measured error and failure of the default method.
+calibration: $(VENV)/tools $(VENV)/wheel  ## Predicted against measured error and failure of the default method.
 	$(BIN)/python benches/calibration.py
 
-gauntlet-long: $(VENV)/dev $(VENV)/wheel  ## No silent garbage: thousands of small runs, hours.
+gauntlet-long: $(VENV)/tools $(VENV)/wheel  ## No silent garbage: thousands of small runs, hours.
 	$(BIN)/python benches/gauntlet.py --long
 
-audit: $(VENV)/dev $(VENV)/wheel  ## Claimed against measured privacy, of every mechanism and method.
+audit: $(VENV)/tools $(VENV)/wheel  ## Claimed against measured privacy, of every mechanism and method.
 	$(BIN)/python tests/audit.py
 
-mutants: $(VENV)/dev $(VENV)/wheel  ## Ways to lose privacy by a small change, each caught by a named test.
+mutants: $(VENV)/tools $(VENV)/wheel  ## Ways to lose privacy by a small change, each caught by a named test.
 	$(BIN)/python tests/mutants/run.py
 
-docs: $(VENV)/dev $(VENV)/wheel  ## The documentation, in docs/_build; warnings are errors.
+docs: $(VENV)/tools $(VENV)/wheel  ## The documentation, in docs/_build; warnings are errors.
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
-transcripts: $(VENV)/dev $(VENV)/wheel  ## Run the code in README and docs and write its outputs and pictures anew.
+transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and write its outputs and pictures anew.
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
-venv: $(VENV)/dev  ## The environment of the tests.
+venv: $(VENV)/tools  ## The environment of the tests.
 
-pins: $(VENV)/dev  ## Write the exact versions of the test dependencies anew.
+pins: $(VENV)/tools  ## Write the exact versions of the test dependencies anew.
 	$(PIP) install --upgrade --upgrade-strategy eager -r tests/requirements.in
 	{ echo '# Exact versions of the test dependencies, written by `make pins`. Older interpreters take what they can install.'; \
 	  $(PIP) freeze --exclude dpmedian | sed 's/$$/ ; python_version >= "3.11"/'; } > tests/constraints.txt
@@ -79,16 +94,22 @@ $(VENV)/base:
 	$(PIP) install maturin -c tests/constraints.txt
 	touch $@
 
-$(VENV)/dev: $(VENV)/base tests/requirements.in tests/constraints.txt
+$(VENV)/tools: $(VENV)/base tests/requirements.in tests/constraints.txt
 	$(PIP) install -r tests/requirements.in -c tests/constraints.txt
 	touch $@
 
-# The tests run against the installed wheel, never against the source tree.
+# The wheel and the editable installation replace each other, so each takes the other's mark away before it starts.
+$(VENV)/develop: $(VENV)/tools $(CORE)
+	rm -f $(VENV)/wheel
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet
+	touch $@
+
+# The tests of CI run against the installed wheel, never against the source tree.
 $(VENV)/wheel: $(VENV)/base $(SOURCES)
-	rm -rf target/wheels
+	rm -rf $(VENV)/develop target/wheels
 	$(BIN)/maturin build --release --quiet --out target/wheels
 	$(PIP) install --force-reinstall --no-deps target/wheels/*.whl
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts venv pins clean
+.PHONY: help demo dev quick test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts venv pins clean

@@ -25,10 +25,9 @@ ROOT = Path(__file__).parents[1]
 def _include_proofs(app, docname, source):
     """The page of proofs includes every Markdown file that lies beside the code, so none can be forgotten or copied."""
     if docname == "proofs":
-        for folder in ("mechanisms", "methods"):
-            for proof in sorted((ROOT / "python" / "dpmedian" / folder).glob("*.md")):
-                path = f"../{proof.relative_to(ROOT).as_posix()}"
-                source[0] += f"\n\n```{{include}} {path}\n:heading-offset: 1\n```\n"
+        for proof in sorted((ROOT / "python" / "dpmedian").rglob("*.md")):
+            path = f"../{proof.relative_to(ROOT).as_posix()}"
+            source[0] += f"\n\n```{{include}} {path}\n:heading-offset: 1\n```\n"
 
 
 def setup(app):

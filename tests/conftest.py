@@ -21,6 +21,21 @@ Points = NDArray[np.float64]
 EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 1.7e308)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of each contract, a test in the folder `contract`, the first case stays quick and the others become `slow`.
+
+    It runs before `-m` selects, so that `make quick` sees every contract once.
+    """
+    seen: set[str] = set()
+    for item in items:
+        if item.path.parent.name == "contract" and item.get_closest_marker("slow") is None:
+            contract = item.nodeid.partition("[")[0]
+            if contract in seen:
+                item.add_marker(pytest.mark.slow)
+            seen.add(contract)
+
+
 @pytest.fixture(autouse=True)
 def _seeds_are_fine_in_tests():
     with warnings.catch_warnings():
@@ -28,8 +43,13 @@ def _seeds_are_fine_in_tests():
         yield
 
 
-def neighbours(points: Points, count: int, rng: np.random.Generator, scale: float = 1.0) -> list[Points]:
-    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last."""
+def neighbours(
+    points: Points, count: int, rng: np.random.Generator, scale: float = 1.0, relation: str = "replace"
+) -> list[Points]:
+    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last.
+
+    Under "add_remove" the record is appended, or the last one is removed: hidden choices are coupled for these.
+    """
     n, d = points.shape
     found = []
     for trial in range(count):
@@ -48,7 +68,10 @@ def neighbours(points: Points, count: int, rng: np.random.Generator, scale: floa
             record = rng.choice(EXTREMES, size=d)
         else:
             record = np.median(points, axis=0)
-        other[place] = record
+        if relation == "replace":
+            other[place] = record
+        else:
+            other = points[:-1] if trial % 5 == 0 else np.vstack([points, record])
         found.append(other)
     return found
 
@@ -93,7 +116,7 @@ def replay() -> Callable[..., int]:
                 return failed.message
             return (result.point.tobytes(), result.scale, result.error_radius, result.notes)
 
-        recorded = Tape.record(seed.to_bytes(32, "little"))
+        recorded = Tape.record(seed.to_bytes(32, "little"), plan.parameters.neighbours)
         expected = outcome(points, recorded)
         entries = recorded.entries()
         assert entries, "a private run must release something through the tape"

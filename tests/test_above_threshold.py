@@ -8,7 +8,7 @@ import pytest
 
 import dpmedian
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
-from dpmedian.source import Tape
+from dpmedian.tape import Tape
 
 # Noise beyond this has a mass below exp(-60) at the rates of these tests.
 FAR = 1500

@@ -1,5 +1,6 @@
 """The scale-free release: privacy at the wall, any scale, loud failure, and predictions that hold."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -93,11 +94,40 @@ def test_few_and_many_dimensions(d):
     assert max(excesses(plan, points, 3)) < 0.01
 
 
-@pytest.mark.parametrize(("n", "d", "epsilon"), [(3000, 2000, 4.0), (100, 2, 4.0), (1_000_000, 3, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon"),
+    [pytest.param(3000, 2000, 4.0, marks=pytest.mark.slow), (100, 2, 4.0), (1_000_000, 3, 1.0)],
+)
 def test_two_thousand_dimensions_a_hundred_records_and_a_million(n, d, epsilon):
     points = np.random.default_rng(n).normal(size=(n, d)) + 10.0
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6)
     assert excesses(plan, points, 1)[0] < 0.02
+
+
+def attempt(plan: dpmedian.Plan, points: np.ndarray) -> None:
+    with contextlib.suppress(dpmedian.ReleaseFailed):
+        plan.run(points, seed=0)
+
+
+def test_a_plan_that_may_well_fail_warns_with_the_probability():
+    points = np.random.default_rng(0).normal(size=(150, 2))
+    plan = dpmedian.plan(150, 2, epsilon=1.0, delta=1e-6, method="adaptive", failure_probability=0.1)
+    assert 0.1 < plan.prediction.failure <= 0.5
+    with pytest.warns(dpmedian.LikelyFailureWarning, match="failure_probability = 0.1") as caught:
+        attempt(plan, points)
+    likely = [warning.filename for warning in caught if warning.category is dpmedian.LikelyFailureWarning]
+    assert likely == [__file__], "the warning points to the caller's line"
+
+
+def test_a_release_that_would_hardly_depend_on_the_data_is_refused_before_spending():
+    """One step of descent returns its start, whatever the data are."""
+    points = np.random.default_rng(0).normal(size=(63, 2)) + 20.0
+    ledger = dpmedian.Ledger(epsilon=2.0, delta=1e-5)
+    with pytest.raises(ValueError, match="hardly depends on the data"):
+        dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="dpgd", radius=60.0, ledger=ledger)
+    with pytest.raises(ValueError, match="refused before spending"):
+        dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, radius=60.0, ledger=ledger)
+    assert not ledger.entries
 
 
 def test_a_hopeless_plan_is_refused_before_spending():

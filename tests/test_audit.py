@@ -9,6 +9,8 @@ RUNS = 2_000
 # For methods that take milliseconds.
 RUNS_SLOW = 150
 
+ROWS = [pytest.param(name, marks=[pytest.mark.slow] * row.slow) for name, row in audit.GAMES.items()]
+
 
 @pytest.fixture(autouse=True)
 def _one_thread():
@@ -18,7 +20,7 @@ def _one_thread():
     set_threads(None)
 
 
-@pytest.mark.parametrize("name", audit.GAMES)
+@pytest.mark.parametrize("name", ROWS)
 def test_no_release_shows_more_than_it_claims(name):
     """An honest row fails with probability at most ALPHA, and the keys are fixed: what passes once always passes."""
     row = audit.GAMES[name]
@@ -28,7 +30,7 @@ def test_no_release_shows_more_than_it_claims(name):
         assert not verdict.refuted, (view, verdict)
 
 
-@pytest.mark.parametrize("name", [name for name in audit.GAMES if name != "loc_dpgd, paper's profile"])
+@pytest.mark.parametrize("name", [row for row in ROWS if row.values != ("loc_dpgd, paper's profile",)])
 def test_a_fraction_of_the_noise_is_noticed(name):
     """The power of the test above: with half of the noise the same claim is refuted, in every view.
 

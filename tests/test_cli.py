@@ -1,5 +1,7 @@
 """The command as a user meets it: exit codes, one-line errors, JSON, and a ledger that two commands can share."""
 
+import gzip
+import io
 import json
 import os
 import select
@@ -14,7 +16,7 @@ import pytest
 import dpmedian
 from dpmedian.cli import main
 from dpmedian.data import POSITIONS
-from dpmedian.plan import METHODS
+from dpmedian.methods.registry import METHODS
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
 METHOD = ["--method", "dpgd", "--radius", "1000"]
@@ -76,7 +78,7 @@ def test_plan_prints_the_table_and_its_json(run):
     printed = json.loads(out)
     assert printed["cost"]["rho"] == expected.cost.rho
     assert printed["stages"][0]["sensitivity"] == expected.stages[0].sensitivity
-    assert printed["prediction"]["loss"] == expected.prediction.excess_distance_bound
+    assert printed["prediction"]["excess_distance_bound"] == expected.prediction.excess_distance_bound
 
 
 def test_ledger_is_created_charged_and_shown(run, tmp_path):
@@ -134,9 +136,45 @@ def test_bad_cells_are_named_before_the_ledger_is_charged(run, tmp_path):
     arguments = ["release", data, "--rho", 0.5, *METHOD, "--ledger", ledger]
     code, _, err = run(*arguments)
     assert code == 2
-    assert "row 51, column 'y': the value is missing" in err
+    assert "row 51 (line 52), column 'y': the value is missing" in err
     assert dpmedian.Ledger.open(ledger).entries == ()
     assert run(*arguments, "--nonfinite", "center")[0] == 0
+
+
+def test_stdin_and_the_options_of_files(run, tmp_path, monkeypatch):
+    lines = [f"{x:.1f};{2 * x:.1f}".replace(".", ",") for x in range(100)]
+    text = "\n".join(["Größe;Länge", *lines, ""]).encode("latin-1")
+    told = ["--delimiter", ";", "--decimal", ",", "--encoding", "latin-1", "--seed", 1]
+    arguments = ["release", "-", "--rho", 0.5, *METHOD]
+    for format in ([], ["--format", "csv.gz"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text) if format else text)))
+        code, out, _ = run(*arguments, *told, *format)
+        assert code == 0
+        assert list(json.loads(out)["point"]) == ["Größe", "Länge"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "stdin: line 1 is not utf-8: say the encoding, such as" in err
+    (tmp_path / "a.csv").write_bytes(text)
+    code, out, err = run("release", tmp_path / "a.csv", "--rho", 0.5, *METHOD, "--encoding", "latin-1")
+    assert (code, out) == (2, "")
+    assert "'0,0' is not a number" in err
+    assert "if the comma is a decimal sign, decimal=',' (--decimal ,)" in err
+
+
+def test_an_unattended_command_shows_nothing_of_a_record(run, tmp_path):
+    """One line of anything changes neither the exit code nor what is written to stderr, and the ledger is charged."""
+    ledger, data = tmp_path / "ledger.json", tmp_path / "data.csv"
+    run("ledger", "create", ledger, "--rho", 10)
+    seen = set()
+    for line in (b"1,2", b"secret,2", b"1", b'"', b"\xff\xfe,\0", b"", b"1,2,3", b"1e999,-inf"):
+        data.write_bytes(b"x,y\n" + b"1,2\n" * 50 + line + b"\n" + b"1,2\n" * 50)
+        options = ["--rho", 0.5, *METHOD, "--ledger", ledger, "--nonfinite", "center", "--seed", 1]
+        code, out, err = run("release", data, *options)
+        seen.add((code, err, json.loads(out)["n"]))
+    assert len(seen) == 1
+    assert seen.pop()[::2] == (0, 101)
+    assert len(dpmedian.Ledger.open(ledger).entries) == 8
 
 
 def test_a_failed_release_has_its_own_exit_code(run, monkeypatch):
@@ -163,6 +201,7 @@ def start(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_commands_started_at_once_on_one_ledger_never_overspend_together(tmp_path):
     path = tmp_path / "ledger.json"
     dpmedian.Ledger(epsilon=2.0, delta=2e-6, path=path)
@@ -183,6 +222,7 @@ def test_commands_started_at_once_on_one_ledger_never_overspend_together(tmp_pat
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 @pytest.mark.parametrize(("sent", "state"), [(signal.SIGKILL, "pending"), (signal.SIGINT, "interrupted")])
+@pytest.mark.slow
 def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, state):
     path, data = tmp_path / "ledger.json", tmp_path / "data.npy"
     ledger = dpmedian.Ledger(rho=100.0, path=path)
@@ -212,6 +252,7 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
 @pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.slow
 def test_a_long_run_shows_a_bar_on_a_terminal_only(tmp_path, quiet):
     data = tmp_path / "data.npy"
     np.save(data, np.random.default_rng(0).normal(size=(200_000, 20)))
@@ -236,6 +277,7 @@ def test_a_long_run_shows_a_bar_on_a_terminal_only(tmp_path, quiet):
 @pytest.mark.parametrize("shape", [(200, 1), (10_000_000, 3)])
 def test_plans_fit_a_terminal(run, method, shape):
     budget = ["--epsilon", 1] if method == "inverse_sensitivity" else BUDGET
-    code, out, err = run("plan", *shape, *budget, "--method", method, "--radius", 1e6, "--resolution", 1e-3)
+    resolution = ["--resolution", 1e-3] if "resolution" in METHODS[method].uses else []
+    code, out, err = run("plan", *shape, *budget, "--method", method, "--radius", 1e6, *resolution)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80

@@ -42,6 +42,9 @@ class Start:
     def run(self, source: ArraySource, tape: Tape) -> Localized:
         return self.found
 
+    def fail_if_lost(self, found: Localized, last: np.ndarray) -> None:
+        """The median lies in the ball of every test."""
+
 
 def fine(points: np.ndarray, start: np.ndarray, scale: float, **arguments) -> LocCuttingPlane:
     return replace(cutting(*points.shape, radius=1e6, **arguments).calibrated, localization=Start(start, scale))
@@ -205,7 +208,8 @@ def test_edges_give_a_finite_point_in_the_ball(name, profile):
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "radius", "resolution"), [(2, 1, 1.0, 0.5), (50, 60, 1e8, 1e-7), (1000, 2, 1e300, 1e290)]
+    ("n", "d", "radius", "resolution"),
+    [(2, 1, 1.0, 0.5), pytest.param(50, 60, 1e8, 1e-7, marks=pytest.mark.slow), (1000, 2, 1e300, 1e290)],
 )
 def test_odd_sizes_run_or_are_refused(n, d, radius, resolution):
     points = radius * np.random.default_rng(0).uniform(-0.5, 0.5, size=(n, d)) / math.sqrt(d)
@@ -269,3 +273,22 @@ def test_the_selection_prefers_the_better_candidate():
     candidates = np.array([[1.0, 0.0], [0.5, 0.0]])
     source = ArraySource.of(points, cutting(200, 2).parameters)
     assert Selection.of("selection", 1.0).among(source, Tape.draw(bytes(32)), candidates) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["loc_cutting_plane", "loc_dpgd"])
+def test_a_lost_localization_is_a_failed_release_and_no_far_point(method):
+    """Just above the n that is sufficient, with a radius of 10^20 spreads: no run of 60 returns an excess above 1."""
+    points = np.random.default_rng(0).normal(size=(500, 2)) + 5.0
+    plan = dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, method=method, radius=1e20, resolution=0.05)
+    messages = []
+    for seed in range(60):
+        try:
+            found = plan.run(points, seed=seed)
+        except dpmedian.ReleaseFailed as failure:
+            messages.append(failure.message)
+        else:
+            assert excess(points, found.point) < 1.0
+    assert all("localization was lost" in message for message in messages)
+    assert len(messages) < 20
+    assert bool(messages) == (method == "loc_cutting_plane"), "the cutting plane loses some of these runs"

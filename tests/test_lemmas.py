@@ -76,6 +76,7 @@ def test_that_sensitivity_is_reached():
 
 @given(data(), st.sampled_from([0.75, 0.9, 1.0]))
 @settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 def test_a_radius_between_two_counts_is_within_its_factors_of_the_quantile_radius(points, gamma):
     """Lemma quantile-qual with gamma_1 = gamma_2: N(nu) >= ceil(gamma n) and N(nu/2) < ceil(gamma n).
 
@@ -109,6 +110,7 @@ def test_points_far_from_each_other_differ_in_loss(points, source, gamma):
 
 @given(neighbouring(4, 14))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_one_replaced_record_moves_the_median_by_at_most_three_halves_of_its_quantile_radius(pair):
     """Lemma worst-case-distance-one, for n >= 4.
 
@@ -134,6 +136,7 @@ def test_worst_case_distance_one_needs_the_record_more():
 
 @given(data(), st.data())
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_the_median_is_near_every_point_that_is_near_most_records(points, source):
     """Lemma geom-quantile: ||theta - median|| <= (2n - 2|B|)/(n - 2|B|) max over the others, |B| < n/2."""
     n, d = points.shape
@@ -180,6 +183,7 @@ def test_some_record_has_at_least_the_mean_number_of_records_within_a_radius(poi
 
 @given(data(), st.data(), st.floats(0.05, 8.0))
 @settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 def test_localization_may_use_twelve_radii_and_five_times_the_excess(points, source, radius):
     """With q = 0.6 of the records within nu of a record, ||theta - median|| <= 12 nu + 5 zeta."""
     n, d = points.shape

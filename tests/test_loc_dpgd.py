@@ -77,6 +77,7 @@ EDGES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", EDGES)
 def test_edge_data_give_a_finite_release_or_a_failed_one(name, profile):
@@ -124,6 +125,7 @@ def attempt(plan: dpmedian.Plan, points: np.ndarray, **arguments) -> dpmedian.Re
         return failed
 
 
+@pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
 def test_a_radius_that_is_never_found_is_a_failed_release_with_the_full_cost():
     """60 runs at a predicted probability p: more than 60 p + 4 sqrt(60 p) + 4 failures have probability below 1e-4."""
     plan, ledger = loc_dpgd(300, 2, "paper", rho=6.0), dpmedian.Ledger(rho=1000.0)
@@ -219,7 +221,7 @@ def test_profiles_are_tables_without_a_branch_on_their_name():
         assert 'profile == "' not in text, path
 
 
-@pytest.mark.parametrize("block", [dpmedian.building_blocks.find_radius, dpmedian.localize])
+@pytest.mark.parametrize("block", [dpmedian.building_blocks.find_radius, dpmedian.building_blocks.localize])
 def test_blocks_charge_before_they_run_and_name_what_is_missing(block):
     ledger = dpmedian.Ledger(rho=1.0)
     result = block(cloud(300, 2), radius=20.0, resolution=0.5, rho=0.4, ledger=ledger, seed=1)

@@ -50,7 +50,8 @@ def test_its_text_shows_no_value():
 
 def test_equality_and_hash_do_not_depend_on_the_values():
     one, same, other = (Exact.stated(np.array([value]), 1.0) for value in (SECRET, SECRET, SECRET + 1))
-    assert (one == same) == (one == other)
+    assert (one == same) == (one == other) == False  # noqa: E712
+    assert len({hash(one), hash(same), hash(other)}) == 3, "identity decides, and no value"
 
 
 def test_records_show_no_number_either():

@@ -15,6 +15,7 @@ from dpmedian.reproduce import CURVES, PUBLISHED, Experiment, run, simulate, tab
 SMALL = ["--n", "600", "--d", "3", "--epsilons", "2,20", "--radii", "1e3,1e4", "--repeats", "2", "--quiet"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_csv_and_a_picture_and_prints_the_table(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     files = {"csv": tmp_path / "runs.csv", "png": tmp_path / "figure.png"}
@@ -61,6 +62,7 @@ def test_the_data_are_those_of_the_figure():
     assert np.linalg.norm(points[~near], axis=1).max() <= 100.0
 
 
+@pytest.mark.slow
 def test_the_default_profile_meets_the_bound_at_the_largest_radius():
     """Measured: 1.00004 with a spread of 1e-5; the bound of 1.005 is far outside."""
     experiment = Experiment(epsilons=(2.0,), radii=(1e10,), repeats=1, curves=CURVES[:1])

@@ -16,12 +16,13 @@ from dpmedian.api import geometric_median, plan, required_n
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
-from dpmedian.tape import InsecureSeedWarning
+from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning
 
 __all__ = [
     "BudgetExceeded",
     "InsecureSeedWarning",
     "Ledger",
+    "LikelyFailureWarning",
     "Plan",
     "PrivacyCost",
     "Release",

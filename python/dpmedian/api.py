@@ -48,11 +48,12 @@ def plan(
         A public bound on the distance of every record from `center`; records outside are projected onto the ball.
         Never take it from the data. "adaptive" needs none.
     resolution : float, optional
-        The smallest distance that matters, for the methods of the paper.
+        The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
     center : d numbers, optional
         The center of the public ball, or where the search begins; the origin by default.
     failure_probability : float
-        The probability with which the printed accuracy may be missed.
+        The probability with which the accuracy may be missed. A release that is predicted to fail more often warns,
+        and above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
 
@@ -86,6 +87,7 @@ def geometric_median(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
     nonfinite: str = "raise",
+    name: str | None = None,
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -105,11 +107,12 @@ def geometric_median(
         A public bound on the distance of every record from `center`. Never take it from the data. "adaptive" needs
         none.
     resolution : float, optional
-        The smallest distance that matters, for the methods of the paper.
+        The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
     center : d numbers, optional
         The center of the public ball, or where the search begins; the origin by default.
     failure_probability : float
-        The probability with which the printed accuracy may be missed.
+        The probability with which the accuracy may be missed. A release that is predicted to fail more often warns,
+        and above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
     ledger : Ledger, optional
@@ -120,6 +123,8 @@ def geometric_median(
         None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
     nonfinite : {"raise", "center"}
         What happens to a record with a missing or infinite value: an error, or it becomes the center.
+    name : str, optional
+        What is released, for the ledger and the reader.
 
     Returns
     -------
@@ -138,7 +143,7 @@ def geometric_median(
     records = as_records(points, nonfinite=nonfinite)
     n, d = records.array.shape
     made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d), method)
-    return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite)
+    return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)
 
 
 def required_n(

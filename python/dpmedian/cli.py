@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -13,10 +15,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpmedian import InsecureSeedWarning, Ledger, Plan, ReleaseFailed, __version__, plan
-from dpmedian.files import read_points
+from dpmedian.files import FORMATS, read_points
 from dpmedian.ledger import BudgetExceeded
 from dpmedian.methods.registry import METHODS
-from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.plan import plan_dict
 from dpmedian.rendering.release import release_dict
 from dpmedian.reproduce import Experiment, draw, table, write
@@ -31,6 +32,7 @@ exit codes:
   2    wrong arguments or data; nothing was spent
   3    the ledger's budget does not allow the release; nothing was spent
   4    the release failed, which is an output too: its full cost is spent
+  5    released and spent, but the result could not be written to stdout: it is on stderr
   130  interrupted; what the ledger shows is spent
 """
 
@@ -47,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _say("error", error, 3)
         except ReleaseFailed as failed:
             return _say("failed", failed, 4)
+        except Undelivered as error:
+            return _say("error", error, 5)
         except (ValueError, TypeError, OSError, ImportError) as error:
             return _say("error", error, 2)
         except KeyboardInterrupt:
@@ -60,12 +64,40 @@ def release(options: argparse.Namespace) -> None:
     """Reads, plans, charges, runs, and prints the release."""
     ledger = None if options.ledger is None else _open(options.ledger)
     points = read_points(
-        options.file, columns=options.columns, header=options.header, name=options.array, nonfinite=options.nonfinite
+        options.file,
+        columns=options.columns,
+        header=options.header,
+        name=options.array,
+        nonfinite=options.nonfinite,
+        format=options.format,
+        delimiter=options.delimiter,
+        decimal=options.decimal,
+        encoding=options.encoding,
+        d=options.dimension,
     )
-    made = _plan(options, *points.points.shape)
+    made = _plan(options, *points.array.shape)
     progress = False if options.quiet else None
-    result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite)
-    print(result if options.output == "table" else _json(release_dict(result)))
+    result = made.run(
+        points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
+    )
+    _deliver(str(result) if options.output == "table" else _json(release_dict(result)))
+
+
+class Undelivered(Exception):
+    """The release was made and charged, and stdout did not take it."""
+
+
+def _deliver(text: str) -> None:
+    """Prints what was paid for; where stdout fails (a full disk, a closed pipe), to stderr, so that it is not lost."""
+    try:
+        print(text, flush=True)
+    except (OSError, ValueError) as error:
+        # The interpreter would try to flush stdout again at its end, and fail with another exit code.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
+        raise Undelivered(f"the release above is spent, but could not be written to stdout: {error}") from None
 
 
 def show_plan(options: argparse.Namespace) -> None:
@@ -82,7 +114,7 @@ def create_ledger(options: argparse.Namespace) -> None:
 def show_ledger(options: argparse.Namespace) -> None:
     """Prints a ledger's budget and entries."""
     ledger = _open(options.file)
-    print(ledger if options.output == "table" else _json(_of_ledger(ledger)))
+    print(ledger if options.output == "table" else _json(ledger.to_dict()))
 
 
 def reproduce(options: argparse.Namespace) -> None:
@@ -103,17 +135,6 @@ def reproduce(options: argparse.Namespace) -> None:
 
 
 # What a command prints, as JSON.
-
-
-def _of_ledger(ledger: Ledger) -> dict[str, Any]:
-    budget = {name: value for name, value in vars(ledger.budget).items() if value is not None}
-    return {
-        "budget": budget,
-        "unit": ledger.budget.measure,
-        "remaining": ledger.remaining,
-        "spent": cost_dict(ledger.spent),
-        "entries": [entry.to_dict() for entry in ledger.entries],
-    }
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -200,6 +221,22 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
 
 
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("file")
+    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=f"{', '.join(FORMATS)}; default: by its name")
+    group.add_argument("--columns", type=_names, metavar="A,B,...", help="by name, or by number from 1; default all")
+    group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of text is a header; default: it is, unless it has only numbers",
+    )
+    group.add_argument("--delimiter", metavar="C", help="between cells of text, or tab; default: as the header has it")
+    group.add_argument("--decimal", metavar="C", help="decimal sign of text, . or the comma; default: .")
+    group.add_argument("--encoding", metavar="NAME", help="of text, such as latin-1; default: utf-8")
+    group.add_argument("--array", metavar="NAME", help="which array of an npz file")
+    group.add_argument("--dimension", type=int, metavar="D", help="how many coordinates there must be")
+
+
 def _add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--output", choices=["json", "table"], default=default, help="default: %(default)s")
 
@@ -212,19 +249,18 @@ def _add_release(commands: Any) -> None:
         epilog="example: dpmedian release positions.csv --columns x,y --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", help=".csv, .tsv, .parquet, .npy or .npz, one record per row")
-    parser.add_argument("--columns", type=_names, metavar="A,B,...", help="by name, or by number from 1; default all")
-    parser.add_argument("--header", action=argparse.BooleanOptionalAction, help="whether a CSV file has a header")
-    parser.add_argument("--array", metavar="NAME", help="which array of an .npz file")
+    parser.add_argument("file", help="one record per row; - is stdin")
+    _add_file(parser)
     parser.add_argument(
         "--nonfinite",
         choices=["raise", "center"],
         default="raise",
-        help="missing and infinite values: refuse, or replace the record by the center; default: %(default)s",
+        help="what is no finite number: refuse it, or replace its record by the center; default: %(default)s",
     )
     _add_budget(parser)
     _add_method(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
+    parser.add_argument("--name", help="what is released, for the ledger and the result")
     parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     _add_output(parser, "json")

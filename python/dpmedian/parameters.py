@@ -113,6 +113,19 @@ class PublicParameters:
         return None if self.radius is None else (self.origin.tolist(), self.radius)
 
     @property
+    def assumed_spread(self) -> float:
+        """The spread of the data for which methods are compared: a hundredth of the radius, or the unit.
+
+        Who knows a radius usually knows it within a factor of 10 to 1000 of the spread; a hundred is between.
+        """
+        return 1.0 if self.radius is None else max(self.radius / 100.0, self.resolution or 0.0)
+
+    @property
+    def assumed_distance(self) -> float:
+        """How far the median is assumed to be from the center: half of the radius, or a thousand spreads."""
+        return 1000.0 * self.assumed_spread if self.radius is None else self.radius / 2.0
+
+    @property
     def given(self) -> tuple[str, ...]:
         """The arguments for a method that were given, which is to say that differ from their default."""
         defaults = {field.name: field.default for field in fields(self) if field.default is not MISSING}

@@ -95,8 +95,8 @@ def _measure(plan: Plan) -> tuple[str, str] | None:
     """Which of the predictions this plan makes, and how it reads on an axis."""
     for name, label in (
         ("excess", "predicted excess F(point)/F(median) - 1"),
-        ("relative_error", "predicted distance to the median, in spreads"),
         ("excess_distance_bound", "bound on the average excess distance"),
+        ("relative_error", "predicted distance to the median, in spreads"),
     ):
         if getattr(plan.prediction, name) is not None:
             return name, label

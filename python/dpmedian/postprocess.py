@@ -19,9 +19,13 @@ Vector = NDArray[np.float64]
 
 
 def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
-    """The nearest point of the ball; without a radius, the point with its coordinates kept below 2^1000."""
+    """The nearest point of the ball; without a radius, the point with its coordinates kept below 2^1000.
+
+    A coordinate that is no number counts as the center's, so that no iterate is ever lost, as in the core's projection.
+    """
+    point = np.clip(np.where(np.isnan(point), center, point), -LARGEST, LARGEST)
     if radius is None:
-        return np.clip(point, -LARGEST, LARGEST)
+        return point
     offset = point - center
     # The largest coordinate is divided out first, so that no square overflows.
     largest = float(np.max(np.abs(offset)))

@@ -52,6 +52,7 @@ class Release:
     post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
     nine runs of ten on data with one middle; with clusters of which none has half of the records, or one half
     scattered, in fewer. `seeded` says whether the noise came from a seed: such a release protects nobody.
+    `name` is what the caller called it.
     """
 
     point: NDArray[np.float64]
@@ -64,6 +65,7 @@ class Release:
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     seeded: bool = False
+    name: str | None = None
 
     def __post_init__(self) -> None:
         self.point.setflags(write=False)

@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 
 from dpmedian import nonprivate
 from dpmedian.api import plan
+from dpmedian.methods.registry import METHODS
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
-from dpmedian.release import Release, ReleaseFailed
-from dpmedian.tape import InsecureSeedWarning
+from dpmedian.release import MethodResult, ReleaseFailed
+from dpmedian.running import run_calibrated
+from dpmedian.warning import InsecureSeedWarning
 
 __all__ = ["CURVES", "PUBLISHED", "Curve", "Experiment", "Run", "draw", "run", "simulate", "table", "write"]
 
@@ -132,7 +134,8 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
             method=curve.method,
             profile=curve.profile,
             radius=radius,
-            resolution=experiment.resolution,
+            # Plain descent has no use for a resolution.
+            resolution=experiment.resolution if "resolution" in METHODS[curve.method].uses else None,
             failure_probability=experiment.failure_probability,
         )
         for curve, epsilon, radius in settings
@@ -157,12 +160,17 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
     return runs
 
 
-def _released(made: Plan, points: NDArray[np.float64], seed: int, pulse: Callable[[float], object]) -> Release | None:
-    """The release, or None: it failed, or is so likely to fail that `run` would refuse."""
-    if made.prediction.failure > 0.5:
-        return None
+def _released(
+    made: Plan, points: NDArray[np.float64], seed: int, pulse: Callable[[float], object]
+) -> MethodResult | None:
+    """What the method released, or None where it failed.
+
+    The runner is called without the plan's refusal of releases that are worth nothing: the figure is about them.
+    """
     try:
-        return made.run(points, seed=seed, progress=pulse)
+        return run_calibrated(
+            made.calibrated, points, made.parameters, cost=made.cost, method=made.method, seed=seed, progress=pulse
+        ).value
     except ReleaseFailed:
         return None
 

@@ -25,7 +25,7 @@ Value_co = TypeVar("Value_co", covariant=True)
 class Runnable(Protocol[Value_co]):
     """Calibrated stages that can run: a method, or a part of one."""
 
-    in_process: ClassVar[bool]
+    needs_local_records: ClassVar[bool]
 
     @property
     def passes(self) -> float: ...
@@ -35,7 +35,7 @@ class Runnable(Protocol[Value_co]):
 
 def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
     """Raises, before anything is spent, if the run asks thousands of times and the records are not in this process."""
-    if calibrated.in_process and source.local is None:
+    if calibrated.needs_local_records and source.local is None:
         raise ValueError(
             "this method asks for exact scores thousands of times, which takes all records in this process: load them "
             "into one array, or choose a method that asks in rounds, such as 'adaptive'"
@@ -71,7 +71,7 @@ def run_calibrated(
     """
     if nonfinite not in ("raise", "center"):
         raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
-    records = as_records(points, nonfinite=nonfinite)
+    records = as_records(points, nonfinite=nonfinite, d=parameters.d)
     if records.array.shape != (parameters.n, parameters.d):
         raise ValueError(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"

@@ -18,7 +18,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
 
 `Statistic.sensitivity` and the static `bound` of each class give a `Sensitivity` with `.replace`, `.add_remove` and
-`.under(neighbours)`, in units of 2^-bits: `bound` needs no question and serves to calibrate the noise.
+`.under(neighbours)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise.
 """
 
 from dpmedian._core import (

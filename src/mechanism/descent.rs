@@ -57,7 +57,7 @@ impl Descent {
                 // The running mean cannot overflow, unlike the sum.
                 *average += (theta - *average) / (step + 1) as f64;
             }
-            let mut part = Part { pulse, done: step as f64, steps: self.steps as f64 };
+            let mut part = StepPulse { pulse, done: step as f64, steps: self.steps as f64 };
             let gradient = Gradient::new(&theta, self.bits).map_err(|bad| Error::Refused(bad.0))?;
             let exact = gradient.answer(points, &mut part)?;
             let noisy = tape.gaussian(&self.name, &exact, self.noise_multiplier)?;
@@ -71,13 +71,13 @@ impl Descent {
 }
 
 /// The pulse of one step within the whole loop.
-struct Part<'a> {
+struct StepPulse<'a> {
     pulse: &'a mut dyn Pulse,
     done: f64,
     steps: f64,
 }
 
-impl Pulse for Part<'_> {
+impl Pulse for StepPulse<'_> {
     fn beat(&mut self, done: f64) -> Result<(), Interrupted> {
         self.pulse.beat((self.done + done) / self.steps)
     }

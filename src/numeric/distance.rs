@@ -33,7 +33,7 @@ pub(crate) fn side_by_side(eight: DMatrixView<'_, f64>, theta: &[f64], differenc
     if d % 2 == 1 {
         transpose::<1>(&records, theta, d - 1, differences, &mut lanes);
     }
-    tree(lanes)
+    sum_lanes(lanes)
 }
 
 /// A few coordinates of [`side_by_side`]; their number is fixed, so that they go through registers.
@@ -59,7 +59,7 @@ fn transpose<const C: usize>(
     }
 }
 
-/// Eight lanes over the coordinates and a fixed tree: the same bits for any vector width.
+/// Eight lanes over the coordinates and one order of adding them: the same bits for any vector width.
 #[inline(always)]
 pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -73,7 +73,7 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane += x * x;
     }
-    tree(lanes)
+    sum_lanes(lanes)
 }
 
 /// The sum of squares of a difference that is not kept, in the same order.
@@ -90,12 +90,12 @@ pub(crate) fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
         let difference = t - x;
         *lane += difference * difference;
     }
-    tree(lanes.0)
+    sum_lanes(lanes.0)
 }
 
 /// The order in which eight lanes are added.
 #[inline(always)]
-pub(crate) fn tree<T: Add<Output = T>>([a, b, c, d, e, f, g, h]: [T; 8]) -> T {
+pub(crate) fn sum_lanes<T: Add<Output = T>>([a, b, c, d, e, f, g, h]: [T; 8]) -> T {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 

@@ -63,7 +63,7 @@ impl Grid {
 
 /// A prior on the line that is uniform within signed octaves: any distance is found in a few questions.
 ///
-/// Values near the origin of the scale found so far are likely; so is an origin of size 1, in case that scale is wrong.
+/// Values near the origin of the scale found so far are likely; an offset of size 1 is likely too, in case that scale is wrong.
 struct Octaves {
     edges: Vec<f64>,
     below: Vec<f64>,

@@ -25,7 +25,7 @@ impl Ball {
     /// Moves `x` to the nearest point of the ball, up to rounding, and any `x` to a finite point: a coordinate that is no
     /// number counts as the center's, and the others are clamped like those of records.
     pub fn project(&self, x: &mut [f64]) {
-        self.tame(x);
+        self.make_finite(x);
         let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
         let distance = norm(&offset);
         if distance > self.radius {
@@ -38,7 +38,7 @@ impl Ball {
 
     /// Makes any point finite, so that no difference or norm overflows. Clamping brings a point no farther from any admitted
     /// one, so the projection behind it is still no farther from any feasible point.
-    fn tame(&self, x: &mut [f64]) {
+    fn make_finite(&self, x: &mut [f64]) {
         for (x, c) in x.iter_mut().zip(&self.center) {
             *x = if x.is_nan() { *c } else { finite(*x) };
         }
@@ -77,7 +77,7 @@ impl Feasible {
             Self::Ball(ball) => return ball.project(x),
             Self::Lens(first, second) => (first, second),
         };
-        first.tame(x);
+        first.make_finite(x);
         if first.contains(x) && second.contains(x) {
             return;
         }

@@ -23,13 +23,13 @@ pub(super) type Vector<'py> = Bound<'py, PyArray1<f64>>;
 pub(super) type Integers<'py> = Bound<'py, PyArray1<i64>>;
 
 /// Checks signals and moves the caller's progress bar; keeps the error that stopped the kernel.
-struct Heart {
+struct InterpreterPulse {
     callback: Option<Py<PyAny>>,
     last: Instant,
     error: Option<PyErr>,
 }
 
-impl Pulse for Heart {
+impl Pulse for InterpreterPulse {
     fn beat(&mut self, done: f64) -> Result<(), Interrupted> {
         if self.last.elapsed() < BEAT_INTERVAL {
             return Ok(());
@@ -57,9 +57,9 @@ pub(super) fn detached<T: Send, E: Send + Into<Error>>(
     callback: Option<Py<PyAny>>,
     work: impl FnOnce(&mut dyn Pulse) -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    let mut heart = Heart { callback, last: Instant::now(), error: None };
-    without_gil(py, || work(&mut heart)).map_err(|error| match error.into() {
-        Error::Interrupted => heart.error.unwrap_or_else(|| raised(Error::Interrupted)),
+    let mut pulse = InterpreterPulse { callback, last: Instant::now(), error: None };
+    without_gil(py, || work(&mut pulse)).map_err(|error| match error.into() {
+        Error::Interrupted => pulse.error.unwrap_or_else(|| raised(Error::Interrupted)),
         error => raised(error),
     })
 }

@@ -1,7 +1,7 @@
 //! Exact integers that only the tape can open.
 //!
-//! The answer of a statistic knows its sensitivity. Outside this folder nothing reads its values: there is no accessor, no
-//! comparison and no serialisation, and `Debug` shows the form and the length only.
+//! The answer of a statistic knows its sensitivity. Outside this folder nothing reads its values: there is no accessor,
+//! no comparison and no serialisation, and `Debug` shows the form and the length only.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! Tapes for the tests: [`Record`] keeps what happened, and [`Replay`] gives the recorded outputs back on another data set.
-//! On the way it checks that the same releases were asked for and that the exact values moved by no more than their
-//! sensitivity.
+//! Tapes for the tests: [`Record`] keeps what happened, and [`Replay`] gives the recorded outputs back on another data
+//! set. On the way it checks that the same releases were asked for and that the exact values moved by no more than
+//! their sensitivity.
 
 use super::error::Error;
 use super::noise::Request;

@@ -1,4 +1,5 @@
-//! Randomness by place: every release has streams of its own, so noise depends on the key and the place, never on a thread.
+//! Randomness by place: every release has streams of its own, so noise depends on the key and the place, never on a
+//! thread.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;

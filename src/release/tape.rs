@@ -1,9 +1,9 @@
 //! The tape: the one place where exact integers become noisy ones.
 //!
-//! Every release of every mechanism goes through [`Tape`]. It has a neighbour relation from its construction on, takes the
-//! sensitivity from the value that it opens, and nobody can state another one. [`Draw`] adds fresh noise; the tapes of
-//! [`super::recording`] keep what happened, or give it back. A mechanism cannot tell them apart, so what the tests replay is
-//! what runs.
+//! Every release of every mechanism goes through [`Tape`]. It has a neighbour relation from its construction on, takes
+//! the sensitivity from the value that it opens, and nobody can state another one. [`Draw`] adds fresh noise; the tapes
+//! of [`super::recording`] keep what happened, or give it back. A mechanism cannot tell them apart, so what the tests
+//! replay is what runs.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -34,7 +34,7 @@ fn choice_rate(range: u64, eta: f64) -> Result<(u64, u64), Error> {
     let bits = ETA_BITS.min(63 - (u64::BITS - range.leading_zeros()));
     let p = (eta * f64::from(bits).exp2()).floor();
     if !(0.0..2f64.powi(63)).contains(&p) {
-        return refused(format!("eta must be positive and below 2^33, got {eta}"));
+        return refused(format!("eta must lie between 0 and 2^33, got {eta}"));
     }
     Ok((p as u64, range << bits))
 }
@@ -81,23 +81,32 @@ pub trait Tape: kind::Kind + Send + Sync {
     }
 
     /// A vector with discrete Gaussian noise of standard deviation [`gaussian_sigma`].
+    ///
+    /// **Cost**: 1/(2 noise_multiplier^2) of zero-concentrated differential privacy, at most.
     fn gaussian(&mut self, name: &str, exact: &Exact, noise_multiplier: f64) -> Result<Vec<i64>, Error> {
         let sigma = gaussian_sigma(exact.sensitivity().under(self.relation()), noise_multiplier);
         release_vector(self, name, exact, Noise::Gaussian { sigma })
     }
 
     /// A vector with two-sided geometric noise: P(k) proportional to exp(-|k| p/q) on every coordinate.
+    ///
+    /// **Cost**: a vector of one is pure, sensitivity p/q. The rate is the caller's: it is charged by what the caller proves.
     fn laplace(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_vector(self, name, exact, Noise::Laplace { p, q })
     }
 
     /// A vector with one-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0, on every coordinate.
+    ///
+    /// **Cost**: none of its own, for one-sided noise shows where it starts; a mechanism that compares such values, as
+    /// AboveThreshold does, proves what they cost together.
     fn geometric(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_vector(self, name, exact, Noise::Geometric { p, q })
     }
 
-    /// The exponential mechanism: an index, by weights exp(-score * rate). The log-odds of two indices move by at most eta
-    /// between neighbours: the rate is eta over the scores' range, or over `at_least` where that is larger.
+    /// The exponential mechanism: an index, by weights exp(-score * rate). The rate is eta over the scores' range, or over
+    /// `at_least` where that is larger.
+    ///
+    /// **Cost**: bounded range eta, for the log-odds of two indices move by at most that between neighbours.
     ///
     /// Scores without a range cannot be chosen from: where nothing moves there is nothing to hide, and no tape is needed.
     fn choose(&mut self, name: &str, exact: &Exact, eta: f64, at_least: u64) -> Result<usize, Error> {
@@ -115,13 +124,15 @@ pub trait Tape: kind::Kind + Send + Sync {
 
     /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is a release: a recording
     /// keeps its score, and a replay checks that a neighbour's score at the same candidate is within the sensitivity.
+    ///
+    /// **Cost**: pure, 2 ln 2 * rate/2^71 * sensitivity, and of that bounded range.
     fn draw(&mut self, name: &str, rate: u64, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
         let sensitivity = selection.sensitivity().under(self.relation());
         let request = Request::new(name, Noise::Lattice { rate }, sensitivity)?;
         self.select(&request, selection)
     }
 
-    /// Hidden randomness, in the place of a release.
+    /// Hidden randomness. It uses up the stream number of one release.
     fn hidden(&mut self) -> Stream {
         let neighbours = self.relation();
         self.streams().hidden(neighbours)

@@ -13,10 +13,11 @@ use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 /// Items of a wave at most, up to one block more: their sum fits 64 bits where an item contributes at most 2^41.
 const ITEMS_PER_WAVE: usize = 1 << 20;
 
-/// The sum, of `size` integers, to which `add` adds what the items of a range contribute, each at most 2^41 in magnitude.
+/// Sums vectors of `size` integers over items: `add` adds what a range of items contributes, each at most 2^41 in
+/// magnitude.
 ///
-/// A block has at most `per_block` items of this many `coordinates`. A single block is done by the calling thread. Blocks
-/// and waves are summed in 64 bits and the waves in 128: no number of items overflows.
+/// A block has at most `per_block` items of this many `coordinates`. A single block is done by the calling thread.
+/// Blocks and waves are summed in 64 bits and the waves in 128: no number of items overflows.
 pub(crate) fn sum_blocks(
     items: usize,
     coordinates: usize,
@@ -114,6 +115,13 @@ mod tests {
                 assert_eq!(sum_blocks(items, 5, per_block, 3, &mut Silent, checked), Ok(expected.clone()));
             }
         }
+    }
+
+    #[test]
+    fn sums_beyond_64_bits_are_exact() {
+        let add = |total: &mut [i64], items: Range<usize>| total[0] += (items.len() as i64) << 41;
+        let items = (1 << 24) + 5;
+        assert_eq!(sum_blocks(items, 1, 1 << 12, 1, &mut Silent, add), Ok(vec![(items as i128) << 41]));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The records as the statistics see them: one validated, clamped and projected copy.
 //!
-//! Every step of admission is a map of a record on its own, so neighbouring data sets stay neighbours. What is admitted is
-//! finite and at most 2^1000 in magnitude (up to the rounding of a projection), whatever the caller's array, ball and replacement hold.
+//! Every step of admission is a map of a record on its own, so neighbouring data sets stay neighbours. What is admitted
+//! is finite and at most 2^1000 in magnitude (up to the rounding of a projection), whatever the caller's array, ball
+//! and replacement hold.
 
 use std::sync::Mutex;
 
@@ -34,7 +35,8 @@ pub struct Points {
 }
 
 impl Points {
-    /// Copies the records: clamps every coordinate to [`LARGEST`] and projects every record onto `ball`, if there is one.
+    /// Copies the records: clamps every coordinate to [`LARGEST`] and projects every record onto `ball`, if there is
+    /// one.
     ///
     /// A record with a non-finite coordinate becomes `replacement`, or stops the admission where there is none.
     ///

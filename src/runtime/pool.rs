@@ -1,7 +1,7 @@
 //! Our own thread pools, built on first use and keyed by the process.
 //!
-//! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds pools of its
-//! own, and the inherited ones are leaked, never dropped, because joining threads that do not exist would hang.
+//! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds pools of
+//! its own, and the inherited ones are leaked, never dropped, because joining threads that do not exist would hang.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -41,11 +41,11 @@ pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     pool(threads()).install(work)
 }
 
-/// Calls `work` with every item and an accumulator of the thread that does it; returns the accumulators, in no particular
-/// order, so they must be such that their order does not matter.
+/// Calls `work` with every item and an accumulator of the thread that does it; returns the accumulators, in no
+/// particular order, so they must be such that their order does not matter.
 ///
-/// The calling thread takes part, and has one helper fewer than threads: idle threads of a pool do not sleep at once, and
-/// would take the calling thread's place on the processor.
+/// The calling thread takes part, and has one helper fewer than threads: idle threads of a pool do not sleep at once,
+/// and would take the calling thread's place on the processor.
 pub fn fold_in_parallel<I: Send, T: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     start: impl Fn() -> T + Sync,

@@ -1,9 +1,9 @@
 //! A copy of the records that answers questions about ranks: in every coordinate, the number of records at or below a
 //! threshold.
 //!
-//! A search asks many questions, most of them near each other or asked before. So the answers are kept, and a copy of the
-//! records is sorted as far as the questions need: a new threshold divides the values between its two neighbours among
-//! the thresholds asked so far, which are few once the search has closed in.
+//! A search asks many questions, most of them near each other or asked before. So the answers are kept, and a copy of
+//! the records is sorted as far as the questions need: a new threshold divides the values between its two neighbours
+//! among the thresholds asked so far, which are few once the search has closed in.
 
 use nalgebra::DMatrixView;
 
@@ -16,7 +16,7 @@ const BLOCK: usize = 1 << 10;
 /// Records that are transposed together: their lines stay in the first cache.
 const TILE: usize = 1 << 6;
 
-/// Values that take as long to divide as a cut without values.
+/// The fixed cost of one cut, in values that are partitioned in the same time.
 const CUT: usize = 16;
 
 /// Up to this many values one thread is done before others are awake.

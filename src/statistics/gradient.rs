@@ -3,15 +3,16 @@
 //! Each record's unit vector is rounded to multiples of 2^-bits and the multiples are summed as integers: the sum is
 //! exact and associative, so it is the same for any number of threads, any chunking and any instruction set.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960],
-//! s has a relative error of at most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow
-//! lose at most d 2^-1075, which vanishes beside 2^-960), the root halves it and adds 2^-53, the division and the product
-//! add 2^-53 each: the computed vector has a norm of at most 1 + (d + 6) 2^-53 whatever the rounding of theta - x, which
-//! only turns it. Outside that range the differences are first scaled by a power of two, so that the largest lies in
-//! [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or
-//! removed moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2; a replaced record removes one such vector and
-//! adds another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that
-//! is no number would make every bound above void. ∎
+//! **Neighbours and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u
+//! rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960], s has a relative
+//! error of at most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow lose at most d
+//! 2^-1075, which vanishes beside 2^-960), the root halves it and adds 2^-53, the division and the product add 2^-53
+//! each: the computed vector has a norm of at most 1 + (d + 6) 2^-53 whatever the rounding of theta - x, which only
+//! turns it. Outside that range the differences are first scaled by a power of two, so that the largest lies in [1, 2),
+//! and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or removed
+//! moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2; a replaced record removes one such vector and adds
+//! another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that is
+//! no number would make every bound above void. ∎
 
 use nalgebra::DMatrixView;
 
@@ -164,7 +165,7 @@ fn narrow(
             summed += 8;
         } else {
             for l in 0..8 {
-                alone(differences.iter().map(|difference| difference.0[l]).collect(), rounder, total);
+                add_single(differences.iter().map(|difference| difference.0[l]).collect(), rounder, total);
             }
         }
     }
@@ -173,7 +174,7 @@ fn narrow(
         *total = total.wrapping_add(sum.sum().wrapping_sub(surplus).cast_signed());
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
-        alone(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+        add_single(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
     }
 }
 
@@ -192,7 +193,7 @@ fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i
             if !(SMALL..=LARGE).contains(&squares[r]) {
                 // This record is treated on its own; here it adds zero.
                 inverses[r] = 0.0;
-                alone(theta.iter().zip(records[r]).map(|(t, x)| t - x).collect(), rounder, total);
+                add_single(theta.iter().zip(records[r]).map(|(t, x)| t - x).collect(), rounder, total);
             }
         }
         let [r0, r1, r2, r3] = records;
@@ -208,13 +209,13 @@ fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i
         *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
-        alone(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+        add_single(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
     }
 }
 
 /// Adds one record's rounded unit vector, whatever the magnitude of its difference from theta.
 #[inline(never)]
-fn alone(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
+fn add_single(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
     let squares = sum_of_squares(&difference);
     let inverse = if (SMALL..=LARGE).contains(&squares) {
         1.0 / squares.sqrt()

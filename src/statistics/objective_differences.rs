@@ -1,29 +1,30 @@
 //! Differences of the objective between candidates, on an integer lattice: the scores of a private selection.
 //!
 //! The objective F itself has a sensitivity of the size of the data, but the selection needs only differences
-//! F(theta_i) - F(theta_0), to which a record contributes a_i = |theta_i - x| - |theta_0 - x|. Subtracting two distances
-//! would lose every digit for a far record, and with them the bound below, so a_i is computed without cancellation as
-//! <theta_i - theta_0, p + q>/(|p| + |q|) with p = theta_i - x and q = theta_0 - x, then rounded to a multiple of the unit
-//! and summed as an integer: the sums are the same for any number of threads, any chunking and any instruction set.
+//! F(theta_i) - F(theta_0), to which a record contributes a_i = |theta_i - x| - |theta_0 - x|. Subtracting two
+//! distances would lose every digit for a far record, and with them the bound below, so a_i is computed without
+//! cancellation as <theta_i - theta_0, p + q>/(|p| + |q|) with p = theta_i - x and q = theta_0 - x, then rounded to a
+//! multiple of the unit and summed as an integer: the sums are the same for any number of threads, any chunking and any
+//! instruction set.
 //!
-//! **Neighbours and range**: replacing a record moves the difference of any two scores by at most
-//! `range` units, and adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i - theta_j| <= D, the
-//! candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of theta_i - theta_0, p and
-//! q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over coordinates run through eight lanes
-//! and a tree, ceil(d/8) + 3 additions deep, so the inner product is off by (ceil(d/8) + 4) e |theta_i - theta_0| (|p| +
-//! |q|), and |p| + |q| relatively by (ceil(d/8)/2 + 5) e; with the division this makes at most (d + 14) e D, and (d + 16) e
-//! D leaves room for the higher orders. Clamping to an upper bound of |theta_i - theta_0| only moves a value towards the
-//! exact one. Scaling by a power of two is exact where it matters: what underflows is below 2^-100 of |p| + |q|. Rounding
-//! adds half a unit. So what one record contributes to two scores differs by at most D + unit + 2 (d + 16) e D: that is by
-//! how much adding or removing it moves the difference of the scores. A replaced record removes one such contribution and
-//! adds another: 2 D + 2 units + 4 (d + 16) e D. The range is the second bound, rounded up; half of it is no less than the
-//! first. ∎
+//! **Neighbours and range**: replacing a record moves the difference of any two scores by at most `range` units, and
+//! adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i -
+//! theta_j| <= D, the candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of
+//! theta_i - theta_0, p and q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over
+//! coordinates run through eight lanes and a tree of additions, ceil(d/8) + 3 additions deep, so the inner product is
+//! off by (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|), and |p| + |q| relatively by (ceil(d/8)/2 + 5) e; with the
+//! division this makes at most (d + 14) e D, and (d + 16) e D leaves room for the higher orders. Clamping to an upper
+//! bound of |theta_i - theta_0| only moves a value towards the exact one. Scaling by a power of two is exact where it
+//! matters: what underflows is below 2^-100 of |p| + |q|. Rounding adds half a unit. So what one record contributes to
+//! two scores differs by at most D + unit + 2 (d + 16) e D: that is by how much adding or removing it moves the
+//! difference of the scores. A replaced record removes one such contribution and adds another: 2 D + 2 units + 4 (d +
+//! 16) e D. The range is the second bound, rounded up; half of it is no less than the first. ∎
 
 use nalgebra::{DMatrixView, DVectorView};
 
 use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
-use crate::numeric::distance::{LARGE, SMALL, sum_of_squares, tree};
+use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, norm, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -176,7 +177,7 @@ fn subtract(point: &[f64], record: &[f64], difference: &mut [f64]) {
     }
 }
 
-/// <shift, p + q> through eight lanes and a fixed tree: the same bits for any vector width.
+/// <shift, p + q> through eight lanes and one order of adding them: the same bits for any vector width.
 #[inline(always)]
 fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -190,7 +191,7 @@ fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     for (lane, ((shift, p), q)) in lanes.iter_mut().zip(rest) {
         *lane += shift * (p + q);
     }
-    tree(lanes)
+    sum_lanes(lanes)
 }
 
 /// The same quotient with p and q scaled by a power of two, so that the larger has its largest coordinate in [1, 2).

@@ -1,9 +1,9 @@
 //! Pair counts: how many of some random disjoint pairs of records lie within each radius.
 //!
 //! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
-//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its computed
-//! distance: a symmetric function of the two records alone. A pass costs time linear in the number of records, where ball
-//! counts look at every pair.
+//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its
+//! computed distance: a symmetric function of the two records alone. A pass costs time linear in the number of records,
+//! where ball counts look at every pair.
 //!
 //! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
 //! nothing shows which pairing it was.

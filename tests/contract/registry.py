@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import statistics
-from dpmedian._core import Points, Statistic
+from dpmedian._core import Points, Sensitivity, Statistic
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.partitioned import PartitionedSource
@@ -56,16 +56,47 @@ def _hidden() -> Any:
     return Tape.draw(bytes(32)).hidden()
 
 
-# Questions to data of dimension d; `at` is a point that the data may surround.
-STATISTIC_CASES: dict[type[Statistic], Callable[[Array, int], Statistic]] = {
-    statistics.Gradient: lambda at, n: statistics.Gradient(at, 32),
-    statistics.MeanShift: lambda at, n: statistics.MeanShift(at, 1.5, 32),
-    statistics.Ranks: lambda at, n: statistics.Ranks(at, 10),
-    statistics.DistanceCounts: lambda at, n: statistics.DistanceCounts(at, 10),
-    statistics.Curvature: lambda at, n: statistics.Curvature(at, 2, 24),
-    statistics.PairCounts: lambda at, n: statistics.PairCounts([0.5, 1.0, 4.0], 3, _hidden(), 10),
-    statistics.LargestBallCounts: lambda at, n: statistics.LargestBallCounts([0.5, 1.0, 4.0], max(n // 2, 1), n),
-    statistics.ObjectiveDifferences: lambda at, n: statistics.ObjectiveDifferences(np.stack([at, at + 0.5, at - 0.25])),
+class StatisticCase(NamedTuple):
+    """How to ask it at a point of dimension d with n public records, and the bound that calibrates its noise."""
+
+    ask: Callable[[Array, int], Statistic]
+    bound: Callable[[Array, int], Sensitivity]
+
+
+_RADII = [0.5, 1.0, 4.0]
+
+
+def _candidates(at: Array) -> Array:
+    return np.stack([at, at + 0.5, at - 0.25])
+
+
+STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
+    statistics.Gradient: StatisticCase(
+        lambda at, n: statistics.Gradient(at, 32), lambda at, n: statistics.Gradient.bound(len(at), 32)
+    ),
+    statistics.MeanShift: StatisticCase(
+        lambda at, n: statistics.MeanShift(at, 1.5, 32), lambda at, n: statistics.MeanShift.bound(len(at), 32)
+    ),
+    statistics.Ranks: StatisticCase(
+        lambda at, n: statistics.Ranks(at, 10), lambda at, n: statistics.Ranks.bound(len(at), 10)
+    ),
+    statistics.DistanceCounts: StatisticCase(
+        lambda at, n: statistics.DistanceCounts(at, 10), lambda at, n: statistics.DistanceCounts.bound(10)
+    ),
+    statistics.Curvature: StatisticCase(
+        lambda at, n: statistics.Curvature(at, 2, 24), lambda at, n: statistics.Curvature.bound(24)
+    ),
+    statistics.PairCounts: StatisticCase(
+        lambda at, n: statistics.PairCounts(_RADII, 3, _hidden(), 10), lambda at, n: statistics.PairCounts.bound(3, 10)
+    ),
+    statistics.LargestBallCounts: StatisticCase(
+        lambda at, n: statistics.LargestBallCounts(_RADII, max(n // 2, 1), n),
+        lambda at, n: statistics.LargestBallCounts.bound(max(n // 2, 1), n),
+    ),
+    statistics.ObjectiveDifferences: StatisticCase(
+        lambda at, n: statistics.ObjectiveDifferences(_candidates(at)),
+        lambda at, n: statistics.ObjectiveDifferences.bound(_candidates(at)),
+    ),
 }
 
 
@@ -84,8 +115,6 @@ SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
     "eight parts": _partitioned(8),
 }
 """How to hold the same records, by name."""
-
-SOURCE_CLASSES = {ArraySource, PartitionedSource}
 
 
 def cloud(n: int, d: int, seed: int) -> Array:

@@ -10,18 +10,26 @@ import pytest
 import dpmedian
 from audit import GAMES
 from conftest import neighbours
-from contract.registry import METHOD_CASES, SOURCES, cloud
+from contract.registry import METHOD_CASES, SOURCES, STATISTIC_CASES, cloud
 from dpmedian.methods.registry import METHODS
+from dpmedian.parameters import PublicParameters
+from dpmedian.planning.choice import make_plan
 from dpmedian.running import refuse_if_elsewhere
 from dpmedian.tape import Tape
 
 CASES = pytest.mark.parametrize("name", METHOD_CASES)
+# Every case with every relation that its method is proved for.
+RELATIONS = pytest.mark.parametrize(
+    ("name", "relation"),
+    [(name, relation) for name, case in METHOD_CASES.items() for relation in sorted(METHODS[case.method].relations)],
+)
 KEY = (7).to_bytes(32, "little")
 
 
-def planned(name: str) -> tuple[dpmedian.Plan, np.ndarray]:
+def planned(name: str, relation: str = "replace") -> tuple[dpmedian.Plan, np.ndarray]:
     case = METHOD_CASES[name]
-    plan = dpmedian.plan(case.n, case.d, method=case.method, **case.arguments)
+    parameters = PublicParameters.of(case.n, case.d, neighbours=relation, **case.arguments)
+    plan = make_plan(parameters, case.method)
     return plan, cloud(case.n, case.d, seed=len(name))
 
 
@@ -44,19 +52,19 @@ def test_every_method_has_a_row_in_the_audit(name):
     assert METHOD_CASES[name].audit in GAMES
 
 
-@CASES
-def test_it_replays_on_neighbours(replay, name):
+@RELATIONS
+def test_it_replays_on_neighbours(replay, name, relation):
     """The same releases, and exact values within the sensitivity that the values themselves carry."""
-    plan, points = planned(name)
-    others = neighbours(points, 30, np.random.default_rng(1))
+    plan, points = planned(name, relation)
+    others = neighbours(points, 30, np.random.default_rng(1), relation=relation)
     assert replay(plan, points, others) >= 1
 
 
-@CASES
-def test_the_recorded_cost_is_the_charged_cost(name):
+@RELATIONS
+def test_the_recorded_cost_is_the_charged_cost(name, relation):
     """The sum over what went through the tape, from the sensitivities of the values, is the plan's cost."""
-    plan, points = planned(name)
-    tape = Tape.record(KEY)
+    plan, points = planned(name, relation)
+    tape = Tape.record(KEY, relation)
     assert isinstance(outcome(plan, SOURCES["array"](points, plan.parameters), tape), tuple), "the run must not fail"
     squared, ranges, threshold, query = 0.0, [], 0.0, 0.0
     for stage, sensitivity, scale, exact, noisy in tape.entries():
@@ -95,7 +103,7 @@ def test_the_same_bits_on_any_partition(name, source):
     """Or a refusal, before anything is spent, where the records must be in this process."""
     plan, points = planned(name)
     parts = SOURCES[source](points, plan.parameters)
-    if plan.calibrated.in_process:
+    if plan.calibrated.needs_local_records:
         with pytest.raises(ValueError, match="all records in this process"):
             refuse_if_elsewhere(plan.calibrated, parts)
         return
@@ -111,6 +119,13 @@ def test_the_cost_of_a_plan_is_that_of_its_stages(name):
     stages = dpmedian.PrivacyCost.total(stage.cost for stage in plan.stages)
     assert plan.cost.rho == pytest.approx(stages.rho, rel=1e-9)
     assert plan.cost.delta_at(1.0) == pytest.approx(stages.delta_at(1.0), rel=1e-6)
+
+
+@CASES
+def test_every_stage_names_a_statistic_that_may_be_asked(name):
+    plan, _ = planned(name)
+    known = {make(np.zeros(2), 2).name for make, _ in STATISTIC_CASES.values()} | {"records to change"}
+    assert {stage.statistic for stage in plan.stages} <= known
 
 
 @CASES

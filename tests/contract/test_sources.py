@@ -6,11 +6,20 @@ import importlib
 import inspect
 import pkgutil
 
+import numpy as np
+import pytest
+
 import dpmedian.sources
-from contract.registry import SOURCE_CLASSES
+from contract.registry import SOURCES, cloud
+from dpmedian._core import Exact, Points
+from dpmedian.parameters import PublicParameters
+from dpmedian.statistics import Gradient
+
+PARAMETERS = PublicParameters.of(20, 2, rho=1.0)
 
 
-def test_every_source_is_registered():
+def source_classes() -> set[type]:
+    """The classes of the package that answer statistics."""
     found = set()
     for module in pkgutil.iter_modules(dpmedian.sources.__path__, "dpmedian.sources."):
         if module.name.endswith(".protocol"):
@@ -18,4 +27,18 @@ def test_every_source_is_registered():
         for value in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(value) and value.__module__ == module.name and hasattr(value, "answer"):
                 found.add(value)
-    assert found == SOURCE_CLASSES
+    return found
+
+
+def test_every_source_is_registered():
+    assert {type(make(cloud(20, 2, seed=0), PARAMETERS)) for make in SOURCES.values()} == source_classes()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_shows_opaque_answers_and_the_dimension_only(name):
+    source = SOURCES[name](cloud(20, 2, seed=0), PARAMETERS)
+    public = {attribute for attribute in dir(source) if not attribute.startswith("_")}
+    assert public - {"of"} == {"advance", "answer", "d", "local"}
+    assert isinstance(source.answer(Gradient(np.zeros(2), 20)), Exact)
+    assert source.local is None or isinstance(source.local, Points)
+    assert str(cloud(20, 2, seed=0)[0, 0])[:6] not in repr(source)

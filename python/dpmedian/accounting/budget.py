@@ -93,13 +93,6 @@ class Budget:
         quotient = spent / allowed
         return math.log(quotient) if quotient > 0.0 else -math.inf
 
-    def remaining(self, cost: PrivacyCost) -> float:
-        """What the cost leaves, in the budget's own measure: rho, or epsilon at the budget's delta; 0 if nothing."""
-        if self.rho is not None:
-            return max(self.rho - cost.rho, 0.0) if cost.delta0 <= (self.delta or 0.0) else 0.0
-        assert self.epsilon is not None
-        return max(self.epsilon - cost.epsilon_at(self.delta or 0.0), 0.0)
-
     def epsilon_at(self, delta: float) -> float:
         """The epsilon that holds at this delta for whatever was spent within the budget, however it was chosen.
 

@@ -7,8 +7,9 @@ this file, in accounting.md.
 
 * Gaussian releases with noise of standard deviation sigma on values of L2 sensitivity D compose to one Gaussian with
   mu^2 = sum (D/sigma)^2: delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). The noise is a
-  discrete Gaussian, which lies within total variation 1/(40 sigma^2) of a rounded one, per coordinate; replacing the
-  one by the other on both sides adds (1 + e^epsilon) * (sum of these distances).
+  discrete Gaussian, which lies within total variation 1/(40 sigma^2) of a rounded one, per coordinate, for sigma of at
+  least 7 (1/(19 sigma^2) below); replacing the one by the other on both sides adds (1 + e^epsilon) * (sum of these
+  distances).
 * The other steps are dominated by a privacy loss that takes finitely many values l with probabilities w, so together
   delta(epsilon) = sum of w delta_mu(epsilon - l). An epsilon0-DP step has the losses of randomised response,
   +-epsilon0; an eta-bounded-range step has losses within +-eta with the density e^(l/2) / (4 sinh(eta/2)).
@@ -254,8 +255,8 @@ class PrivacyCost:
             return self
         if self.neighbours == "replace":
             raise ValueError(
-                "a cost under neighbours = 'replace' is none under 'add_remove': the release took the number of "
-                "records for public, and may show it; release again with neighbours='add_remove'"
+                "a cost under neighbours = 'replace' cannot be converted to 'add_remove': the release treated the "
+                "number of records as public, and may show it; charge a ledger under 'replace' instead"
             )
         return replace(self.for_group(2), neighbours="replace")
 

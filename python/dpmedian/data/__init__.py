@@ -20,4 +20,4 @@ def load_positions() -> NDArray[np.float64]:
 
     Three neighbourhoods, a commuter belt, and 60 devices without a fix, which report the origin.
     """
-    return read_points(POSITIONS).points
+    return read_points(POSITIONS).array

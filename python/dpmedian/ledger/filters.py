@@ -272,7 +272,7 @@ _FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_of(budget: Budget, composition: str | None = None) -> tuple[Composition, Filter]:
-    """The filter of that name for this budget, or its default: each allows costs to be chosen adaptively."""
+    """The filter of that name; with None the budget's default, and every default admits adaptively chosen costs."""
     suitable: tuple[Composition, ...]
     if budget.rho is not None:
         suitable = ("concentrated",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -13,7 +14,7 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction"]
+__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction", "cloud_curvature"]
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,45 @@ class Prediction:
     `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud of records at distances of one size.
     Exactly, it is what the point adds to F, in units of n times the median distance of the records from their median:
     F(median) is about that for a cloud, never below half of it, and larger with far records, whose excess is smaller.
-    `excess_if_many_coincide` is where nine runs of ten stay if many records coincide, or if there is no single middle.
-    `relative_error` is the distance to the median in units of the data's spread. `excess_distance_bound` bounds
-    (F(point) - F(median))/n in the units of the data. `failure` is the probability of `ReleaseFailed`.
+    `excess_if_many_coincide` is a value that nine of ten runs do not exceed if many records coincide, or if there is no
+    single middle.
+    `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
+
+    Every method predicts the distance of its point from the median as `relative_error` times the spread plus
+    `absolute_error`, which is in the units of the data and comes from a public radius or resolution; `failure` is the
+    probability of `ReleaseFailed`. `error_at` and `expected_error` make one number of them, by which methods are
+    compared.
     """
 
     excess: float | None = None
     excess_if_many_coincide: float | None = None
     relative_error: float | None = None
+    absolute_error: float = 0.0
     excess_distance_bound: float | None = None
     failure: float = 0.0
+
+    def error_at(self, spread: float) -> float:
+        """The distance from the median of data with this spread; infinite where nothing is predicted."""
+        return math.inf if self.relative_error is None else self.relative_error * spread + self.absolute_error
+
+    def expected_error(self, spread: float) -> float:
+        """The same with failures counted. A failure raises an error, so it weighs as only one spread of error."""
+        return self.error_at(spread) + self.failure * spread
+
+
+def cloud_curvature(d: int) -> float:
+    """The curvature of F at the median of a cloud, in units of n/spread.
+
+    It is the mean of (1 - 1/d)/distance over the records, which lie about one spread away; on the line it is twice the
+    density of a normal distribution at its median times its spread, 0.55 with some room.
+    """
+    return 0.55 if d == 1 else 1.0 - 1.0 / d
 
 
 class Calibrated(ABC):
     """Stages that were calibrated from public parameters: everything that affects privacy is decided."""
 
-    in_process: ClassVar[bool] = False
+    needs_local_records: ClassVar[bool] = False
     """Whether all records must be in this process, because the run asks thousands of times."""
 
     @property
@@ -82,6 +106,8 @@ class Method(Protocol):
     name: str
     uses: frozenset[str]
     """The arguments of `METHOD_ARGUMENTS` that change what it does."""
+    needs: frozenset[str]
+    """Those of them that must be given."""
     relations: frozenset[str]
     """The neighbour relations that it is proved for."""
 

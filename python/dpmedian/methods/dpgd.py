@@ -15,16 +15,17 @@ from dataclasses import dataclass
 
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["STEP_RULES", "Dpgd", "calibrate", "check", "name", "proved_excess", "relations", "uses"]
+__all__ = ["STEP_RULES", "Dpgd", "calibrate", "check", "name", "needs", "proved_excess", "relations", "uses"]
 
 name = "dpgd"
 uses = frozenset({"radius", "center", "profile"})
+needs = frozenset({"radius"})
 relations = frozenset({"replace"})
 
 
@@ -100,10 +101,22 @@ class Dpgd(CalibratedMethod):
         )
 
     def predict(self) -> Prediction:
-        """The expected excess distance per record: radius sqrt((1 + d s^2)/T), s the noise on the average gradient."""
+        """The proved bound is radius sqrt((1 + d s^2)/T) per record, s the noise on the average gradient.
+
+        What to expect is the mean distance of iterates that walk straight from the center to a median half a radius
+        away, and the noise of the averaged gradients.
+        """
         n, d, steps = self.parameters.n, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
-        return Prediction(excess_distance_bound=min(bound, 2.0 * self.radius))
+        noise = math.sqrt(d / steps) * self.gradient.noise / n / cloud_curvature(d)
+        way, length = self.parameters.assumed_distance, self.step * n
+        arrival = min(math.ceil(way / length), steps)
+        walked = arrival * way - length * arrival * (arrival - 1) / 2.0
+        return Prediction(
+            relative_error=noise,
+            absolute_error=walked / steps,
+            excess_distance_bound=min(bound, 2.0 * self.radius),
+        )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin
@@ -112,7 +125,7 @@ class Dpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    parameters.require(name, "radius")
+    """Whatever has a radius is within its reach."""
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:

@@ -18,17 +18,18 @@ import numpy as np
 
 from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.parameters import PublicParameters
 from dpmedian.postprocess import onto_ball
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Bound", "LatticeDraw", "calibrate", "check", "name", "relations", "uses"]
+__all__ = ["Bound", "LatticeDraw", "calibrate", "check", "name", "needs", "relations", "uses"]
 
 name = "inverse_sensitivity"
 uses = frozenset({"radius", "resolution", "center"})
+needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace"})
 
 DIMENSION_MAX = 3
@@ -88,7 +89,7 @@ class Bound:
 class LatticeDraw(CalibratedMethod):
     """A calibrated draw. It needs the exact scores of thousands of cells, so all records must be in this process."""
 
-    in_process = True
+    needs_local_records = True
 
     parameters: PublicParameters
     mechanism: InverseSensitivity
@@ -153,18 +154,20 @@ class LatticeDraw(CalibratedMethod):
 
     def predict(self) -> Prediction:
         """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then
-        about 2 d/epsilon, and the gradient, twice the score, grows around the median by n (d - 1)/d per spread, on the
-        line by n/3.
+        about 2 d/epsilon, and the gradient, twice the score, grows around the median by the curvature of a cloud.
         """
         n, d, bound = self.parameters.n, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             return Prediction(excess=math.inf, excess_distance_bound=2.0 * self.radius)
         loss = min(bound.loss(n * self.radius) / n - self.radius, 2.0 * self.radius)
         scale = 1.0 / self.mechanism.decay
-        stiffness = n * (d - 1.0) / d if d > 1 else 2.0 * n / 3.0
+        stiffness = n * cloud_curvature(d)
         error = 2.0 * d * scale / stiffness
         excess = 2.0 * d * (d + 1.0) * scale**2 / (stiffness * n)
-        return Prediction(excess=excess, relative_error=error, excess_distance_bound=loss)
+        # Within the resolution the draw is uniform.
+        return Prediction(
+            excess=excess, relative_error=error, absolute_error=self.resolution / 2.0, excess_distance_bound=loss
+        )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin
@@ -182,7 +185,6 @@ def check(parameters: PublicParameters) -> None:
         )
     if parameters.n > RECORDS_MAX:
         raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {parameters.n}")
-    parameters.require(name, "radius", "resolution")
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LatticeDraw:

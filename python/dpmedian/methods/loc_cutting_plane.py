@@ -22,24 +22,28 @@ from dpmedian.mechanisms.exponential import Selection, eta_of_rho
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction
-from dpmedian.methods.localize import FINAL, Localize
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
+from dpmedian.methods.localize import FINAL, Localize, Localized
 from dpmedian.parameters import PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
-from dpmedian.release import MethodResult
+from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["LocCuttingPlane", "calibrate", "check", "name", "relations", "uses"]
+__all__ = ["LocCuttingPlane", "calibrate", "check", "name", "needs", "relations", "uses"]
 
 name = "loc_cutting_plane"
 uses = frozenset({"radius", "resolution", "center", "profile"})
+needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace"})
 
 Vector = NDArray[np.float64]
 
 # Shares of the budget. The choice is made among points that are close together, so it is cheap.
 LOCALIZATION, CUTS, SELECTION = 0.36, 0.62, 0.02
+
+# The squared mean gradient of the last cuts over n^2 above which they are not near a median, as for `adaptive`.
+LOST = 0.4
 
 # A window of cuts whose misfit exceeds this many standard deviations is not noise around a linear gradient.
 CONSISTENT = 3.0
@@ -86,7 +90,8 @@ class LocCuttingPlane(CalibratedMethod):
         failure = self.localization.failure
         if self.parameters.n < self.localization.sufficient:
             return Prediction(failure=failure)
-        return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=self.error, failure=failure)
+        relative = self.error / cloud_curvature(self.parameters.d)
+        return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=relative, failure=failure)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)
@@ -94,11 +99,27 @@ class LocCuttingPlane(CalibratedMethod):
         public = (self.parameters.origin, self.localization.radius)
         origin, radius = public if found.radius >= public[1] else (found.center, found.radius)
         trail = self.cut(source, tape, VolumetricCenter(origin, radius))
+        self.fail_if_lost(trail, found)
         candidates = np.array([onto_ball(point, *public) for point in self.candidates(trail, origin, radius)])
         weight = self.parameters.profile.selection_weight
         chosen = self.selection.among(source, tape, candidates, None if weight is None else 2.0 * FINAL * found.scale)
         error = self.error * found.scale
         return MethodResult(candidates[chosen], scale=found.scale, error_radius=error, notes=found.notes)
+
+    def fail_if_lost(self, trail: Trail, found: Localized) -> None:
+        """Raises if the last cuts agree on a direction: then the median lies outside of the ball that was cut.
+
+        Near the median the gradients are those of both sides and nearly cancel; seen from afar all unit vectors agree.
+        """
+        late = trail.gradients[-max(len(trail.gradients) // 4, 1) :]
+        noise = trail.noises[-len(late) :]
+        slope = float(np.sum(late.mean(axis=0) ** 2)) - late.shape[1] * float(np.mean(noise**2)) / len(late)
+        if found.radius < self.localization.radius and slope > LOST * self.parameters.n**2:
+            raise ReleaseFailed(
+                f"localization was lost: the squared mean gradient of the last cuts is still "
+                f"{slope / self.parameters.n**2:.2f} n^2",
+                self.cost,
+            )
 
     def cut(self, source: Source, tape: Tape, region: VolumetricCenter) -> Trail:
         """Cuts through the center until the cuts are used up or the region has collapsed."""
@@ -162,7 +183,7 @@ class Trail:
 
 
 def check(parameters: PublicParameters) -> None:
-    parameters.require(name, "radius", "resolution")
+    """Whatever has a radius and a resolution is within its reach."""
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
@@ -176,6 +197,6 @@ def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
     late = NoisyGradient.of("late cuts", late_rho, parameters, releases=late_cuts)
     eta = eta_of_rho(SELECTION * rho)
     if profile.selection_weight is not None and parameters.budget.epsilon is not None:
-        # exp(-weight epsilon F/scale) over candidates within 50 scales of each other: E4's 2 c D.
+        # exp(-c F) with c = weight epsilon/scale, over candidates within D = 50 scales: eta = 2 c D (exponential.md).
         eta = 2.0 * profile.selection_weight * parameters.budget.epsilon * 2.0 * FINAL
     return LocCuttingPlane(parameters, localization, early, late, Selection.of("selection", eta))

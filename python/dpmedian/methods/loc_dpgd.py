@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.localize import Localize
 from dpmedian.parameters import PublicParameters
@@ -25,10 +25,11 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["LocDpgd", "calibrate", "check", "name", "relations", "uses"]
+__all__ = ["LocDpgd", "calibrate", "check", "name", "needs", "relations", "uses"]
 
 name = "loc_dpgd"
 uses = frozenset({"radius", "resolution", "center", "profile"})
+needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace"})
 
 
@@ -63,9 +64,9 @@ class LocDpgd(CalibratedMethod):
 
     @property
     def error(self) -> float:
-        """The noise of the averaged iterate in units of the spread: near the median the Hessian is about n/spread."""
-        averaged = self.gradient.releases - self.burn_in
-        return math.sqrt(self.parameters.d / averaged) * self.gradient.noise / self.parameters.n
+        """The noise of the averaged iterate in units of the spread."""
+        d, averaged = self.parameters.d, self.gradient.releases - self.burn_in
+        return math.sqrt(d / averaged) * self.gradient.noise / self.parameters.n
 
     @property
     def bound(self) -> float:
@@ -106,7 +107,11 @@ class LocDpgd(CalibratedMethod):
         if self.parameters.n < self.localization.sufficient or self.localization.starves:
             return Prediction(failure=failure)
         error = self.error
-        return Prediction(excess=min(error**2 / 2.0, error), relative_error=error, failure=failure)
+        return Prediction(
+            excess=min(error**2 / 2.0, error),
+            relative_error=error / cloud_curvature(self.parameters.d),
+            failure=failure,
+        )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)
@@ -114,12 +119,13 @@ class LocDpgd(CalibratedMethod):
         balls, step, first = [public, (found.center, found.radius)], self.step(found.scale), self.burn_in
         _, start = self.gradient.descend(source, tape, start=found.center, balls=balls, step=step, steps=first)
         rest = self.gradient.releases - first
-        point, _ = self.gradient.descend(source, tape, start=start, balls=balls, step=step, steps=rest)
+        point, last = self.gradient.descend(source, tape, start=start, balls=balls, step=step, steps=rest)
+        self.localization.fail_if_lost(found, last)
         return MethodResult(point, scale=found.scale, error_radius=self.error * found.scale, notes=found.notes)
 
 
 def check(parameters: PublicParameters) -> None:
-    parameters.require(name, "radius", "resolution")
+    """Whatever has a radius and a resolution is within its reach."""
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:

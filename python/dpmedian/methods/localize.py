@@ -27,6 +27,7 @@ from dpmedian.methods.contract import Calibrated
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.find_radius import FindRadius
 from dpmedian.parameters import PublicParameters
+from dpmedian.release import ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
@@ -113,7 +114,8 @@ class Localize(Calibrated):
     def required(self) -> float:
         """The n from which the proof keeps the median within reach, its constants made explicit (localize.md).
 
-        Infinite when no n will do: the printed step starves before the noise is small enough.
+        It is infinite when no n will do: the step that the paper prints falls with n, and the steps of a round cannot
+        cover its reach before the noise is small enough.
         """
         powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
         descent = next((n for n in powers if self.shrinks(n)), math.inf)
@@ -150,6 +152,17 @@ class Localize(Calibrated):
                 f"{1.0 - self.finder.search.asked:.0%} of outliers it is theirs, and the error larger than predicted"
             )
         return tuple(doubts)
+
+    def fail_if_lost(self, found: Localized, last: NDArray[np.float64]) -> None:
+        """Raises if a descent within the localized ball ended at its border: the median is then somewhere else.
+
+        The last iterate is private already, so this is post-processing.
+        """
+        if found.radius < self.radius and math.dist(last, found.center) > 0.98 * found.radius:
+            raise ReleaseFailed(
+                "localization was lost: the descent ended at the border of the ball in which the median should be",
+                self.cost,
+            )
 
     def run(self, source: Source, tape: Tape) -> Localized:
         n, d, center = self.parameters.n, self.parameters.d, self.parameters.origin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection
 from dataclasses import replace
 
 from dpmedian.accounting import calibrate
@@ -26,9 +26,8 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
     return _calibrated(parameters, METHODS[method])
 
 
-def _refuse_unused(parameters: PublicParameters, methods: object, method: str) -> None:
+def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method], method: str) -> None:
     """An argument that was given and would be ignored is an error: its caller believes that it matters."""
-    candidates: list[Method] = list(methods)  # type: ignore[call-overload]
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
             users = ", ".join(repr(name) for name, candidate in METHODS.items() if argument in candidate.uses)
@@ -42,50 +41,33 @@ def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
             f"only for {sorted(method.relations)}"
         )
     method.check(parameters)
+    parameters.require(method.name, *sorted(method.needs))
     largest = calibrate(lambda rho: method.calibrate(parameters, rho).cost, parameters.budget)
     return Plan(parameters, method.name, method.calibrate(parameters, largest))
 
 
 def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
     """The plan of a method, or None where an argument is missing or out of its reach."""
+    if any(getattr(parameters, argument) is None for argument in method.needs):
+        return None
     try:
         return _calibrated(parameters, method)
     except ValueError:
         return None
 
 
-def _excess(plan: Plan) -> float:
-    """The predicted excess; infinite where nothing is predicted."""
-    predicted = plan.prediction.excess
-    return math.inf if predicted is None else predicted
-
-
 def choose(parameters: PublicParameters) -> Plan:
-    """The adaptive method, unless it cannot succeed and a method that knows the radius may.
+    """The plan with the smallest predicted error, of all methods that the parameters allow.
 
-    Near the median the adaptive method's error is of second order in the noise and relative to the data's spread, so
-    a bound that is a share of the public radius can be smaller only where the adaptive method finds nothing.
+    Where methods predict the same, the first of the registry is taken.
     """
     if parameters.budget.pure:
         chosen = _calibrated(parameters, inverse_sensitivity)
         return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
-    best = _calibrated(parameters, adaptive)
-    if parameters.d == 1 and parameters.radius is not None and parameters.resolution is not None:
-        exact = _possible(parameters, inverse_sensitivity)
-        if exact is not None and _excess(exact) < _excess(best):
-            return replace(exact, reason="chosen by auto: on the line the exact draw has the smallest predicted error")
-    failure = best.prediction.failure
-    if failure <= 0.5:
-        return replace(best, reason="chosen by auto: smallest predicted error, and it needs no radius")
-    others = []
-    for method in METHODS.values():
-        other = _possible(parameters, method)
-        if other is None or other.prediction.failure > 0.5:
-            continue
-        bound = other.prediction.excess_distance_bound
-        if bound is not None:
-            others.append((bound, other))
-    if not others:
-        return replace(best, reason=f"chosen by auto, but it would fail with probability {failure:.2g}")
-    _, chosen = min(others, key=lambda pair: pair[0])
-    return replace(chosen, reason=f"chosen by auto: 'adaptive' would fail with probability {failure:.2g}")
+    plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
+    if not plans:
+        return _calibrated(parameters, adaptive)  # Its error says what is wrong.
+    chosen = min(plans, key=lambda made: made.expected_error)
+    others = ", ".join(made.method for made in plans if made is not chosen)
+    compared = f" (compared with {others})" if others else ", and it needs no radius"
+    return replace(chosen, reason=f"chosen by auto: smallest predicted error{compared}")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
@@ -14,6 +18,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.release import Release
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.running import run_calibrated
+from dpmedian.warning import LikelyFailureWarning, warn_caller
 
 __all__ = ["Plan"]
 
@@ -62,15 +67,39 @@ class Plan:
         """What a reader of the plan should know."""
         return self.calibrated.notes
 
+    @property
+    def expected_error(self) -> float:
+        """The predicted distance to the median, failures included, for the spread that plans assume."""
+        return self.prediction.expected_error(self.parameters.assumed_spread)
+
     def refuse_if_hopeless(self) -> None:
-        """Raises, before anything is spent, if the run would fail more often than not."""
-        failure = self.prediction.failure
-        if failure > 0.5:
-            further = ", a radius" if self.parameters.radius is None else ""
-            raise ValueError(
-                f"refused before spending: method {self.method!r} would fail with probability {failure:.2g} at "
-                f"n={self.n}, d={self.d} under this budget; give more records{further} or a larger budget"
-            )
+        """Raises, before anything is spent, if the release would be worth nothing.
+
+        That is if it would fail more often than not (or more often than `failure_probability`, where that is larger),
+        or if its predicted error is at least half of what returning the center would have.
+        """
+        failure, most = self.prediction.failure, max(self.parameters.failure_probability, 0.5)
+        if failure > most:
+            wrong = f"would fail with probability {failure:.2g}"
+        elif (
+            0.5 * self.parameters.assumed_distance
+            <= self.prediction.error_at(self.parameters.assumed_spread)
+            < math.inf
+        ):
+            wrong = "would release a point that hardly depends on the data"
+        else:
+            if failure > self.parameters.failure_probability:
+                warn_caller(
+                    f"this release is predicted to fail with probability {failure:.2g}, above failure_probability = "
+                    f"{self.parameters.failure_probability:g}, and a failure is charged",
+                    LikelyFailureWarning,
+                )
+            return
+        further = ", a radius" if self.parameters.radius is None else ""
+        raise ValueError(
+            f"refused before spending: method {self.method!r} {wrong} at n={self.n}, d={self.d} under this budget; "
+            f"give more records{further} or a larger budget"
+        )
 
     def run(
         self,
@@ -80,6 +109,7 @@ class Plan:
         seed: int | None = None,
         progress: bool | Callable[[float], object] | None = None,
         nonfinite: str = "raise",
+        name: str | None = None,
     ) -> Release:
         """Spends the budget on these points.
 
@@ -98,6 +128,8 @@ class Plan:
             None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
         nonfinite : {"raise", "center"}
             What happens to a record with a missing or infinite value: an error, or it becomes the center.
+        name : str, optional
+            What is released, for the ledger and the reader.
 
         Returns
         -------
@@ -110,7 +142,7 @@ class Plan:
             self.parameters,
             cost=self.cost,
             before_charge=self.refuse_if_hopeless,
-            name="geometric median",
+            name=name or "geometric median",
             method=self.method,
             ledger=ledger,
             seed=seed,
@@ -126,9 +158,20 @@ class Plan:
             method=self.method,
             n=self.n,
             plan=self,
-            notes=result.notes,
+            notes=(*result.notes, *self._border_notes(result.point)),
             columns=done.columns,
             seeded=seed is not None,
+            name=name,
+        )
+
+    def _border_notes(self, point: NDArray[np.float64]) -> tuple[str, ...]:
+        """A note where the released point lies near the border of the public ball: post-processing."""
+        radius = self.parameters.radius
+        if radius is None or math.dist(point, self.parameters.origin) < 0.9 * radius:
+            return ()
+        return (
+            "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
+            "their projections; check radius= and center=",
         )
 
     def plot(self, ax: Any = None) -> Any:

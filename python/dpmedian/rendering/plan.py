@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,11 @@ def stage_dict(stage: Stage) -> dict[str, Any]:
     }
 
 
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity: what is not predicted is null."""
+    return value if value is None or math.isfinite(value) else None
+
+
 def plan_dict(plan: Plan) -> dict[str, Any]:
     """The plan as JSON holds it."""
     parameters = plan.parameters
@@ -104,6 +110,6 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "profile": parameters.profile.name,
         "cost": cost_dict(plan.cost),
         "stages": [stage_dict(stage) for stage in plan.stages],
-        "prediction": vars(plan.prediction),
+        "prediction": {name: _finite(value) for name, value in vars(plan.prediction).items()},
         "notes": list(plan.notes),
     }

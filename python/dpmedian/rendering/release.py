@@ -25,6 +25,8 @@ def _point(release: Release) -> str:
 
 def _rows(release: Release) -> list[tuple[str, str]]:
     rows = [("point", _point(release))]
+    if release.name is not None:
+        rows.insert(0, ("name", release.name))
     if release.scale is not None:
         rows.append(("scale", f"{release.scale:.4g}"))
     if release.error_radius is not None:
@@ -52,6 +54,7 @@ def release_dict(release: Release) -> dict[str, Any]:
     """The release as JSON holds it; a point without column names is a list."""
     point = release.point.tolist()
     return {
+        "name": release.name,
         "point": point if release.columns is None else dict(zip(release.columns, point, strict=True)),
         "scale": release.scale,
         "error_radius": release.error_radius,

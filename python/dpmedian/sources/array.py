@@ -26,8 +26,12 @@ class ArraySource:
     ) -> ArraySource:
         """Admits the records: raises at the first value that is not finite, or maps such records to the center."""
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
-        array = as_records(points, nonfinite=nonfinite).array
-        return cls(Points(array, ball=parameters.ball, replacement=replacement), progress)
+        records = as_records(points, nonfinite=nonfinite, d=parameters.d)
+        try:
+            return cls(Points(records.array, ball=parameters.ball, replacement=replacement), progress)
+        except ValueError:
+            records.require_finite()  # Its error names the column, too.
+            raise
 
     @property
     def d(self) -> int:

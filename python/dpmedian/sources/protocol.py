@@ -20,7 +20,7 @@ class Source(Protocol):
 
     @property
     def local(self) -> Points | None:
-        """All records in this process, or None: a loop that asks thousands of times is then fused in Rust."""
+        """All records, if they are in this process (loops of thousands of questions then run in Rust); otherwise None."""
         ...
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:

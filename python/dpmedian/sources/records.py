@@ -1,42 +1,286 @@
-"""What a caller has, turned into one array of records, once."""
+"""Records: whatever a user hands over as points, as one C-order array of doubles.
+
+With `nonfinite="raise"` the curator is there: whatever is not a finite number is an error that names its place. The
+other modes are for unattended runs, in which an error or a message would show something of a record that nobody has
+paid for. There every cell is converted on its own, and a cell that is no number becomes NaN, which marks its record for
+the run to replace or to drop. What can still be refused is public: the kind of container, its shape, the names and
+types of its columns, and the arguments. No record may decide the dimension, so rows and lists of no fixed length need
+`d`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import numbers
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Records", "as_records"]
+__all__ = ["NONFINITE", "Records", "as_records", "first_nonfinite"]
+
+NONFINITE = ("raise", "center", "drop")
+"""What to do with records that are not finite; all but the first are for unattended runs."""
+
+# This many cells are checked together: 8 MB of doubles need no second array of their size.
+_BLOCK = 1 << 20
+
+_HINT = "correct it, or let nonfinite='center' replace such records by the center"
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """A C-order (n, d) array of doubles, and the column names of a frame or an Arrow table."""
+    """Points as a C-order (n, d) array of doubles, with the names of their columns where there are any.
+
+    It passes for a data frame wherever points are expected. The array may share the memory of what it was made of.
+    """
 
     array: NDArray[np.float64]
     columns: tuple[str, ...] | None = None
 
+    def __repr__(self) -> str:
+        """The shape and the names only: a log is no place for records."""
+        n, d = self.array.shape
+        return f"Records(n={n}, d={d}, columns={self.columns})"
 
-def as_records(points: Any, *, nonfinite: str = "raise") -> Records:
-    """The points as records; records are returned as they are."""
-    if isinstance(points, Records):
-        return points
-    columns = None
+    def to_numpy(self) -> NDArray[np.float64]:
+        """The array itself."""
+        return self.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.array, dtype=dtype, copy=bool(copy) or None)
+
+    def require_finite(self) -> None:
+        """Raises if a value is missing or infinite. For the curator: the error names the place."""
+        place = first_nonfinite(self.array)
+        if place is not None:
+            row, column = place
+            what = "missing" if np.isnan(self.array[place]) else "infinite"
+            name = column + 1 if self.columns is None else repr(self.columns[column])
+            raise ValueError(
+                f"points[{row}, {column}] is not finite: the value in row {row + 1}, column {name} is {what}; {_HINT}"
+            )
+
+
+def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -> Records:
+    """The points as records; records themselves stay as they are.
+
+    Accepted are arrays of real numbers (any layout, memory maps, masked arrays, whose masked cells become NaN),
+    sequences of rows, pandas and polars frames, Arrow tables and record batches (missing values become NaN), and frames
+    of one column of lists of equal length, which become as many columns.
+
+    With `nonfinite="raise"` a cell that is no number is a `ValueError` or a `TypeError` that names its place; missing
+    and infinite values are refused later, when a source admits the records. With "center" and "drop" such a cell
+    becomes NaN or stays infinite, text that reads as a number is one (a single odd record makes text of a whole column
+    in many readers), and the content of a record is never an error.
+
+    `d` is the public dimension. In these two modes a sequence of rows and a column of lists of no fixed length need it,
+    and a row of another length becomes NaN. A single pandas column of dtype object is read as lists there if `d` was
+    given and is not 1, and as numbers otherwise: its cells may not decide.
+    """
+    intake = Intake.of(nonfinite, d)
+    records = points if isinstance(points, Records) else _convert(points, intake)
+    if d is not None and records.array.shape[1] != d:
+        raise ValueError(f"points must have d = {d} columns, got shape {records.array.shape}")
+    return records
+
+
+def first_nonfinite(points: NDArray[np.float64]) -> tuple[int, int] | None:
+    """The place of the first cell, in reading order, that is NaN or infinite."""
+    step = max(1, _BLOCK // max(1, points.shape[1]))
+    for start in range(0, points.shape[0], step):
+        finite = np.isfinite(points[start : start + step])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            return start + int(row), int(column)
+    return None
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How points are taken in: whether nobody may see an error, the dimension if told, how columns are chosen."""
+
+    unattended: bool
+    d: int | None = None
+    choose: str = "points[['x', 'y']]"
+
+    @classmethod
+    def of(cls, nonfinite: str, d: int | None) -> Intake:
+        """From the arguments of a call, checked."""
+        if nonfinite not in NONFINITE:
+            raise ValueError(f"nonfinite must be one of {', '.join(map(repr, NONFINITE))}, got {nonfinite!r}")
+        if d is not None and (not isinstance(d, int) or isinstance(d, bool) or d < 1):
+            raise ValueError(f"d must be None or an integer of at least 1, got {d!r}")
+        return cls(nonfinite != "raise", d)
+
+    def dimension(self, what: str) -> int | None:
+        """The told dimension, or None where the first record may decide it, since an error may show it."""
+        if self.d is None and self.unattended:
+            raise ValueError(
+                f"points: {what} have no public dimension, and no record may decide it in an unattended run; pass an "
+                "array or a frame with one column per coordinate, or say the dimension, d=..."
+            )
+        return self.d
+
+
+def _convert(points: Any, intake: Intake) -> Records:
+    from dpmedian.sources.frames import from_frame
+
+    framed = from_frame(points, intake)
+    if framed is not None:
+        return Records(*framed)
+    if isinstance(points, (str, bytes, Mapping, Set)) or points is None:
+        raise TypeError(f"points must be rows of numbers, got {_kind(points)}")
+    if hasattr(points, "collect"):
+        raise TypeError(f"points must be in memory, got {_kind(points)}: call .collect() on it first")
+    if hasattr(points, "compute"):
+        raise TypeError(f"points must be in memory, got {_kind(points)}: call .compute() on it first")
+    if hasattr(points, "toarray"):
+        raise TypeError(f"points must be dense, got {_kind(points)}: call .toarray() on it first")
+    if hasattr(points, "columns") and hasattr(points, "to_numpy"):
+        return Records(from_array(np.asanyarray(points.to_numpy()), intake), tuple(map(str, points.columns)))
+    if hasattr(points, "__array__") or isinstance(points, memoryview):
+        return Records(from_array(np.asanyarray(points), intake))
+    if isinstance(points, Sequence):
+        return Records(from_rows(points, intake))
+    raise TypeError(f"points must be an array, a frame or rows of numbers, got {_kind(points)}")
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+# Arrays.
+
+
+def from_array(points: NDArray[Any], intake: Intake) -> NDArray[np.float64]:
+    """An array of any layout and type; what is no real number is refused by its type, or becomes NaN cell by cell."""
+    kind = points.dtype.kind
+    if kind == "O" and points.ndim == 1:
+        return from_rows(_unmasked(points).tolist(), intake)
+    if kind not in ("iufbcOUST" if intake.unattended else "iufO"):
+        text = "; text has to be converted first, for example by points.astype(float)" if kind in "UST" else ""
+        raise TypeError(f"points must be numbers (integers or floats), got dtype {points.dtype}{text}")
+    if points.ndim != 2:
+        remedy = "; one column is points.reshape(-1, 1)" if points.ndim == 1 else ""
+        raise ValueError(f"points must have shape (n, d), got shape {points.shape}{remedy}")
+    if kind in "OUST":
+        return from_rows(list(_unmasked(points)), replace(intake, d=points.shape[1]))
+    # A double that overflows becomes infinite without a warning, which would be a message about a record.
+    with np.errstate(all="ignore"):
+        if kind == "c":
+            real = np.where(points.imag == 0.0, points.real, np.nan)
+            points = np.ma.array(real, mask=np.ma.getmaskarray(points)) if np.ma.isMaskedArray(points) else real
+        if np.ma.isMaskedArray(points):
+            return np.ascontiguousarray(np.ma.filled(points.astype(np.float64), np.nan))
+        return np.ascontiguousarray(points, dtype=np.float64)
+
+
+def _unmasked(cells: NDArray[Any]) -> NDArray[Any]:
+    """An array of objects, with None for what is masked."""
+    plain = np.array(np.ma.getdata(cells), dtype=object)
+    plain[np.ma.getmaskarray(cells)] = None
+    return plain
+
+
+# Rows and cells. Each is converted on its own, so what a record becomes does not depend on the others.
+
+
+class _Refused(Exception):
+    """What is wrong with a row or with one of its cells, for the curator."""
+
+    def __init__(self, error: type[Exception], what: str, column: int | None = None) -> None:
+        super().__init__(what)
+        self.error, self.column = error, column
+
+
+def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArray[np.float64]:
+    """One record per row. A row that is none is an error that names it, or NaN in an unattended run."""
+    d = intake.dimension(what)
+    if d is None:
+        first, row = next(((i, row) for i, row in enumerate(rows) if row is not None), (0, None))
+        if row is None:
+            raise ValueError(f"points must have shape (n, d), got no {what}, and so no dimension; pass d=...")
+        if not hasattr(row, "__len__"):
+            raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[{first}] is {_kind(row)}")
+        d = len(row)
+    points = np.full((len(rows), d), np.nan)
+    with np.errstate(all="ignore"):
+        for i, row in enumerate(rows):
+            try:
+                points[i] = _row(row, d, intake.unattended)
+            except _Refused as refused:
+                if not intake.unattended:
+                    place = f"points[{i}]" if refused.column is None else f"points[{i}, {refused.column}]"
+                    message = f"points must be a rectangular (n, d) array of numbers, but {place} {refused}; {_HINT}"
+                    raise refused.error(message) from None
+            except Exception:
+                if not intake.unattended:
+                    raise
+    return points
+
+
+def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
+    if row is None:
+        return [math.nan] * d
+    if isinstance(row, (str, bytes, Mapping, Set)) or not hasattr(row, "__len__"):
+        raise _Refused(TypeError, f"is {_kind(row)}")
+    if len(row) != d:
+        raise _Refused(ValueError, f"has {len(row)} cells instead of {d}")
+    if hasattr(row, "__array__") and not np.ma.isMaskedArray(row):
+        numeric: NDArray[Any] = np.asarray(row)
+        if numeric.ndim != 1:
+            raise _Refused(ValueError, f"has shape {numeric.shape} instead of ({d},)")
+        if numeric.dtype.kind in "iuf":
+            return numeric
+    cells = list(row)
+    if set(map(type, cells)) == {float}:
+        return cells
+    return [number(cell, unattended, column) for column, cell in enumerate(cells)]
+
+
+def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
+    """The cells of one column. One that is no number is an error that names it, or NaN in an unattended run."""
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        try:
+            values[i] = number(cell, intake.unattended)
+        except _Refused as refused:
+            raise refused.error(
+                f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
+                f"the columns with numbers, {intake.choose}, or {_HINT}"
+            ) from None
+    return values
+
+
+def number(cell: Any, unattended: bool, column: int | None = None) -> float:
+    """A cell as a double: NaN where it is missing, and infinity where it is too large.
+
+    What is no number is refused, or NaN in an unattended run, where text that reads as a number is one.
+    """
     try:
-        if hasattr(points, "column_names"):
-            columns = tuple(str(name) for name in points.column_names)
-            array = np.column_stack([np.asarray(column) for column in points.columns])
-        elif hasattr(points, "columns") and hasattr(points, "to_numpy"):
-            columns = tuple(str(name) for name in points.columns)
-            array = points.to_numpy()
-        else:
-            array = np.asarray(points)
-    except ValueError as error:
-        raise ValueError(f"points must be a rectangular (n, d) array of numbers: {error}") from error
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"points must be numbers (integers or floats), got dtype {array.dtype}")
-    if array.ndim != 2:
-        raise ValueError(f"points must have shape (n, d), got shape {array.shape}")
-    return Records(np.ascontiguousarray(array, dtype=np.float64), columns)
+        if isinstance(cell, (numbers.Real, Decimal, np.bool_)):
+            return float(cell)
+        if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
+            return math.nan
+        if unattended and isinstance(cell, numbers.Complex):
+            return float(cell.real) if cell.imag == 0.0 else math.nan
+        if unattended and isinstance(cell, (str, bytes)):
+            return read_number(cell if isinstance(cell, str) else cell.decode())
+    except OverflowError:
+        return math.inf
+    except Exception:
+        return math.nan
+    if unattended:
+        return math.nan
+    raise _Refused(TypeError, f"is {_kind(cell)}", column)
+
+
+def read_number(text: str) -> float:
+    """A numeral as a double. Underscores, which Python allows between digits, make identifiers and not numbers."""
+    if "_" in text:
+        raise ValueError("an underscore is no part of a number")
+    return float(text)

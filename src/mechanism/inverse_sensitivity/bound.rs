@@ -51,7 +51,7 @@ impl<const D: usize> Cell<D> {
         })
     }
 
-    /// Whether surely no center of a finest cell in it is within `radius` of the origin; at level zero, whether not.
+    /// Whether surely no center of a finest cell in it is within `radius` of the origin; exact at level zero.
     pub fn outside(&self, radius: i64) -> bool {
         let inner = self.half().unsigned_abs() - 1;
         let nearest = self.center.map(|x| x.unsigned_abs().saturating_sub(inner));
@@ -68,7 +68,7 @@ pub struct Expansion<const D: usize> {
     slope: [f64; D],
     /// Minus the mass at the center.
     offset: f64,
-    /// What the expansion cannot follow.
+    /// A bound on the remainder of the expansion.
     pub charge: f64,
 }
 
@@ -81,7 +81,7 @@ pub struct Bound {
     pub center: f64,
 }
 
-/// What a bound must give way to rounding, for `n` records.
+/// The allowance for rounding that is subtracted from a bound, for `n` records.
 fn slack(n: usize) -> f64 {
     (n as f64 + 1.0) * (ROUNDING + 4.0) / ONE
 }

@@ -47,7 +47,7 @@ impl Lattice {
     pub fn snap(&self, points: DMatrixView<'_, f64>, center: &[f64], coordinate: usize, spacing: i64) -> Vec<f64> {
         let (spacing, reach) = (spacing as f64, self.reach as f64);
         let center = finite(center[coordinate]);
-        // A step so small that the quotient overflows still has a clamp; only 0/0 would not, and the step is positive.
+        // The quotient may overflow, which the clamp takes care of; it is never 0/0, because the step is positive.
         let snap = |x: f64| ((x - center) / (self.step * spacing)).round() * spacing;
         let n = points.ncols();
         let block = |block: usize| -> Vec<f64> {

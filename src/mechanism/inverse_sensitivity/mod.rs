@@ -8,7 +8,7 @@
 //! | [`mod@line`] | one dimension: the paper's len_r |
 //! | [`score`] | two and three dimensions: a score of sensitivity one |
 //! | [`bound`] | lower bounds of that score on a cell |
-//! | [`tree`] | the exact draw from a partition refined where the mass lies |
+//! | [`partition`] | the exact draw from a partition that is refined where the mass lies |
 //! | [`envelope`] | an exact draw from weights that are powers of two |
 
 mod blocks;
@@ -16,18 +16,18 @@ pub mod bound;
 pub mod envelope;
 pub mod lattice;
 pub mod line;
+pub mod partition;
 pub mod rate;
 pub mod score;
-pub mod tree;
 
 use nalgebra::DMatrixView;
 use rand_chacha::ChaCha20Rng;
 
 use self::lattice::Lattice;
 use self::line::Line;
+use self::partition::Partition;
 use self::rate::Rate;
 use self::score::Records;
-use self::tree::Tree;
 use crate::release::error::Error;
 use crate::release::sensitivity::Sensitivity;
 use crate::release::tape::{Selection, Tape};
@@ -112,8 +112,8 @@ struct InSpace<'a, const D: usize> {
 
 impl<const D: usize> Selection for InSpace<'_, D> {
     fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
-        let tree = Tree::new(&self.records, self.lattice, self.rate, self.pulse)?;
-        Ok(tree.sample(rng, self.pulse)?.to_vec())
+        let partition = Partition::new(&self.records, self.lattice, self.rate, self.pulse)?;
+        Ok(partition.sample(rng, self.pulse)?.to_vec())
     }
 
     fn score(&self, candidate: &[i64]) -> i64 {

@@ -57,7 +57,7 @@ impl<const D: usize> Node<D> {
 }
 
 /// The tree, its nodes in preorder.
-struct Tree<const D: usize> {
+struct BoxTree<const D: usize> {
     nodes: Vec<Node<D>>,
     /// The index of each record, in the tree's order.
     order: Vec<usize>,
@@ -65,7 +65,7 @@ struct Tree<const D: usize> {
     panels: Vec<[[f64; LANES]; D]>,
 }
 
-impl<const D: usize> Tree<D> {
+impl<const D: usize> BoxTree<D> {
     fn new(points: DMatrixView<'_, f64>) -> Self {
         let mut records: Vec<([f64; D], usize)> =
             points.column_iter().enumerate().map(|(i, record)| (std::array::from_fn(|c| record[c]), i)).collect();
@@ -126,14 +126,14 @@ impl<const D: usize> Tree<D> {
 
 /// Histograms over radii of a block's records (eight side by side) and of its nodes.
 #[derive(Default)]
-struct Tally {
+struct Histograms {
     records: Vec<[u64; LANES]>,
     nodes: Vec<u32>,
     /// What a merge adds: the records' part in 32 bits.
     flat: Vec<u32>,
 }
 
-impl Tally {
+impl Histograms {
     fn reset(&mut self, panels: usize, nodes: usize, radii: usize) {
         self.records.clear();
         self.records.resize(panels * radii, [0; LANES]);
@@ -151,12 +151,12 @@ impl Tally {
 
 /// All pairs between two blocks, or within one.
 struct Walk<'a, const D: usize> {
-    tree: &'a Tree<D>,
+    tree: &'a BoxTree<D>,
     band: &'a Band,
     rows: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
-    row_tally: &'a mut Tally,
-    column_tally: &'a mut Tally,
+    row_histograms: &'a mut Histograms,
+    column_histograms: &'a mut Histograms,
 }
 
 impl<const D: usize> Kernel for Walk<'_, D> {
@@ -164,7 +164,7 @@ impl<const D: usize> Kernel for Walk<'_, D> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { tree, band, rows, columns, row_tally, column_tally } = self;
+        let Self { tree, band, rows, columns, row_histograms, column_histograms } = self;
         let thresholds = band.thresholds.as_slice();
         let radii = thresholds.len();
         let (row_start, column_start) = (tree.nodes[rows.start].start, tree.nodes[columns.start].start);
@@ -181,9 +181,9 @@ impl<const D: usize> Kernel for Walk<'_, D> {
             }
             if low == high {
                 if low < radii {
-                    row_tally.nodes[(a - rows.start) * radii + low] += second.len() as u32;
+                    row_histograms.nodes[(a - rows.start) * radii + low] += second.len() as u32;
                     if a != b {
-                        let other = if diagonal { &mut *row_tally } else { &mut *column_tally };
+                        let other = if diagonal { &mut *row_histograms } else { &mut *column_histograms };
                         other.nodes[(b - columns.start) * radii + low] += first.len() as u32;
                     }
                 }
@@ -194,10 +194,10 @@ impl<const D: usize> Kernel for Walk<'_, D> {
                         let (x, y) = (&tree.panels[row / LANES], &tree.panels[column / LANES]);
                         let (rows, columns) = (LANES.min(first.end - row), LANES.min(second.end - column));
                         let place = ((row - row_start) / LANES) * radii;
-                        let histograms = &mut row_tally.records[place..place + radii];
+                        let histograms = &mut row_histograms.records[place..place + radii];
                         count(y, columns, x, band.scale, thresholds, &mut histograms[low..], high - low);
                         if a != b {
-                            let other = if diagonal { &mut *row_tally } else { &mut *column_tally };
+                            let other = if diagonal { &mut *row_histograms } else { &mut *column_histograms };
                             let place = ((column - column_start) / LANES) * radii;
                             let histograms = &mut other.records[place..place + radii];
                             count(x, rows, y, band.scale, thresholds, &mut histograms[low..], high - low);
@@ -286,7 +286,7 @@ fn counts_in<const D: usize>(
     portable: bool,
 ) -> Result<(), Interrupted> {
     let radii = band.thresholds.len();
-    let tree = Tree::<D>::new(points);
+    let tree = BoxTree::<D>::new(points);
     let blocks = tree.blocks((points.ncols() / 64).clamp(LEAF, 1024).min((1 << 15) / radii.max(1)));
     let panels = |block: &std::ops::Range<usize>| tree.nodes[block.start].len().div_ceil(LANES);
     let totals: Vec<_> = blocks
@@ -301,22 +301,25 @@ fn counts_in<const D: usize>(
     for start in (0..tasks).step_by(wave) {
         let end = (start + wave).min(tasks);
         pool::install(|| {
-            (start..end).into_par_iter().for_each_init(<(Tally, Tally)>::default, |(row_tally, column_tally), task| {
-                let (row, column) = triangle(task);
-                let (rows, columns) = (blocks[row].clone(), blocks[column].clone());
-                row_tally.reset(panels(&rows), rows.len(), radii);
-                column_tally.reset(panels(&columns), columns.len(), radii);
-                let walk = Walk { tree: &tree, band, rows, columns, row_tally, column_tally };
-                if portable {
-                    dispatch::portable(walk)
-                } else {
-                    dispatch::vectorised(walk)
-                }
-                row_tally.merge_into(&totals[row]);
-                if row != column {
-                    column_tally.merge_into(&totals[column]);
-                }
-            })
+            (start..end).into_par_iter().for_each_init(
+                <(Histograms, Histograms)>::default,
+                |(row_histograms, column_histograms), task| {
+                    let (row, column) = triangle(task);
+                    let (rows, columns) = (blocks[row].clone(), blocks[column].clone());
+                    row_histograms.reset(panels(&rows), rows.len(), radii);
+                    column_histograms.reset(panels(&columns), columns.len(), radii);
+                    let walk = Walk { tree: &tree, band, rows, columns, row_histograms, column_histograms };
+                    if portable {
+                        dispatch::portable(walk)
+                    } else {
+                        dispatch::vectorised(walk)
+                    }
+                    row_histograms.merge_into(&totals[row]);
+                    if row != column {
+                        column_histograms.merge_into(&totals[column]);
+                    }
+                },
+            )
         });
         pulse.beat(end as f64 / tasks as f64)?;
     }

@@ -84,17 +84,17 @@ pub(crate) fn extremes(tile: &Tile) -> (f64, f64) {
 ///
 /// `inside[k]` counts, in four lanes per row, the pairs compared with radius k; `full[k]` the pairs per row of tiles that
 /// are inside from radius k on, the same for all rows.
-pub(crate) struct RowTally {
+pub(crate) struct RowCounts {
     pub(crate) inside: Vec<[[u64; 4]; ROWS]>,
     pub(crate) full: Vec<u32>,
 }
 
-impl RowTally {
+impl RowCounts {
     pub(crate) fn new(radii: usize) -> Self {
         Self { inside: vec![[[0; 4]; ROWS]; radii + 1], full: vec![0; radii + 1] }
     }
 
-    /// Moves the tally of one row into its histogram.
+    /// Moves the counts of one row into its histogram.
     #[inline(always)]
     pub(crate) fn drain(&mut self, row: usize, histogram: &mut [u32]) {
         let mut before = 0u32;
@@ -114,18 +114,18 @@ impl RowTally {
 
 /// Counts a tile whose pairs have buckets from `low` to `high`, for its rows and, if asked, for its columns.
 #[inline(always)]
-pub(crate) fn tally(
+fn count_tile(
     tile: &Tile,
     thresholds: &[f64],
     (low, high): (usize, usize),
-    rows: &mut RowTally,
+    rows: &mut RowCounts,
     columns: Option<(&mut [[u64; COLUMNS]], &mut [u32])>,
 ) {
     rows.full[high] += COLUMNS as u32;
     if let Some((inside, full)) = columns {
         full[high] += ROWS as u32;
         let strips = thresholds[low..high].iter().zip(&mut rows.inside[low..high]).zip(&mut inside[low..high]);
-        for ((&threshold, row_tally), column_tally) in strips {
+        for ((&threshold, row_counts), column_counts) in strips {
             let mut sums = [0u64; COLUMNS];
             for r in 0..ROWS {
                 let mut hits = [0u64; COLUMNS];
@@ -134,18 +134,18 @@ pub(crate) fn tally(
                     sums[c] += hits[c];
                 }
                 for c in 0..4 {
-                    row_tally[r][c] += hits[c] + hits[c + 4];
+                    row_counts[r][c] += hits[c] + hits[c + 4];
                 }
             }
             for c in 0..COLUMNS {
-                column_tally[c] += sums[c];
+                column_counts[c] += sums[c];
             }
         }
     } else {
-        for (&threshold, row_tally) in thresholds[low..high].iter().zip(&mut rows.inside[low..high]) {
+        for (&threshold, row_counts) in thresholds[low..high].iter().zip(&mut rows.inside[low..high]) {
             for r in 0..ROWS {
                 for c in 0..4 {
-                    row_tally[r][c] += u64::from(tile[r][c] <= threshold) + u64::from(tile[r][c + 4] <= threshold);
+                    row_counts[r][c] += u64::from(tile[r][c] <= threshold) + u64::from(tile[r][c + 4] <= threshold);
                 }
             }
         }
@@ -212,7 +212,7 @@ impl Kernel for BlockPair<'_> {
         scratch.column_inside.resize(panels * radii, [0; COLUMNS]);
         scratch.column_full.clear();
         scratch.column_full.resize(panels * (radii + 1), 0);
-        let mut row_tally = RowTally::new(radii);
+        let mut row_counts = RowCounts::new(radii);
 
         let chunk = dimension.min(CHUNK);
         let single = dimension <= CHUNK;
@@ -252,7 +252,7 @@ impl Kernel for BlockPair<'_> {
             for quad in 0..quads {
                 let first_row = start + quad * ROWS;
                 let first = skip(quad);
-                row_tally.clear();
+                row_counts.clear();
                 for (panel, tile) in scratch.tiles[quad * panels..(quad + 1) * panels].iter().enumerate().skip(first) {
                     let (least, largest) = extremes(tile);
                     let (low, high) = (band.bucket(least), band.bucket(largest));
@@ -262,7 +262,7 @@ impl Kernel for BlockPair<'_> {
                             &mut scratch.column_inside[panel * radii..][..radii],
                             &mut scratch.column_full[panel * (radii + 1)..][..radii + 1],
                         ));
-                        tally(tile, &band.thresholds, (low, high), &mut row_tally, sides);
+                        count_tile(tile, &band.thresholds, (low, high), &mut row_counts, sides);
                     } else {
                         for (r, sums) in tile.iter().enumerate() {
                             for (c, &sum) in sums.iter().enumerate() {
@@ -281,7 +281,7 @@ impl Kernel for BlockPair<'_> {
                 for (r, histogram) in
                     scratch.row_histogram[first_row * radii..last * radii].chunks_exact_mut(radii).enumerate()
                 {
-                    row_tally.drain(r, histogram);
+                    row_counts.drain(r, histogram);
                 }
             }
         }

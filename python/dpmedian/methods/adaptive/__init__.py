@@ -13,10 +13,11 @@ from __future__ import annotations
 from dpmedian.methods.adaptive.shares import calibrate
 from dpmedian.parameters import PublicParameters
 
-__all__ = ["calibrate", "check", "name", "relations", "uses"]
+__all__ = ["calibrate", "check", "name", "needs", "relations", "uses"]
 
 name = "adaptive"
 uses = frozenset({"radius", "resolution", "center"})
+needs: frozenset[str] = frozenset()
 relations = frozenset({"replace"})
 
 

@@ -53,15 +53,16 @@ class Constants:
     pair_sample: int = _safety(20_000, "pairs that are counted: their sampling then hardly matters beside the noise")
     pairings_most: int = _safety(16, "pairings of few records are not independent, so more of them add little")
     exponents: tuple[int, int] = _derived((-1022, 1001), "powers of two that a distance between doubles can have")
-    scale_questions: int = _simulated(48, "more questions make each one noisier, but trust none of them too much")
+    scale_questions: int = _simulated(48, "more questions are noisier each, but one wrong answer then does less harm")
     scale_share: Share = _simulated(Share(480.0, 0.01, 0.2), "the least budget at which the search rarely errs")
     scale_amplitude: float = _simulated(0.35, "of the pairs: by how much a count usually misses its target")
     scale_prior: float = _safety(32.0, "octaves around 1 that are likely beforehand")
 
     # Center.
-    center_questions: int = _simulated(80, "enough to find middles 10^9 spreads away at the least share")
+    center_questions: int = _simulated(80, "enough to find centers 10^9 spreads away at the least share")
     center_share: Share = _simulated(
-        Share(170.0, 0.025, 0.45), "times d; finds middles 10^5 spreads away, and 10^9 at the least share"
+        Share(170.0, 0.025, 0.45),
+        "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies",
     )
     center_resolution: float = _safety(1.0 / 256.0, "cells below this fraction of scale/sqrt(d) are not divided")
 
@@ -77,9 +78,11 @@ class Constants:
 
     # Recentring.
     recentring_rounds: int = _simulated(6, "rounds; equal records are then found within 2^-7 spreads")
-    recentring_step: Share = _simulated(Share(90.0, 0.002, 0.01), "of one round, times d")
-    recentring_check: Share = _simulated(Share(80.0, 0.001, 1.0), "of the count after a round")
-    recentring_most: float = _safety(0.1, "of rho for all rounds")
+    recentring_step: Share = _simulated(
+        Share(90.0, 0.002, 0.01), "what the step of one round gets; `needed` is multiplied by d"
+    )
+    recentring_check: Share = _simulated(Share(80.0, 0.001, 1.0), "what the count after a round gets")
+    recentring_most: float = _safety(0.1, "the most of rho that all rounds together get")
     recentring_noise: float = _safety(0.45, "relative to n: steps with more noise would lose what the center found")
     shrink: int = _simulated(
         5, "quarter octaves (a factor 2.4) within which half of the records must lie for a mean shift to be accepted"
@@ -127,7 +130,6 @@ class Constants:
     error_factor_sharp: float = _simulated(3.0, "of the error radius with duplicates")
 
     # Predictions.
-    line_curvature: float = _derived(0.55, "density of a normal at its median over its spread, on the line")
     signal: float = _simulated(12.0, "n sqrt(rho/d) below which releases fail")
     signal_width: float = _simulated(4.5, "by which failures become rarer by a factor e")
     signal_width_line: float = _simulated(6.0, "the same on the line")

@@ -6,20 +6,22 @@ import math
 
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.methods.adaptive.constants import Constants
-from dpmedian.methods.contract import Prediction
+from dpmedian.methods.contract import Prediction, cloud_curvature
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["chi_square_90", "predict"]
 
 
 def predict(parameters: PublicParameters, rho: float, descent: NoisyGradient, c: Constants) -> Prediction:
-    """Typical for a cloud. The bound: F moves by n times the distance, and is at least half of n median distances."""
+    """What a typical run on a cloud gives.
+
+    The worst case uses |F(a) - F(b)| <= n |a - b| and that F(median) is at least n/2 times the median distance.
+    """
     n, d = parameters.n, parameters.d
     # The noise of one gradient, and of the mean of all, relative to the largest gradient.
     jitter = math.sqrt(d) * descent.noise / n
     noise = jitter / math.sqrt(descent.releases)
-    # The curvature times spread/n.
-    error = noise / (c.line_curvature if d == 1 else 1.0 - 1.0 / d)
+    error = noise / cloud_curvature(d)
     # The curvature times F/n^2 is near 1 - 1/(2d). Medians, not means: of a chi-square with d degrees of freedom.
     excess = 0.5 * noise**2 / (1.0 - 0.5 / d) * (1.0 - 2.0 / (9.0 * d)) ** 3 * (1.0 + 0.5 * jitter)
     signal = n * math.sqrt(rho / max(d, 2))

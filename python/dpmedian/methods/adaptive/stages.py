@@ -132,7 +132,7 @@ class Adaptive(CalibratedMethod):
         return self.initial_spread.release(source, tape, theta, origin=0, target=core, likely=2.0 * octave)
 
     def _recenter(self, source: Source, tape: Tape, theta: Vector, quarter: int) -> Located:
-        """Better centers within shrinking balls; many equal records shrink them again and again."""
+        """Better centers within shrinking balls; where half of the records nearly coincide, every round shrinks them."""
         if self.recentring is None:
             return Located(theta, quarter, coincide=False)
         c, n, stages = self.constants, self.parameters.n, self.recentring

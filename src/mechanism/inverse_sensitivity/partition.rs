@@ -49,7 +49,7 @@ impl<const D: usize> Leaf<D> {
 }
 
 /// A partition of the domain.
-pub struct Tree<'a, const D: usize> {
+pub struct Partition<'a, const D: usize> {
     records: &'a Records<D>,
     rate: Rate,
     extent: i64,
@@ -57,7 +57,7 @@ pub struct Tree<'a, const D: usize> {
     expansions: Vec<Expansion<D>>,
 }
 
-impl<'a, const D: usize> Tree<'a, D> {
+impl<'a, const D: usize> Partition<'a, D> {
     /// One leaf: the smallest cell that contains the domain.
     pub fn new(
         records: &'a Records<D>,
@@ -69,9 +69,9 @@ impl<'a, const D: usize> Tree<'a, D> {
         let level = (extent as u64).next_power_of_two().trailing_zeros();
         let root = Cell { center: [0; D], level };
         let expansions = Expansion::of(records, &[root], pulse)?;
-        let mut tree = Self { records, rate, extent, leaves: Vec::new(), expansions };
-        tree.leaves.push(tree.leaf(root, 0, 0));
-        Ok(tree)
+        let mut partition = Self { records, rate, extent, leaves: Vec::new(), expansions };
+        partition.leaves.push(partition.leaf(root, 0, 0));
+        Ok(partition)
     }
 
     /// The center of a finest cell, drawn with probability proportional to 2^(-rate * score) over the domain.

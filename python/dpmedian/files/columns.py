@@ -1,0 +1,60 @@
+"""Which columns of a file are wanted: by name, or by number from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["as_number", "labels", "numbered", "select"]
+
+
+def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int]:
+    """The positions of the wanted columns, by default of all.
+
+    Text is looked for among the names first, and is a number if it is none of them; an integer is always a number. A
+    name that is there twice has to be asked for by number.
+    """
+    chosen = list(names) if wanted is None else list(wanted)
+    if not chosen:
+        raise ValueError(f"no columns were chosen; the columns are {_list(names)}")
+    places = [_place(names, name) for name in chosen]
+    for i, place in enumerate(places):
+        if place in places[:i]:
+            raise ValueError(f"column {chosen[i]!r} was asked for twice; the columns are {_list(names)}")
+    return places
+
+
+def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    """The names of the chosen columns; one that is empty or there twice gets its number, so that all are different."""
+    return tuple(
+        (f"{names[i]} [{i + 1}]" if names[i] else str(i + 1)) if not names[i] or names.count(names[i]) > 1 else names[i]
+        for i in places
+    )
+
+
+def numbered(count: int) -> list[str]:
+    """The names of columns that have none."""
+    return [str(i + 1) for i in range(count)]
+
+
+def as_number(name: str | int) -> int | None:
+    """The position that a column number means, or None for a name."""
+    if isinstance(name, bool) or not (isinstance(name, int) or (name.isascii() and name.isdigit())):
+        return None
+    return int(name) - 1
+
+
+def _place(names: Sequence[str], name: str | int) -> int:
+    found = [] if isinstance(name, int) else [i for i, other in enumerate(names) if other == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        numbers = " and ".join(str(i + 1) for i in found)
+        raise ValueError(f"column {name!r} is there {len(found)} times, as columns {numbers}: choose by number")
+    place = as_number(name)
+    if place is None or not 0 <= place < len(names):
+        raise ValueError(f"column {name!r} is not there; the columns are {_list(names)}")
+    return place
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))

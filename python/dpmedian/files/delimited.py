@@ -1,0 +1,252 @@
+"""Delimited text, line by line. Only the header and what was told decide how the records are read."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import BinaryIO
+
+import numpy as np
+
+from dpmedian.files.columns import as_number, labels, numbered, select
+from dpmedian.sources.records import Intake, Records, read_number
+
+__all__ = ["HINT", "Dialect", "read_delimited"]
+
+HINT = "correct it, or replace such records by the center with nonfinite='center' (--nonfinite center)"
+
+# What spreadsheets and data frames write for a missing value.
+_MISSING = {"", "na", "n/a", "nan", "null", "none"}
+
+# What a header may be divided by. Spaces are not among them: names contain them.
+_DELIMITERS = (",", ";", "\t", "|")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How numbers and cells are written. The delimiter is None where the header decides it."""
+
+    delimiter: str | None
+    decimal: str
+    encoding: str
+
+    @classmethod
+    def of(cls, delimiter: str | None, decimal: str, encoding: str, usual: str | None) -> Dialect:
+        """The told dialect, checked. `usual` is the delimiter of the format, if it has only one."""
+        if decimal not in (".", ","):
+            raise ValueError(f"decimal must be '.' or ',', got {decimal!r}")
+        named = {"tab": "\t", r"\t": "\t", None: usual}.get(delimiter, delimiter)
+        if named is not None and (len(named) != 1 or named.isalnum() or named in "\"'+-._\r\n\0" or named == decimal):
+            raise ValueError(
+                f"delimiter must be one character that no number contains, or 'tab'; got {delimiter!r}, with the "
+                f"decimal sign {decimal!r}"
+            )
+        try:
+            # Lines are found before they are decoded, so that no record can reach into the next one.
+            plain = encoding.lower().replace("_", "-").removesuffix("-sig")
+            if "\n,;0".encode(plain) != b"\n,;0" or b"0".decode(plain) != "0":
+                raise ValueError(
+                    f"encoding must write ASCII as single bytes, got {encoding!r}; convert the file to UTF-8"
+                )
+        except LookupError:
+            raise ValueError(f"encoding must be one that Python knows, such as 'latin-1', got {encoding!r}") from None
+        return cls(named, decimal, plain)
+
+    def number(self, cell: str) -> float:
+        """A cell as a double, or a `ValueError`."""
+        if self.decimal == ",":
+            if "." in cell:
+                raise ValueError("a point where the decimal sign is a comma")
+            cell = cell.replace(",", ".")
+        return read_number(cell)
+
+    def number_or_nan(self, cell: str) -> float:
+        try:
+            return self.number(cell)
+        except ValueError:
+            return math.nan
+
+    def split(self, line: str) -> list[str]:
+        """The cells of one line; a quote that does not end with it is a `csv.Error`."""
+        if '"' not in line:
+            return line.split(self.delimiter)
+        return next(csv.reader([line], delimiter=self.delimiter or ",", strict=True))
+
+    def settled(self, first: str, is_header: bool | None) -> Dialect:
+        """With a delimiter: the told one, or the only one in the header; a record may not decide it."""
+        if self.delimiter is not None:
+            return self
+        if is_header is False:
+            return self._with(",")
+        outside = "".join(first.split('"')[::2])
+        found = [delimiter for delimiter in _DELIMITERS if delimiter in outside]
+        if len(found) > 1:
+            both = " and ".join(map(repr, found))
+            raise ValueError(f"the first line contains {both}: say which one divides it, delimiter=... (--delimiter)")
+        return self._with(found[0] if found else "," if self.decimal == "." else ";")
+
+    def _with(self, delimiter: str) -> Dialect:
+        if delimiter == self.decimal:
+            raise ValueError(
+                "the delimiter and the decimal sign are both ',': say the delimiter, delimiter=... (--delimiter)"
+            )
+        return replace(self, delimiter=delimiter)
+
+
+def read_delimited(
+    stream: BinaryIO, dialect: Dialect, header: bool | None, wanted: Sequence[str | int] | None, intake: Intake
+) -> Records:
+    """The wanted columns of all records."""
+    read = _read_unattended if intake.unattended else _read_attended
+    return read(stream, dialect, header, wanted, intake)
+
+
+def _records(values: array[float], d: int, columns: tuple[str, ...]) -> Records:
+    points = np.frombuffer(values, dtype=np.float64) if values else np.empty(0)
+    return Records(points.reshape(-1, d), columns)
+
+
+def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool:
+    """A first line of names is a header, one of numbers is a record, and any other is for the user to say.
+
+    In an unattended run the first line may only be a header, or else a record would decide what it is.
+    """
+    numbers = sum(not math.isnan(dialect.number_or_nan(cell)) for cell in first)
+    missing = any(cell.strip().lower() in _MISSING for cell in first)
+    if numbers == len(first) and not unattended:
+        return False
+    if numbers or missing:
+        what = "has only numbers" if numbers == len(first) else "is neither all names nor all numbers"
+        raise ValueError(
+            f"the first line {what}: say whether it is a header, header=True or False (--header or --no-header)"
+        )
+    return True
+
+
+# With the curator: whatever is wrong is named.
+
+
+def _read_attended(
+    stream: BinaryIO, dialect: Dialect, header: bool | None, wanted: Sequence[str | int] | None, intake: Intake
+) -> Records:
+    lines = _decoded(stream, dialect.encoding)
+    # Without a header the first line is a record, also where it is blank: a missing value of a single column.
+    skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
+    if first is None:
+        raise ValueError("the file is empty")
+    settled = dialect.settled(first, header)
+    rows = csv.reader(chain([first], lines), delimiter=settled.delimiter or ",", strict=True)
+    try:
+        row = next(rows) or [""]
+        named = _is_header(row, settled, unattended=False) if header is None else header
+        if not named and settled.delimiter not in (dialect.delimiter, ",") and len(row) > 1:
+            raise ValueError(
+                f"the first line looks like a record with the delimiter {settled.delimiter!r}, but no record may "
+                "decide how the others are read; say delimiter=... and header=False (--delimiter, --no-header)"
+            )
+        names = [cell.strip() for cell in row] if named else numbered(len(row))
+        places = select(names, wanted)
+        chosen = labels(names, places)
+        values, count = array("d"), 0
+        records = rows if named else chain([row], rows)
+        for row in records:
+            # A blank line is not a record, but in a file of one column it is a missing value.
+            if row or len(names) == 1:
+                row = row or [""]
+                count += 1
+                where = f"row {count} (line {skipped + rows.line_num})"
+                if len(row) != len(names):
+                    raise ValueError(f"{where} has {len(row)} cells instead of {len(names)}; {HINT}")
+                values.extend(_cell(row[i], settled, where, name) for i, name in zip(places, chosen, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"line {skipped + rows.line_num}: {error}; {HINT}") from None
+    return _records(values, len(places), chosen)
+
+
+def _decoded(stream: Iterable[bytes], encoding: str) -> Iterator[str]:
+    for number, raw in enumerate(stream, 1):
+        try:
+            yield (raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw).decode(encoding)
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"line {number} is not {encoding}: say the encoding, such as encoding='latin-1' (--encoding latin-1)"
+            ) from None
+
+
+def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
+    try:
+        value = dialect.number(cell)
+    except ValueError:
+        if cell.strip().lower() not in _MISSING:
+            comma = "; if the comma is a decimal sign, decimal=',' (--decimal ,)" if "," in cell else ""
+            point = "; the decimal sign is a comma, as told" if dialect.decimal == "," and "." in cell else ""
+            raise ValueError(
+                f"{where}, column {name!r}: {cell[:40]!r} is not a number; choose the columns with numbers, "
+                f"columns=[...] (--columns){point or comma}"
+            ) from None
+        value = math.nan
+    if math.isfinite(value):
+        return value
+    raise ValueError(f"{where}, column {name!r}: the value is {'missing' if math.isnan(value) else 'infinite'}; {HINT}")
+
+
+# Unattended: after the header nothing is wrong, and every line is a record of its own.
+
+
+def _read_unattended(
+    stream: BinaryIO, dialect: Dialect, header: bool | None, wanted: Sequence[str | int] | None, intake: Intake
+) -> Records:
+    lines = iter(stream)
+    if header is False:
+        settled = dialect.settled("", False)
+        places, width = _told_columns(wanted, intake.d)
+        chosen = tuple(str(i + 1) for i in places)
+    else:
+        head = next((raw for raw in lines if raw.removeprefix(_BYTE_ORDER_MARK).strip()), None)
+        if head is None:
+            raise ValueError("the file is empty, so there is no header")
+        first = next(_decoded([head], dialect.encoding)).rstrip("\r\n")
+        settled = dialect.settled(first, True)
+        try:
+            cells = settled.split(first)
+        except csv.Error as error:
+            raise ValueError(f"the header cannot be read: {error}") from None
+        if header is None:
+            _is_header(cells, settled, unattended=True)
+        names = [cell.strip() for cell in cells]
+        places, width = select(names, wanted), len(names)
+        chosen = labels(names, places)
+    last, values, nothing = max(places), array("d"), [math.nan] * len(places)
+    for number, raw in enumerate(lines):
+        if number == 0 and header is False:
+            raw = raw.removeprefix(_BYTE_ORDER_MARK)
+        try:
+            row = settled.split(raw.decode(settled.encoding, errors="replace").removesuffix("\n").removesuffix("\r"))
+            good = len(row) == width if width is not None else len(row) > last
+            record = [settled.number_or_nan(row[i]) for i in places] if good else nothing
+        except Exception:
+            record = nothing
+        values.extend(record)
+    return _records(values, len(places), chosen)
+
+
+def _told_columns(wanted: Sequence[str | int] | None, d: int | None) -> tuple[list[int], int | None]:
+    """The columns of a file without a header, and how many there are, from what was told alone."""
+    if wanted is None:
+        if d is None:
+            raise ValueError(
+                "without a header the first record would decide how many columns there are: choose them by number, "
+                "columns=['1', '2', ...] (--columns 1,2,...)"
+            )
+        return list(range(d)), d
+    numbers = [as_number(name) for name in wanted]
+    places = [place for place in numbers if place is not None and place >= 0]
+    if not places or len(places) != len(numbers) or len(set(places)) != len(places):
+        raise ValueError(f"columns of a file without a header must be different numbers from 1, got {list(wanted)}")
+    return places, None

@@ -1,0 +1,269 @@
+"""Records from pandas and polars frames and from Arrow: by column, with missing values as NaN."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.sources.records import Intake, from_cells, from_rows
+
+__all__ = ["from_frame"]
+
+Numbers = NDArray[np.float64]
+
+# So many rows of all columns are put in order together, which is what a processor's cache holds of a wide frame.
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a frame, classified by its type alone, which is as public as its name.
+
+    `kind` is "numbers", "odd" (what a reader makes of numbers because of one odd record: text, booleans, complex),
+    "objects" (anything), "lists" (of numbers), or "other" (such as dates).
+    """
+
+    name: str
+    type: object
+    kind: str
+    numbers: Callable[[], Numbers]
+    cells: Callable[[], Sequence[Any]]
+    # Of lists: the length of each, negative where it is missing, and their numbers, NaN where the length is not d.
+    lengths: Callable[[], NDArray[Any]] | None = None
+    lists: Callable[[int], Numbers] | None = None
+    # The length that the type says, if it does.
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The columns of a frame, or of a series, which has one of them and must hold lists."""
+
+    columns: Sequence[Column]
+    n: int
+    series: bool = False
+    # All columns at once, where all of them are plain numbers and the library is faster at it.
+    whole: Callable[[], Numbers] | None = None
+
+
+def from_frame(points: Any, intake: Intake) -> tuple[Numbers, tuple[str, ...]] | None:
+    """The points and the names of the columns of a frame of any library that is loaded, or None of anything else."""
+    for library, open_frame in (("pandas", _pandas), ("polars", _polars), ("pyarrow", _arrow)):
+        module = sys.modules.get(library)
+        frame = None if module is None else open_frame(module, points)
+        if frame is not None:
+            # A double that overflows becomes infinite without a warning, which would be a message about a record.
+            with np.errstate(all="ignore"):
+                return _read(frame, intake)
+    return None
+
+
+def _read(frame: Frame, intake: Intake) -> tuple[Numbers, tuple[str, ...]]:
+    if len(frame.columns) == 1 and _holds_lists(frame.columns[0], frame.series, intake):
+        points = _read_lists(frame.columns[0], intake)
+        return points, tuple(f"{frame.columns[0].name}[{i}]" for i in range(points.shape[1]))
+    if frame.series:
+        kind = frame.columns[0].type
+        raise ValueError(f"points must have shape (n, d), got a series of type {kind}; make it a frame of one column")
+    names = tuple(column.name for column in frame.columns)
+    if frame.whole is not None:
+        return np.ascontiguousarray(frame.whole()), names
+    columns = [_read_numbers(column, i, intake) for i, column in enumerate(frame.columns)]
+    points = np.empty((frame.n, len(columns)))
+    for start in range(0, frame.n, _BLOCK):
+        points[start : start + _BLOCK] = np.array([column[start : start + _BLOCK] for column in columns]).T
+    return points, names
+
+
+def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:
+    """By its type. Of objects what was told decides, or the first that is there where the curator may see an error."""
+    if column.kind != "objects":
+        return column.kind == "lists"
+    if intake.unattended:
+        return series or intake.d not in (None, 1)
+    return isinstance(next((cell for cell in column.cells() if cell is not None), None), (list, tuple, np.ndarray))
+
+
+def _read_lists(column: Column, intake: Intake) -> Numbers:
+    what = f"the lists of column {column.name!r}"
+    if column.lists is None or column.lengths is None:
+        return from_rows(column.cells(), intake, what)
+    d = column.width if column.width is not None else intake.dimension(what)
+    if not intake.unattended:
+        lengths = column.lengths()
+        there = lengths >= 0
+        d = int(lengths[there][0]) if d is None and there.any() else d
+        wrong = np.flatnonzero(there & (lengths != d))
+        if len(wrong):
+            row = wrong[0]
+            raise ValueError(
+                f"points: {what} must have one length, but row {row + 1} has {lengths[row]} numbers instead of {d}; "
+                "correct it, or let nonfinite='center' replace such records by the center"
+            )
+    if not d:
+        raise ValueError(f"points: {what} have no numbers, and so no dimension")
+    return column.lists(d)
+
+
+def _read_numbers(column: Column, place: int, intake: Intake) -> Numbers:
+    if column.kind == "numbers":
+        return column.numbers()
+    if column.kind == "objects" or (column.kind == "odd" and intake.unattended):
+        return from_cells(column.cells(), intake, place, column.name)
+    if column.kind == "lists":
+        raise TypeError(
+            f"points: column {column.name!r} holds lists ({column.type}), which are points of their own; choose that "
+            "column alone, or only columns with numbers"
+        )
+    raise TypeError(
+        f"points: column {column.name!r} has type {column.type}, which is not a number; choose the columns with "
+        f"numbers, {intake.choose}"
+    )
+
+
+# pandas.
+
+
+def _pandas(pandas: Any, points: Any) -> Frame | None:
+    if isinstance(points, pandas.Series):
+        return Frame([_of_pandas(pandas, points)], len(points), series=True)
+    if isinstance(points, pandas.DataFrame):
+        plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in points.dtypes)
+        whole = (lambda: points.to_numpy(dtype=np.float64)) if plain and points.shape[1] else None
+        columns = [_of_pandas(pandas, points.iloc[:, i]) for i in range(points.shape[1])]
+        return Frame(columns, len(points), whole=whole)
+    return None
+
+
+def _of_pandas(pandas: Any, series: Any) -> Column:
+    dtype, name = series.dtype, "list" if series.name is None else str(series.name)
+    if isinstance(dtype, getattr(pandas, "ArrowDtype", ())) or getattr(dtype, "storage", None) == "pyarrow":
+        import pyarrow  # type: ignore[import-untyped, unused-ignore]
+
+        values = pyarrow.array(series.array)
+        return _of_arrow(pyarrow, name, pyarrow.chunked_array([values]) if hasattr(values, "buffers") else values)
+    kind = "odd" if isinstance(dtype, pandas.StringDtype) else _KINDS.get(dtype.kind, "other")
+    missing = {} if isinstance(dtype, np.dtype) else {"na_value": np.nan}
+    return Column(
+        name,
+        dtype,
+        kind,
+        lambda: series.to_numpy(dtype=np.float64, **missing),
+        lambda: series.astype(object).tolist(),
+    )
+
+
+# By the letters of numpy's kinds, which the types of pandas have too.
+_KINDS = {**dict.fromkeys("iuf", "numbers"), **dict.fromkeys("bcUS", "odd"), "O": "objects"}
+
+
+# polars.
+
+
+def _polars(polars: Any, points: Any) -> Frame | None:
+    if isinstance(points, polars.LazyFrame):
+        raise TypeError("points must be in memory, got a polars LazyFrame: call .collect() on it first")
+    if isinstance(points, polars.Series):
+        return Frame([_of_polars(polars, points)], len(points), series=True)
+    if isinstance(points, polars.DataFrame):
+        return Frame([_of_polars(polars, series) for series in points.get_columns()], points.height)
+    return None
+
+
+def _of_polars(polars: Any, series: Any) -> Column:
+    dtype, name = series.dtype, series.name or "list"
+    width = dtype.size if dtype == polars.Array else None
+    if dtype in (polars.Array, polars.List) and _polars_kind(polars, dtype.inner) == "numbers":
+        rows = series if width is None else series.arr.to_list()
+
+        def lists(d: int) -> Numbers:
+            good = (rows.list.len() == d).fill_null(False)
+            flat = rows.filter(good).explode().cast(polars.Float64, strict=False)
+            return _spread(good.to_numpy(), flat.to_numpy(), d)
+
+        def lengths() -> NDArray[Any]:
+            return np.asarray(rows.list.len().cast(polars.Int64).fill_null(-1).to_numpy())
+
+        return Column(name, dtype, "lists", _nothing, series.to_list, lengths, lists, width)
+    kind = _polars_kind(polars, dtype)
+    return Column(name, dtype, kind, lambda: series.cast(polars.Float64, strict=False).to_numpy(), series.to_list)
+
+
+def _polars_kind(polars: Any, dtype: Any) -> str:
+    if dtype.is_numeric() or dtype == polars.Null:
+        return "numbers"
+    if dtype in (polars.Boolean, polars.String, polars.Categorical, polars.Enum):
+        return "odd"
+    return "objects" if dtype == polars.Object else "other"
+
+
+# Arrow.
+
+
+def _arrow(arrow: Any, points: Any) -> Frame | None:
+    if isinstance(points, (arrow.Array, arrow.ChunkedArray)):
+        values = arrow.chunked_array([points]) if isinstance(points, arrow.Array) else points
+        return Frame([_of_arrow(arrow, "list", values)], len(values), series=True)
+    if not isinstance(points, (arrow.Table, arrow.RecordBatch)) and hasattr(points, "__arrow_c_stream__"):
+        points = arrow.table(points)
+    if isinstance(points, arrow.RecordBatch):
+        points = arrow.Table.from_batches([points])
+    if not isinstance(points, arrow.Table):
+        return None
+    columns = [_of_arrow(arrow, str(name), points.column(i)) for i, name in enumerate(points.schema.names)]
+    return Frame(columns, points.num_rows)
+
+
+def _of_arrow(arrow: Any, name: str, values: Any) -> Column:
+    kind = values.type
+    if arrow.types.is_dictionary(kind):
+        return _of_arrow(arrow, name, values.cast(kind.value_type))
+    fixed = arrow.types.is_fixed_size_list(kind)
+    if fixed or arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
+        import pyarrow.compute as compute  # type: ignore[import-untyped, unused-ignore]
+
+        def lengths() -> NDArray[Any]:
+            found = compute.if_else(compute.is_valid(values), compute.list_value_length(values), -1)
+            return np.asarray(compute.fill_null(found, -1))
+
+        def lists(d: int) -> Numbers:
+            good = lengths() == d
+            flat = compute.list_flatten(values.filter(arrow.array(good)))
+            return _spread(good, flat.cast(arrow.float64(), safe=False).to_numpy(), d)
+
+        width = kind.list_size if fixed else None
+        found = "lists" if _arrow_kind(arrow, kind.value_type) == "numbers" else "other"
+        return Column(name, kind, found, _nothing, values.to_pylist, lengths, lists, width)
+
+    def numbers() -> Numbers:
+        return np.asarray(values.cast(arrow.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+    def cells() -> Sequence[Any]:
+        # Text as bytes, since nothing has checked that it can be decoded.
+        text = arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
+        return (values.cast(arrow.large_binary()) if text else values).to_pylist()  # type: ignore[no-any-return]
+
+    return Column(name, kind, _arrow_kind(arrow, kind), numbers, cells)
+
+
+def _arrow_kind(arrow: Any, kind: Any) -> str:
+    types = arrow.types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
+        return "numbers"
+    text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+    return "odd" if text or types.is_boolean(kind) else "other"
+
+
+def _spread(good: NDArray[Any], flat: NDArray[Any], d: int) -> Numbers:
+    points = np.full((len(good), d), np.nan)
+    points[good] = flat.reshape(-1, d)
+    return points
+
+
+def _nothing() -> Numbers:
+    return np.empty(0)

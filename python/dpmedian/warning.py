@@ -1,0 +1,26 @@
+"""The warnings of this package, which point to the user's own line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+__all__ = ["InsecureSeedWarning", "LikelyFailureWarning", "warn_caller"]
+
+
+class InsecureSeedWarning(UserWarning):
+    """A seed makes the noise predictable: for simulations and tests only, never for a release that is published."""
+
+
+class LikelyFailureWarning(UserWarning):
+    """A release is predicted to fail more often than `failure_probability`; it would be charged all the same."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warns at the first frame outside of this package, so that each line of a user's script warns once."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(here + os.sep):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
