@@ -7,16 +7,19 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use dpmedian::mechanism::descent::Descent;
 use dpmedian::nonprivate::{median, objective};
 use dpmedian::postprocess::projection::{Ball, Feasible};
+use dpmedian::release::sample;
 use dpmedian::release::sensitivity::Neighbours;
 use dpmedian::release::streams::Streams;
 use dpmedian::release::tape::{Draw, Tape};
 use dpmedian::runtime::points::Points;
 use dpmedian::runtime::pulse::Silent;
 use dpmedian::sampler::{BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, uniform};
+use dpmedian::statistics::curvature::Curvature;
 use dpmedian::statistics::distance_counts::DistanceCounts;
 use dpmedian::statistics::gradient::Gradient;
 use dpmedian::statistics::pair_counts::PairCounts;
 use dpmedian::statistics::ranks::Ranks;
+use dpmedian::statistics::second_moments::SecondMoments;
 use dpmedian::statistics::{Statistic, ball_counts};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
@@ -82,6 +85,21 @@ fn sums(criterion: &mut Criterion) {
     group.finish();
 }
 
+fn moments(criterion: &mut Criterion) {
+    for (kind, radius) in [("second_moments", None), ("second_moments, radius", Some(1.5f64))] {
+        let mut group = criterion.benchmark_group(kind);
+        for (n, d) in [(1_000_000, 3), (1_000_000, 10), (100_000, 100), (10_000, 300)] {
+            let records = records(n, d);
+            let radius = radius.map(|radius| radius * (d as f64 / 10.0).sqrt());
+            let (points, moments) = (admitted(&records), SecondMoments::new(&vec![0.1; d], radius, 32));
+            let moments = moments.expect("a lattice");
+            group.throughput(Throughput::Bytes((8 * n * d) as u64));
+            group.bench_function(id(&records), |b| b.iter(|| moments.answer(&points, &mut Silent)));
+        }
+        group.finish();
+    }
+}
+
 fn searches(criterion: &mut Criterion) {
     let records = records(1_000_000, 10);
     let points = admitted(&records);
@@ -90,19 +108,30 @@ fn searches(criterion: &mut Criterion) {
     group.finish();
     let mut group = criterion.benchmark_group("pair_counts");
     let radii: Vec<f64> = (-1022..1000).map(|k| f64::from(k).exp2()).collect();
-    let pairs = PairCounts::new(radii, 1, tape().hidden(), 0).expect("ascending radii");
+    let pairs = PairCounts::new(radii, 1, tape().hidden(), 0, (0, 0)).expect("ascending radii");
     group.bench_function(id(&records), |b| b.iter(|| pairs.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("distance_counts");
-    let distances = DistanceCounts::new(&[0.1; 10], 0).expect("a lattice");
+    let distances = DistanceCounts::new(&[0.1; 10], 0, (0, 0)).expect("a lattice");
     group.bench_function(id(&records), |b| b.iter(|| distances.answer(&points, &mut Silent)));
+    group.finish();
+    let mut group = criterion.benchmark_group("curvature");
+    let curvature = Curvature::new(&[0.1; 10], 1.5, 32).expect("a lattice");
+    group.bench_function(id(&records), |b| b.iter(|| curvature.answer(&points, &mut Silent)));
+    group.finish();
+    let mut group = criterion.benchmark_group("sample of 40000");
+    let stream = tape().hidden();
+    group.bench_function(id(&records), |b| b.iter(|| sample::uniform(&points, &stream, 40_000)));
+    group.finish();
+    let mut group = criterion.benchmark_group("sample by coins of 1/32");
+    group.bench_function(id(&records), |b| b.iter(|| sample::by_coins(&points, &stream, (1, 5))));
     group.finish();
     let mut group = criterion.benchmark_group("ranks, copies and 20 halvings");
     group.bench_function(id(&records), |b| {
         b.iter(|| {
             // Fresh points, for they keep what earlier questions sorted.
             let points = admitted(&records);
-            let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0).expect("a lattice").answer(&points, &mut Silent);
+            let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0, false).expect("a lattice").answer(&points, &mut Silent);
             (0..20).map(rank).collect::<Vec<_>>()
         });
     });
@@ -179,6 +208,6 @@ criterion_group! {
         .sample_size(10)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(2));
-    targets = balls, sums, searches, descents, solver, samplers
+    targets = balls, sums, moments, searches, descents, solver, samplers
 }
 criterion_main!(benches);

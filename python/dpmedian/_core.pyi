@@ -26,7 +26,9 @@ __all__ = [
     "PairCounts",
     "Points",
     "Ranks",
+    "SecondMoments",
     "Sensitivity",
+    "Size",
     "Statistic",
     "Stream",
     "Tape",
@@ -92,39 +94,71 @@ class MeanShift(Statistic):
 
 @final
 class Ranks(Statistic):
-    """In every coordinate the number of records at or below its threshold, in units of 2^-bits."""
+    """In every coordinate the number of records at or below its threshold, in units of 2^-bits.
 
-    def __new__(cls, thresholds: NDArray[np.float64], bits: int = 0) -> Ranks: ...
+    Centered, minus half the number of records, with bits at least 1.
+    """
+
+    def __new__(cls, thresholds: NDArray[np.float64], bits: int = 0, centered: bool = False) -> Ranks: ...
     @staticmethod
-    def bound(d: int, bits: int = 0) -> Sensitivity: ...
+    def bound(d: int, bits: int = 0, centered: bool = False) -> Sensitivity: ...
 
 @final
 class DistanceCounts(Statistic):
     """The number of records within each quarter octave 2^(k/4) of theta, in units of 2^-bits: a table, picked from.
 
-    Entry k - FIRST_QUARTER_OCTAVE belongs to 2^(k/4), up to LAST_QUARTER_OCTAVE.
+    Entry k - FIRST_QUARTER_OCTAVE belongs to 2^(k/4), up to LAST_QUARTER_OCTAVE. A target (p, k) takes p/2^k times the
+    number of records off every entry, with bits at least k.
     """
 
-    def __new__(cls, theta: NDArray[np.float64], bits: int = 0) -> DistanceCounts: ...
+    def __new__(cls, theta: NDArray[np.float64], bits: int = 0, target: tuple[int, int] = (0, 0)) -> DistanceCounts: ...
     @staticmethod
-    def bound(bits: int = 0) -> Sensitivity: ...
+    def bound(bits: int = 0, target: tuple[int, int] = (0, 0)) -> Sensitivity: ...
 
 @final
 class Curvature(Statistic):
-    """The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter_octave/4) of theta.
+    """The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta.
 
     One value in units of 2^-bits, with bits at least 20.
     """
 
-    def __new__(cls, theta: NDArray[np.float64], quarter_octave: int, bits: int) -> Curvature: ...
+    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> Curvature: ...
     @staticmethod
     def bound(bits: int) -> Sensitivity: ...
 
 @final
-class PairCounts(Statistic):
-    """The number of pairs within each ascending radius, over hidden random pairings, in units of 2^-bits: a table."""
+class SecondMoments(Statistic):
+    """The sum over records of w u u^T, u the unit vector to theta and r its distance, in units of 2^-bits, at most 40.
 
-    def __new__(cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0) -> PairCounts: ...
+    With a radius w is radius/r beyond it and 0 within; without, w is 1. The vector is the upper triangle in the order of
+    `numpy.triu_indices(d)`, with the entries off the diagonal times sqrt(2): its norm is the Frobenius norm.
+    """
+
+    def __new__(cls, theta: NDArray[np.float64], radius: float | None, bits: int) -> SecondMoments: ...
+    @staticmethod
+    def bound(d: int, bits: int) -> Sensitivity: ...
+
+@final
+class Size(Statistic):
+    """The number of records, in units of 2^-bits.
+
+    Where neighbours replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
+    """
+
+    def __new__(cls, bits: int = 0) -> Size: ...
+    @staticmethod
+    def bound(bits: int = 0) -> Sensitivity: ...
+
+@final
+class PairCounts(Statistic):
+    """The number of pairs within each ascending radius, summed over hidden random pairings, in units of 2^-bits: a table.
+
+    A target (p, k) takes p/2^k times the number of pairs off every entry, with bits at least k.
+    """
+
+    def __new__(
+        cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0, target: tuple[int, int] = (0, 0)
+    ) -> PairCounts: ...
     @staticmethod
     def bound(pairings: int, bits: int = 0) -> Sensitivity: ...
 
@@ -166,7 +200,11 @@ class Exact:
 
 @final
 class Points:
-    """The one validated, clamped and projected copy of the records. No exact number can be read from it."""
+    """The one validated, clamped and projected copy of the records. No exact number can be read from it.
+
+    A sample is hidden, and under add/remove so is its size. `sample` has min(m, n) records and is for neighbours that
+    replace a record; `sample_by_coins` has every record with probability numerator/2^halvings.
+    """
 
     def __new__(
         cls,
@@ -181,6 +219,8 @@ class Points:
     def n(self) -> int: ...
     @staticmethod
     def concatenate(shards: Sequence[Points]) -> Points: ...
+    def sample(self, stream: Stream, m: int) -> Points: ...
+    def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Points: ...
     def answer(self, statistic: Statistic, pulse: _Pulse = None) -> Exact: ...
     def descend(
         self,

@@ -8,9 +8,11 @@ their sensitivities lie together in `src/statistics/`, one file each.
 |---|---|
 | `Gradient` | the unit vector from the record to theta |
 | `MeanShift` | the difference from theta in units of a radius, if it lies within the radius |
-| `Ranks` | in every coordinate, 1 if it is at or below the threshold |
-| `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta |
-| `Curvature` | a value in [0, 1] that decreases with its distance from theta |
+| `Ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
+| `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, less a target |
+| `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
+| `SecondMoments` | w u u^T, u the unit vector to theta and w a weight in [0, 1] that decreases with its distance, or 1 |
+| `Size` | 1 |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |
 | `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
@@ -31,7 +33,9 @@ from dpmedian._core import (
     ObjectiveDifferences,
     PairCounts,
     Ranks,
+    SecondMoments,
     Sensitivity,
+    Size,
     Statistic,
 )
 
@@ -47,6 +51,8 @@ __all__ = [
     "ObjectiveDifferences",
     "PairCounts",
     "Ranks",
+    "SecondMoments",
     "Sensitivity",
+    "Size",
     "Statistic",
 ]

@@ -30,6 +30,19 @@ pub(crate) fn scale(x: f64, power: i32) -> f64 {
     x * two_to(power / 2) * two_to(power - power / 2)
 }
 
+/// Multiplies a finite vector by a power of two, so that its largest coordinate lies in [1, 2), and returns the power's
+/// exponent; none for the zero vector.
+#[cold]
+pub(crate) fn rescale(vector: &mut [f64]) -> Option<i32> {
+    let largest = vector.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    if largest == 0.0 {
+        return None;
+    }
+    let power = -exponent(largest);
+    vector.iter_mut().for_each(|x| *x = scale(*x, power));
+    Some(power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,13 +5,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::call::{
-    Integers, LatticeArguments, Vector, as_lattice, check_dimension, detached, non_finite, view, without_gil,
+    Integers, LatticeArguments, Vector, as_lattice, check_dimension, detached, non_finite, raised, view, without_gil,
 };
 use super::postprocess::{BallArguments, as_ball, as_feasible};
 use super::statistics::Statistic;
-use super::tape::{Exact, Tape};
+use super::tape::{Exact, Stream, Tape};
 use crate::mechanism::descent::Descent;
 use crate::mechanism::inverse_sensitivity::{self, DIMENSION_MAX, rate::Rate};
+use crate::release::sample;
 use crate::runtime::points;
 
 /// The one validated, clamped and projected copy of the records. No exact number can be read from it.
@@ -61,6 +62,18 @@ impl Points {
             check_dimension("a shard", shard.d(), first.d())?;
         }
         Ok(Self(without_gil(py, || points::Points::concatenate(&shards))))
+    }
+
+    /// A hidden uniform sample of min(m, n) records without replacement, for neighbours that replace a record.
+    fn sample(&self, py: Python<'_>, stream: &Bound<'_, Stream>, m: usize) -> PyResult<Self> {
+        let stream = &stream.get().0;
+        without_gil(py, || sample::uniform(&self.0, stream, m)).map(Self).map_err(raised)
+    }
+
+    /// A hidden sample that has every record with probability numerator/2^halvings, independently.
+    fn sample_by_coins(&self, py: Python<'_>, stream: &Bound<'_, Stream>, probability: (u64, u32)) -> PyResult<Self> {
+        let stream = &stream.get().0;
+        without_gil(py, || sample::by_coins(&self.0, stream, probability)).map(Self).map_err(raised)
     }
 
     /// The exact answer to a question, which only a tape can open.

@@ -8,6 +8,7 @@ use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use crate::statistics::{
     self, ball_counts, curvature, distance_counts, gradient, mean_shift, objective_differences, pair_counts, ranks,
+    second_moments, size,
 };
 
 /// A question about the records, with public parameters only.
@@ -91,55 +92,56 @@ impl MeanShift {
     }
 }
 
-/// In every coordinate the number of records at or below its threshold, in units of 2^-bits.
+/// In every coordinate the number of records at or below its threshold, minus half of all if centered, in units of 2^-bits.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Ranks;
 
 #[pymethods]
 impl Ranks {
     #[new]
-    #[pyo3(signature = (thresholds, bits=0))]
-    fn new(thresholds: PyReadonlyArray1<'_, f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
-        Ok(question(ranks::Ranks::new(thresholds.as_slice()?, bits))?.add_subclass(Self))
+    #[pyo3(signature = (thresholds, bits=0, centered=false))]
+    fn new(thresholds: PyReadonlyArray1<'_, f64>, bits: u32, centered: bool) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(ranks::Ranks::new(thresholds.as_slice()?, bits, centered))?.add_subclass(Self))
     }
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    #[pyo3(signature = (d, bits=0))]
-    fn bound(d: usize, bits: u32) -> Sensitivity {
-        Sensitivity(ranks::Ranks::bound(d, bits))
+    #[pyo3(signature = (d, bits=0, centered=false))]
+    fn bound(d: usize, bits: u32, centered: bool) -> Sensitivity {
+        Sensitivity(ranks::Ranks::bound(d, bits, centered))
     }
 }
 
-/// The number of records within each quarter octave 2^(k/4) of theta, in units of 2^-bits: a table.
+/// The number of records within each quarter octave 2^(k/4) of theta, minus the target's share of all, in units of 2^-bits:
+/// a table.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct DistanceCounts;
 
 #[pymethods]
 impl DistanceCounts {
     #[new]
-    #[pyo3(signature = (theta, bits=0))]
-    fn new(theta: PyReadonlyArray1<'_, f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
-        Ok(question(distance_counts::DistanceCounts::new(theta.as_slice()?, bits))?.add_subclass(Self))
+    #[pyo3(signature = (theta, bits=0, target=(0, 0)))]
+    fn new(theta: PyReadonlyArray1<'_, f64>, bits: u32, target: (u64, u32)) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(distance_counts::DistanceCounts::new(theta.as_slice()?, bits, target))?.add_subclass(Self))
     }
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    #[pyo3(signature = (bits=0))]
-    fn bound(bits: u32) -> Sensitivity {
-        Sensitivity(distance_counts::DistanceCounts::bound(bits))
+    #[pyo3(signature = (bits=0, target=(0, 0)))]
+    fn bound(bits: u32, target: (u64, u32)) -> PyResult<Sensitivity> {
+        distance_counts::DistanceCounts::bound(bits, target).map(Sensitivity).map_err(bad_parameter)
     }
 }
 
-/// The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r = 2^(quarter_octave/4) of theta.
+/// The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta, in units of 2^-bits.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Curvature;
 
 #[pymethods]
 impl Curvature {
     #[new]
-    fn new(theta: PyReadonlyArray1<'_, f64>, quarter_octave: i32, bits: u32) -> PyResult<PyClassInitializer<Self>> {
-        Ok(question(curvature::Curvature::new(theta.as_slice()?, quarter_octave, bits))?.add_subclass(Self))
+    fn new(theta: PyReadonlyArray1<'_, f64>, radius: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(curvature::Curvature::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
     }
 
     /// The sensitivity, for calibration.
@@ -149,21 +151,43 @@ impl Curvature {
     }
 }
 
-/// The number of pairs within each ascending radius, summed over hidden random pairings: a table.
+/// The sum over records of w u u^T, u the unit vector to theta, with its Frobenius norm: in the order of numpy's
+/// `triu_indices`, off the diagonal times sqrt(2), in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct SecondMoments;
+
+#[pymethods]
+impl SecondMoments {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, radius: Option<f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(second_moments::SecondMoments::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    fn bound(d: usize, bits: u32) -> Sensitivity {
+        Sensitivity(second_moments::SecondMoments::bound(d, bits))
+    }
+}
+
+/// The number of pairs within each ascending radius, summed over hidden random pairings, minus the target's share of all
+/// pairs: a table.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct PairCounts;
 
 #[pymethods]
 impl PairCounts {
     #[new]
-    #[pyo3(signature = (radii, pairings, stream, bits=0))]
+    #[pyo3(signature = (radii, pairings, stream, bits=0, target=(0, 0)))]
     fn new(
         radii: Vec<f64>,
         pairings: usize,
         stream: &Bound<'_, Stream>,
         bits: u32,
+        target: (u64, u32),
     ) -> PyResult<PyClassInitializer<Self>> {
-        Ok(question(pair_counts::PairCounts::new(radii, pairings, stream.get().0.clone(), bits))?.add_subclass(Self))
+        let stream = stream.get().0.clone();
+        Ok(question(pair_counts::PairCounts::new(radii, pairings, stream, bits, target))?.add_subclass(Self))
     }
 
     /// The sensitivity, for calibration.
@@ -171,6 +195,26 @@ impl PairCounts {
     #[pyo3(signature = (pairings, bits=0))]
     fn bound(pairings: usize, bits: u32) -> Sensitivity {
         Sensitivity(pair_counts::PairCounts::bound(pairings, bits))
+    }
+}
+
+/// The number of records, in units of 2^-bits: public where neighbours replace a record.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct Size;
+
+#[pymethods]
+impl Size {
+    #[new]
+    #[pyo3(signature = (bits=0))]
+    fn new(bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(size::Size::new(bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (bits=0))]
+    fn bound(bits: u32) -> Sensitivity {
+        Sensitivity(size::Size::bound(bits))
     }
 }
 

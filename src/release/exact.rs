@@ -26,9 +26,11 @@ pub enum Form {
 /// Exact integers with their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
-    /// Totals have 128 bits, so no number of records overflows them. They are clamped once, by the tape: clamped shards
-    /// would depend on how the records were partitioned.
+    /// Totals have 128 bits, so no number of records overflows them. They are rounded and clamped once, by the tape:
+    /// rounded or clamped shards would depend on how the records were partitioned.
     values: Vec<i128>,
+    /// Values are multiples of 2^-surplus lattice units, and the tape rounds them to whole ones.
+    surplus: u32,
     sensitivity: Sensitivity,
     form: Form,
 }
@@ -36,17 +38,24 @@ pub struct Exact {
 impl Exact {
     /// An answer that is released as a whole.
     pub(crate) fn vector(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, sensitivity, form: Form::Vector }
+        Self { values, surplus: 0, sensitivity, form: Form::Vector }
+    }
+
+    /// An answer that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that of
+    /// the rounded values: rounding moves the distance of two neighbours by at most 1 in every coordinate, so by at most
+    /// the root of their number in all.
+    pub(crate) fn rounded(values: Vec<i128>, surplus: u32, sensitivity: Sensitivity) -> Self {
+        Self { surplus, ..Self::vector(values, sensitivity) }
     }
 
     /// An answer of which one entry is released.
     pub(crate) fn table(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, sensitivity, form: Form::Table }
+        Self { values, surplus: 0, sensitivity, form: Form::Table }
     }
 
     /// An answer of which an index is released.
     pub(crate) fn scores(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, sensitivity, form: Form::Scores }
+        Self { values, surplus: 0, sensitivity, form: Form::Scores }
     }
 
     /// A caller's own integers with a sensitivity that the caller has proved, the same under both relations: a vector, or
@@ -54,7 +63,7 @@ impl Exact {
     pub fn stated(values: &[i64], sensitivity: f64, scores: bool) -> Self {
         let form = if scores { Form::Scores } else { Form::Vector };
         let values = values.iter().copied().map(i128::from).collect();
-        Self { values, sensitivity: Sensitivity::new(sensitivity, sensitivity), form }
+        Self { values, surplus: 0, sensitivity: Sensitivity::new(sensitivity, sensitivity), form }
     }
 
     /// A vector that does not depend on the data.
@@ -88,7 +97,7 @@ impl Exact {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),
             None => Err(Error::Refused(format!("there is no entry {index} among {}", self.len()))),
-            Some(&value) => Ok(Self::vector(vec![value], self.sensitivity)),
+            Some(&value) => Ok(Self::rounded(vec![value], self.surplus, self.sensitivity)),
         }
     }
 
@@ -98,7 +107,7 @@ impl Exact {
             shards.split_first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
         let mut total = Self::clone(first);
         for shard in others {
-            let alike = shard.form == first.form && shard.len() == first.len();
+            let alike = shard.form == first.form && shard.len() == first.len() && shard.surplus == first.surplus;
             if !(alike && shard.sensitivity == first.sensitivity) {
                 return Err(Error::Refused(format!("{first:?} and {shard:?} are no shards of one answer")));
             }
@@ -107,9 +116,13 @@ impl Exact {
         Ok(total)
     }
 
-    /// The values for the tape, clamped to 62 bits: a contraction, coordinate by coordinate, so every sensitivity holds on.
+    /// The values for the tape, rounded to the lattice and then clamped to 62 bits: a contraction, coordinate by coordinate,
+    /// so every sensitivity holds on.
     pub(in crate::release) fn open(&self) -> Vec<i64> {
-        self.values.iter().map(|value| (*value).clamp(-LARGEST, LARGEST) as i64).collect()
+        // Half a unit, or nothing where the values are on the lattice.
+        let half = 1i128 << self.surplus >> 1;
+        let rounded = |value: i128| value.saturating_add(half) >> self.surplus;
+        self.values.iter().map(|value| rounded(*value).clamp(-LARGEST, LARGEST) as i64).collect()
     }
 }
 
@@ -148,6 +161,15 @@ mod tests {
         assert!(Exact::sum(&[&shard(&[1]), &shard(&[1, 2])]).is_err(), "another length");
         assert!(Exact::sum(&[&shard(&[1]), &Exact::table(vec![1], sensitivity())]).is_err(), "another form");
         assert!(Exact::sum(&[&shard(&[1]), &Exact::public(&[1])]).is_err(), "another sensitivity");
+        assert!(Exact::sum(&[&shard(&[1]), &Exact::rounded(vec![1], 1, sensitivity())]).is_err(), "another unit");
+    }
+
+    #[test]
+    fn values_are_rounded_after_the_shards_are_summed() {
+        let shard = |values: &[i128]| Exact::rounded(values.to_vec(), 3, sensitivity());
+        assert_eq!(shard(&[3, 4, 11, 12, -4, -5, -12, -13]).open(), [0, 1, 1, 2, 0, -1, -1, -2]);
+        assert_eq!(Exact::sum(&[&shard(&[3]), &shard(&[3])]).unwrap().open(), [1]);
+        assert_eq!((shard(&[3, 12]).pick(1).unwrap().open(), shard(&[i128::MAX]).open()), (vec![2], vec![1 << 62]));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod error;
 pub mod exact;
 pub mod noise;
 pub mod recording;
+pub mod sample;
 pub mod sensitivity;
 pub mod streams;
 pub mod tape;

@@ -5,6 +5,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::noise::{Request, Sampler};
+use super::sensitivity::Neighbours;
 use crate::runtime::pool;
 
 /// Coordinates that share a stream; longer vectors draw their blocks in parallel.
@@ -12,6 +13,9 @@ const BLOCK: usize = 1024;
 
 /// Streams are numbered release * 2^24 + block.
 const BLOCKS_PER_RELEASE: u32 = 24;
+
+/// Independent parts of hidden randomness.
+pub(crate) const PARTS: usize = 1 << BLOCKS_PER_RELEASE;
 
 /// A key and the number of the next stream.
 #[derive(Clone)]
@@ -28,12 +32,33 @@ pub struct Streams {
 /// shown would need a law that does not depend on the data, and a pairing of n records shows n, which is private when
 /// neighbours add or remove a record.
 #[derive(Clone)]
-pub struct Stream(ChaCha20Rng);
+pub struct Stream {
+    rng: ChaCha20Rng,
+    neighbours: Neighbours,
+}
 
 impl Stream {
     /// The generator, from its beginning: a question that is asked twice makes the same hidden choice.
     pub(crate) fn generator(&self) -> ChaCha20Rng {
-        self.0.clone()
+        self.part(0)
+    }
+
+    /// One of [`PARTS`] independent generators, from its beginning. How much is drawn from one of them, which may depend on
+    /// the number of records, does not shift the others.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such part.
+    pub(crate) fn part(&self, part: usize) -> ChaCha20Rng {
+        assert!(part < PARTS, "there is no part {part} of hidden randomness");
+        let mut rng = self.rng.clone();
+        rng.set_stream(rng.get_stream() | part as u64);
+        rng
+    }
+
+    /// When data sets are neighbours, for the tape that this randomness belongs to.
+    pub(crate) fn neighbours(&self) -> Neighbours {
+        self.neighbours
     }
 }
 
@@ -51,8 +76,8 @@ impl Streams {
     }
 
     /// Hidden randomness, in the place of a release.
-    pub(in crate::release) fn hidden(&mut self) -> Stream {
-        Stream(self.single())
+    pub(in crate::release) fn hidden(&mut self, neighbours: Neighbours) -> Stream {
+        Stream { rng: self.single(), neighbours }
     }
 
     /// The generator of a release that needs one stream.
@@ -147,8 +172,10 @@ mod tests {
     fn hidden_randomness_has_a_place_of_its_own() {
         use rand_chacha::rand_core::Rng;
         let mut streams = Streams::from_key([1; 32]);
-        let (first, second) = (streams.hidden(), streams.hidden());
+        let (first, second) = (streams.hidden(Neighbours::Replace), streams.hidden(Neighbours::Replace));
         assert_ne!(first.generator().next_u64(), second.generator().next_u64());
+        assert_ne!(first.part(1).next_u64(), first.part(0).next_u64());
+        assert_ne!(first.part(PARTS - 1).next_u64(), second.part(0).next_u64());
         assert_eq!(first.generator().next_u64(), first.clone().generator().next_u64());
     }
 }

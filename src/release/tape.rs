@@ -134,7 +134,8 @@ pub trait Tape: kind::Kind + Send + Sync {
 
     /// Hidden randomness. It uses up the stream number of one release.
     fn hidden(&mut self) -> Stream {
-        self.streams().hidden()
+        let neighbours = self.relation();
+        self.streams().hidden(neighbours)
     }
 }
 

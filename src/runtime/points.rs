@@ -64,6 +64,23 @@ impl Points {
         Self::new(DMatrix::from_vec(d, n, coordinates))
     }
 
+    /// A copy of the records at some places, in the order of these.
+    pub(crate) fn gathered(&self, places: &[usize]) -> Self {
+        let d = self.d();
+        let mut copy = DMatrix::zeros(d, places.len());
+        if copy.is_empty() {
+            return Self::new(copy);
+        }
+        let per_block = (BLOCK / d).max(1);
+        let blocks = copy.as_mut_slice().chunks_mut(per_block * d).zip(places.chunks(per_block));
+        pool::for_each_in_parallel(blocks, |(target, places)| {
+            for (target, &place) in target.chunks_exact_mut(d).zip(places) {
+                target.copy_from_slice(self.matrix.column(place).as_slice());
+            }
+        });
+        Self::new(copy)
+    }
+
     fn new(matrix: DMatrix<f64>) -> Self {
         Self { matrix, ranking: Mutex::new(None) }
     }

@@ -63,12 +63,16 @@ fn uniform_integers_are_uniform() {
 }
 
 #[test]
-fn a_permutation_has_every_order_equally_often() {
+fn a_matching_leaves_everyone_over_and_pairs_everyone_equally_often() {
     let mut rng = generator(2);
-    let counts = histogram(0, 26, || uniform::permutation(&mut rng, 3).iter().fold(0, |key, &i| 3 * key + i as i64));
-    let valid = [5, 7, 11, 15, 19, 21];
-    assert_eq!(valid.iter().map(|&i| counts[i]).sum::<usize>(), DRAWS);
-    assert_fits(&valid.map(|i| counts[i]), &[1.0 / 6.0; 6]);
+    let counts = histogram(0, 2, || 3 - uniform::matching(&mut rng, 3)[0].iter().sum::<usize>() as i64);
+    assert_fits(&counts, &[1.0 / 3.0; 3]);
+    // The partner of 0.
+    let mut partner = || {
+        let pairs = uniform::matching(&mut rng, 6);
+        pairs.iter().find(|pair| pair.contains(&0)).map_or(0, |pair| pair.iter().sum::<usize>() as i64)
+    };
+    assert_fits(&histogram(1, 5, &mut partner), &[0.2; 5]);
 }
 
 #[test]

@@ -28,11 +28,72 @@ pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
     }
 }
 
-/// A uniform permutation of `0..n` (Fisher-Yates).
-pub fn permutation<R: Rng + ?Sized>(rng: &mut R, n: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..n).collect();
-    for i in (1..n).rev() {
-        order.swap(i, below(rng, i as u64 + 1) as usize);
+/// A uniform matching of `0..n`: disjoint pairs, with one left over where n is odd.
+///
+/// It is stable: from the same randomness a matching of `0..n + 1` has one pair more where n is odd, and differs in at most
+/// one pair where n is even. *Why, and why it is uniform.* Where n is odd the newcomer joins the one left over, who is
+/// uniform by induction. Where n is even the newcomer is left over with probability 1/(n + 1), and else takes the place of a
+/// uniform one of the others, who is left over: every one of the n + 1 is left over with the same probability, the others
+/// are matched uniformly, and only the pair of that place has changed.
+pub fn matching<R: Rng + ?Sized>(rng: &mut R, n: usize) -> Vec<[usize; 2]> {
+    matched(n, |bound| below(rng, bound as u64) as usize)
+}
+
+/// [`matching`] with any choice of an integer below a bound.
+fn matched(n: usize, mut choose: impl FnMut(usize) -> usize) -> Vec<[usize; 2]> {
+    let mut order = Vec::with_capacity(n);
+    for newcomer in 0..n {
+        order.push(newcomer);
+        if newcomer % 2 == 0 {
+            order.swap(newcomer, choose(newcomer + 1));
+        }
     }
-    order
+    order.as_chunks::<2>().0.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, HashMap};
+
+    use super::*;
+
+    type Matching = BTreeSet<BTreeSet<usize>>;
+
+    /// The matchings from every sequence of choices, each with its choices.
+    fn every_matching(n: usize) -> Vec<(Vec<usize>, Matching)> {
+        let bounds: Vec<usize> = (1..=n).step_by(2).collect();
+        let sequences = bounds.iter().fold(vec![Vec::new()], |sequences: Vec<Vec<usize>>, bound| {
+            sequences.iter().flat_map(|some| (0..*bound).map(|next| [&some[..], &[next]].concat())).collect()
+        });
+        sequences.into_iter().map(|choices| (choices.clone(), with_choices(n, &choices))).collect()
+    }
+
+    fn with_choices(n: usize, choices: &[usize]) -> Matching {
+        let mut next = choices.iter();
+        matched(n, |_| *next.next().unwrap()).into_iter().map(BTreeSet::from).collect()
+    }
+
+    #[test]
+    fn every_matching_arises_from_one_sequence_of_choices() {
+        for (n, number) in [(0, 1), (1, 1), (2, 1), (3, 3), (4, 3), (5, 15), (6, 15), (7, 105)] {
+            let mut counts = HashMap::new();
+            for (_, matching) in every_matching(n) {
+                assert_eq!((matching.len(), matching.iter().flatten().count()), (n / 2, n / 2 * 2));
+                *counts.entry(matching).or_insert(0) += 1;
+            }
+            assert!(counts.len() == number && counts.values().all(|count| *count == 1), "{n}: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_newcomer_adds_a_pair_or_changes_at_most_one() {
+        for n in 0..7 {
+            for (choices, longer) in every_matching(n + 1) {
+                let shorter = with_choices(n, &choices);
+                let (gone, new) = (shorter.difference(&longer).count(), longer.difference(&shorter).count());
+                let expected: &[_] = if n % 2 == 1 { &[(0, 1)] } else { &[(0, 0), (1, 1)] };
+                assert!(expected.contains(&(gone, new)), "{n}: {shorter:?} {longer:?}");
+            }
+        }
+    }
 }

@@ -1,45 +1,46 @@
 //! The curvature of the sum of distances at a point, smoothed at a radius.
 //!
-//! A record at a distance beyond r = 2^(k/4) contributes (1 - 1/d) r/distance, and one within r contributes 1. Divided by r
-//! the sum is the mean over all directions of the second derivative of the sum of distances, where records within r count
-//! as if their distances were smoothed at r. The distance is known by its quarter octave, of which the middle is taken.
+//! A record at a distance beyond the radius contributes (1 - 1/d) radius/distance, and one within it contributes 1. Divided
+//! by the radius the sum is the mean over all directions of the second derivative of the sum of distances, where records
+//! within the radius count as if their distances were smoothed at it. [`super::second_moments`] has its directions.
 //!
-//! **Neighbours and sensitivity**: 1 under both relations. *Proof.* A record's contribution is a function of its bucket
-//! with values in [0, 1], rounded to a multiple of 2^-20 in [0, 1]; two contributions differ by at most 1. ∎
+//! **Neighbours and sensitivity**: 1 under both relations. *Proof.* Beyond the radius the quotient radius/distance is at
+//! most 1, because division rounds correctly, and the factor lies in [0, 1]; so a record's contribution lies in [0, 1], and
+//! rounded to a multiple of 2^-20 it still does. Two contributions differ by at most 1. ∎
 
-use super::distance_counts::{FIRST_QUARTER_OCTAVE, bucket_counts};
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits};
-use crate::numeric::float_scale::{finite, scale};
+use nalgebra::DMatrixView;
+
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::distance::Distances;
+use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::parallel_fold::{records_per_block, sum_blocks};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// Contributions are multiples of 2^-20.
 pub const CONTRIBUTION_BITS: u32 = 20;
 
-/// 2^(-1/8), 2^(-3/8), 2^(-5/8), 2^(-7/8): a table, because functions of libraries differ in the last bit.
-const ODD_EIGHTH_ROOTS: [f64; 4] =
-    [0.917_004_043_204_671_2, 0.771_105_412_703_970_4, 0.648_419_777_325_504_8, 0.545_253_866_332_628_8];
-
-/// The sum over records of min(1, (1 - 1/d) r/distance), or 1 within r of theta, in units of 2^-bits.
+/// The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curvature {
     theta: Vec<f64>,
-    quarter_octave: i32,
+    radius: f64,
     bits: u32,
 }
 
 impl Curvature {
-    /// The radius is 2^(quarter_octave/4); bits are at least [`CONTRIBUTION_BITS`].
-    pub fn new(theta: &[f64], quarter_octave: i32, bits: u32) -> Result<Self, BadParameter> {
-        let bits = checked_bits(bits, COUNT_BITS_MAX)?;
+    /// The radius is positive and finite; bits are at least [`CONTRIBUTION_BITS`].
+    pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
+        let (radius, bits) = (checked_radius(radius)?, checked_bits(bits, COUNT_BITS_MAX)?);
         if bits < CONTRIBUTION_BITS {
             return Err(BadParameter(format!(
                 "curvature needs a lattice of 2^-{CONTRIBUTION_BITS} or finer, got {bits}"
             )));
         }
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), quarter_octave, bits })
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity in any dimension.
@@ -48,18 +49,34 @@ impl Curvature {
     }
 }
 
-/// What a record contributes from a bucket that lies `beyond` quarter octaves outside the radius, in units of 2^-20.
-fn contribution(beyond: i64, d: usize) -> i64 {
-    if beyond <= 0 {
-        return 1 << CONTRIBUTION_BITS;
+/// The sum of a block's contributions, in units of 2^-20.
+struct BlockCurvature<'a> {
+    block: DMatrixView<'a, f64>,
+    theta: &'a [f64],
+    radius: f64,
+}
+
+impl Kernel for BlockCurvature<'_> {
+    type Output = i64;
+
+    #[inline(always)]
+    fn run(self) -> i64 {
+        // In no dimension at all there are no directions, and the factor would be negative.
+        let factor = (1.0 - 1.0 / self.theta.len() as f64).max(0.0);
+        let distances = Distances(self.block, self.theta).run();
+        distances.into_iter().map(|distance| contribution(distance, self.radius, factor)).sum()
     }
-    // Half a quarter octave back is the middle of the bucket: an odd number of eighths.
-    let eighths = 2 * beyond - 1;
-    let power = -(eighths / 8).min(1000) as i32;
-    let middle = scale(ODD_EIGHTH_ROOTS[(eighths % 8 / 2) as usize], power);
-    // In no dimension at all there are no directions, and the factor would be negative.
-    let factor = (1.0 - 1.0 / d as f64).max(0.0);
-    scale(factor * middle, CONTRIBUTION_BITS as i32).round_ties_even() as i64
+}
+
+/// What a record at this distance contributes, in units of 2^-20.
+#[inline(always)]
+fn contribution(distance: f64, radius: f64, factor: f64) -> i64 {
+    const ONE: f64 = (1u64 << CONTRIBUTION_BITS) as f64;
+    // Doubles from here on are whole numbers, and their lower bits are the number above this one.
+    const ROUNDER: f64 = (1u64 << 52) as f64;
+    let beyond = ONE * (factor * (radius / distance));
+    let value = if distance <= radius { ONE } else { beyond };
+    ((value + ROUNDER).to_bits() - ROUNDER.to_bits()).cast_signed()
 }
 
 impl Statistic for Curvature {
@@ -80,29 +97,66 @@ impl Statistic for Curvature {
     }
 
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let counts = bucket_counts(points.view(), &self.theta, pulse)?;
-        let first = i64::from(FIRST_QUARTER_OCTAVE) - i64::from(self.quarter_octave);
-        let term = |(bucket, count): (i64, i128)| count * i128::from(contribution(first + bucket, self.theta.len()));
-        let sum: i128 = (0..).zip(counts).map(term).sum();
-        Ok(Exact::vector(vec![sum << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))
+        let (points, theta, radius) = (points.view(), self.theta.as_slice(), self.radius);
+        let (d, n) = points.shape();
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        let sum = sum_blocks(n, d, records_per_block(d), 1, pulse, |total, records| {
+            let block = points.columns(records.start, records.len());
+            total[0] += dispatch::vectorised(BlockCurvature { block, theta, radius });
+        })?;
+        Ok(Exact::vector(vec![sum[0] << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::statistics::tests::values;
+
+    fn curvature(points: &DMatrix<f64>, theta: &[f64], radius: f64) -> i64 {
+        values(&Curvature::new(theta, radius, CONTRIBUTION_BITS).unwrap(), points)[0]
+    }
 
     #[test]
-    fn contributions_fall_with_the_distance() {
+    fn within_the_radius_a_record_counts_and_beyond_it_falls_with_the_distance() {
         for d in [1, 2, 3, 200] {
             let factor = 1.0 - 1.0 / d as f64;
-            assert_eq!((contribution(0, d), contribution(i64::MIN / 4, d)), (1 << 20, 1 << 20));
-            for beyond in 1..100 {
-                let expected = factor * (-(beyond as f64 - 0.5) / 4.0).exp2() * 2f64.powi(20);
-                assert!((contribution(beyond, d) as f64 - expected).abs() <= 0.5 + 1e-9, "{beyond} {d}");
+            for radius in [1e-300, 0.7, 1e150] {
+                for ratio in [0.0, 1e-3, 0.999, 1.0, 1.001, 1.5, 7.0, 1e3, 1e8, 1e140] {
+                    let mut points = DMatrix::zeros(d, 1);
+                    points[(d - 1, 0)] = ratio * radius;
+                    let expected = if ratio <= 1.0 { 1.0 } else { factor / ratio };
+                    let found = curvature(&points, &vec![0.0; d], radius) as f64;
+                    assert!((found - expected * 2f64.powi(20)).abs() <= 0.5 + 1e-9, "{d} {radius} {ratio}: {found}");
+                }
             }
-            assert_eq!(contribution(1 << 33, d), 0);
         }
-        assert_eq!(contribution(1, 0), 0);
+        assert_eq!(curvature(&DMatrix::zeros(0, 3), &[], 1.0), 3 << 20, "no dimension at all");
+    }
+
+    proptest! {
+        #[test]
+        fn any_contribution_lies_between_nothing_and_one(
+            distance in prop_oneof![0.0..4.0f64, (-1074i32..1021).prop_map(f64::from).prop_map(f64::exp2), Just(0.0)],
+            radius in prop_oneof![1e-3..4.0f64, Just(5e-324), Just(f64::MAX), Just(1.0)],
+            d in 1usize..300,
+        ) {
+            let found = contribution(distance, radius, 1.0 - 1.0 / d as f64);
+            prop_assert!((0..=1 << 20).contains(&found));
+            prop_assert!(distance > radius || found == 1 << 20);
+        }
+    }
+
+    #[test]
+    fn the_same_sum_on_every_instruction_set_and_for_any_split() {
+        let points = DMatrix::from_fn(11, 5000, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
+        let theta = [3.3; 11];
+        let whole = curvature(&points, &theta, 40.0);
+        let kernel = |from, count| BlockCurvature { block: points.columns(from, count), theta: &theta, radius: 40.0 };
+        assert_eq!(dispatch::portable(kernel(0, 5000)), whole);
+        assert_eq!((0..5000).map(|record| dispatch::vectorised(kernel(record, 1))).sum::<i64>(), whole);
     }
 }

@@ -3,13 +3,16 @@
 //! The grid is the quarter octaves 2^(k/4), from below the smallest positive double to beyond the largest distance of
 //! admitted records, so one pass answers every question about distances from one point.
 //!
-//! **Neighbours and sensitivity**, of every entry on its own: 1 under both relations. *Proof.* A record is in one bucket, a
-//! function of the record and the public point alone, so it adds 0 or 1 to every cumulative count, and two contributions
-//! differ by at most 1. ∎
+//! With a target f an entry is the count minus f n, see [`super::target`].
+//!
+//! **Neighbours and sensitivity**, of every entry on its own: 1 where a record is replaced, and max(f, 1 - f) where one is
+//! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, a function of the record and the public
+//! point alone, so it adds -f or 1 - f to every cumulative count, and two contributions differ by at most 1. ∎
 
 use nalgebra::DMatrixView;
 
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
+use super::target::Target;
+use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::Distances;
 use crate::numeric::float_scale::{finite, scale};
@@ -64,11 +67,7 @@ impl Kernel for QuarterOctaves<'_> {
 
 /// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of admitted records whose distance from
 /// theta has the quarter octave k.
-pub(crate) fn bucket_counts(
-    points: DMatrixView<'_, f64>,
-    theta: &[f64],
-    pulse: &mut dyn Pulse,
-) -> Result<Vec<i128>, Interrupted> {
+fn bucket_counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
     let (d, n) = points.shape();
     sum_blocks(n, d, records_per_block(d), BUCKETS, pulse, |counts, records| {
@@ -77,25 +76,29 @@ pub(crate) fn bucket_counts(
     })
 }
 
-/// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of records within 2^(k/4) of theta, in
-/// units of 2^-bits.
+/// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of records within 2^(k/4) of theta, minus
+/// the target's share of all records, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DistanceCounts {
     theta: Vec<f64>,
-    bits: u32,
+    target: Target,
 }
 
 impl DistanceCounts {
-    /// Around a point of the dimension of the records.
-    pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
-        let bits = checked_bits(bits, COUNT_BITS_MAX)?;
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), bits })
+    /// Around a point of the dimension of the records, with a target of p/2^k: (0, 0) for plain counts.
+    pub fn new(theta: &[f64], bits: u32, target: (u64, u32)) -> Result<Self, BadParameter> {
+        let target = Target::new(target, bits)?;
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), target })
     }
 
     /// The sensitivity of an entry, in any dimension.
-    pub fn bound(bits: u32) -> Sensitivity {
-        Sensitivity::of_sum(1.0, 1.0).scaled(bits)
+    pub fn bound(bits: u32, target: (u64, u32)) -> Result<Sensitivity, BadParameter> {
+        Target::new(target, bits).map(of_entry)
     }
+}
+
+fn of_entry(target: Target) -> Sensitivity {
+    Sensitivity::of_sum(target.largest(), target.one())
 }
 
 impl Statistic for DistanceCounts {
@@ -112,12 +115,12 @@ impl Statistic for DistanceCounts {
     }
 
     fn sensitivity(&self) -> Sensitivity {
-        Self::bound(self.bits)
+        of_entry(self.target)
     }
 
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let counts = cumulative(bucket_counts(points.view(), &self.theta, pulse)?);
-        Ok(Exact::table(on_lattice(counts, self.bits), self.sensitivity()))
+        Ok(Exact::table(self.target.signed(counts, points.n()), self.sensitivity()))
     }
 }
 
@@ -137,10 +140,19 @@ mod tests {
     #[test]
     fn equality_is_inside_and_every_record_is_counted() {
         let points = DMatrix::from_column_slice(2, 5, &[0.0, 0.0, 3.0, 4.0, 0.0, 8.0, 1e-300, 0.0, LARGEST, -LARGEST]);
-        let counts = values(&DistanceCounts::new(&[0.0, 0.0], 0).unwrap(), &points);
+        let counts = values(&DistanceCounts::new(&[0.0, 0.0], 0, (0, 0)).unwrap(), &points);
         assert_eq!((at(&counts, 11), at(&counts, 12), at(&counts, 9)), (3, 4, 2));
         assert_eq!((at(&counts, 10), at(&counts, FIRST_QUARTER_OCTAVE), at(&counts, LAST_QUARTER_OCTAVE)), (3, 1, 5));
         assert_eq!(at(&counts, 4 * -996), 2);
+    }
+
+    #[test]
+    fn a_target_is_taken_off_for_every_record() {
+        let points = DMatrix::from_row_slice(1, 5, &[0.0, 1.0, 2.0, 4.0, 8.0]);
+        let counts = |target| values(&DistanceCounts::new(&[0.0], 4, target).unwrap(), &points);
+        let (plain, signed) = (counts((0, 0)), counts((3, 3)));
+        assert!(plain.iter().zip(&signed).all(|(plain, signed)| plain - 5 * 6 == *signed));
+        assert_eq!((at(&signed, 0), at(&signed, LAST_QUARTER_OCTAVE)), (2 * 16 - 30, 5 * 16 - 30));
     }
 
     proptest! {

@@ -19,7 +19,7 @@ use nalgebra::DMatrixView;
 use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, NARROW, SMALL, side_by_side, squared_distance, sum_of_squares};
-use crate::numeric::float_scale::{exponent, finite, scale};
+use crate::numeric::float_scale::{finite, rescale};
 use crate::numeric::lanes::{Bits, Lanes};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -219,7 +219,7 @@ fn add_single(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
     let squares = sum_of_squares(&difference);
     let inverse = if (SMALL..=LARGE).contains(&squares) {
         1.0 / squares.sqrt()
-    } else if rescale(&mut difference) {
+    } else if rescale(&mut difference).is_some() {
         1.0 / sum_of_squares(&difference).sqrt()
     } else {
         return;
@@ -229,25 +229,13 @@ fn add_single(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
     }
 }
 
-/// Scales by a power of two so that the largest coordinate lies in [1, 2); false for the zero vector.
-#[cold]
-fn rescale(vector: &mut [f64]) -> bool {
-    let largest = vector.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    if largest == 0.0 {
-        return false;
-    }
-    let power = -exponent(largest);
-    vector.iter_mut().for_each(|x| *x = scale(*x, power));
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use nalgebra::DMatrix;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::numeric::float_scale::norm;
+    use crate::numeric::float_scale::{norm, scale};
     use crate::release::sensitivity::Neighbours;
     use crate::runtime::pool;
     use crate::runtime::pulse::Silent;

@@ -13,6 +13,9 @@ pub mod mean_shift;
 pub mod objective_differences;
 pub mod pair_counts;
 pub mod ranks;
+pub mod second_moments;
+pub mod size;
+pub mod target;
 
 use std::fmt;
 
@@ -64,6 +67,14 @@ fn checked_bits(bits: u32, finest: u32) -> Result<u32, BadParameter> {
         return Ok(bits);
     }
     Err(BadParameter(format!("a lattice of 2^-{bits} is finer than 2^-{finest}")))
+}
+
+/// Checks that a radius is positive and finite.
+fn checked_radius(radius: f64) -> Result<f64, BadParameter> {
+    if radius > 0.0 && radius.is_finite() {
+        return Ok(radius);
+    }
+    Err(BadParameter(format!("the radius must be positive and finite, got {radius}")))
 }
 
 /// Checks that radii are finite, not negative and ascending.

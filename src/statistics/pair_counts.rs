@@ -8,26 +8,29 @@
 //! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
 //! nothing shows which pairing it was.
 //!
-//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k where a record is replaced, 2 k where
-//! one is added or removed. *Proof.* Replaced: both data sets are paired alike, and the record is in at most one pair
-//! of each pairing. Added, as the last of n + 1: a uniform order of n + 1 records is a uniform order of n with the new
-//! record put at its end and then swapped with a uniform place, perhaps its own. Pairs are neighbours in the order, so
-//! the swap changes at most one of the old pairs; the displaced record at the end completes one more pair if n is odd
-//! and is alone if n is even. So at most one pair changes and at most one appears, and each moves a count by at most 1.
-//! The law of a pairing does not depend on the rows in which the records stand, so the new record may be in any row. ∎
+//! With a target f an entry is the count minus f times the number of pairs, see [`super::target`].
+//!
+//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k under both relations. *Proof.* Replaced: both
+//! data sets are paired alike, and the record is in at most one pair of each pairing. Added, as the last of n + 1: a pairing
+//! is a [`matching`], which from the same randomness gains one pair where n is odd and differs in at most one where n is
+//! even; either moves a count by at most 1, and with a target the pair gained by max(f, 1 - f) and the one that differs by 1:
+//! a target does not make pairs less sensitive. Every pairing has randomness of its own, so the choice that the new record costs
+//! in one does not shift the others. The law of a pairing does not depend on the rows in which the records stand, so the new
+//! record may be in any row. ∎
 
 use nalgebra::DMatrixView;
 
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radii, on_lattice};
+use super::target::Target;
+use super::{BadParameter, Statistic, checked_radii};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::release::streams::Stream;
+use crate::release::streams::{PARTS, Stream};
 use crate::runtime::parallel_fold::{cumulative, sum_blocks};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
-use crate::sampler::uniform::permutation;
+use crate::sampler::uniform::matching;
 
 /// Coordinates that one task looks at, about: below a millisecond with cold caches, so one task is not worth a thread.
 const TASK: usize = 1 << 16;
@@ -67,25 +70,36 @@ impl Kernel for Pairs<'_> {
     }
 }
 
-/// For each radius, the number of pairs within it, summed over random pairings, in units of 2^-bits.
+/// For each radius, the number of pairs within it, summed over random pairings, minus the target's share of all pairs, in
+/// units of 2^-bits.
 #[derive(Clone)]
 pub struct PairCounts {
     radii: Vec<f64>,
     pairings: usize,
     stream: Stream,
-    bits: u32,
+    target: Target,
 }
 
 impl PairCounts {
-    /// Radii are finite, not negative and ascending.
-    pub fn new(radii: Vec<f64>, pairings: usize, stream: Stream, bits: u32) -> Result<Self, BadParameter> {
-        Ok(Self { radii: checked_radii(radii)?, pairings, stream, bits: checked_bits(bits, COUNT_BITS_MAX)? })
+    /// Radii are finite, not negative and ascending; there are at most 2^24 pairings. The target is p/2^k: (0, 0) for plain
+    /// counts.
+    pub fn new(
+        radii: Vec<f64>,
+        pairings: usize,
+        stream: Stream,
+        bits: u32,
+        target: (u64, u32),
+    ) -> Result<Self, BadParameter> {
+        if pairings > PARTS {
+            return Err(BadParameter(format!("there are at most {PARTS} pairings, got {pairings}")));
+        }
+        Ok(Self { radii: checked_radii(radii)?, pairings, stream, target: Target::new(target, bits)? })
     }
 
-    /// The sensitivity of an entry.
+    /// The sensitivity of an entry, whatever its target.
     pub fn bound(pairings: usize, bits: u32) -> Sensitivity {
         let pairings = pairings as f64;
-        Sensitivity::new(pairings, 2.0 * pairings).scaled(bits)
+        Sensitivity::new(pairings, pairings).scaled(bits)
     }
 }
 
@@ -103,17 +117,13 @@ impl Statistic for PairCounts {
     }
 
     fn sensitivity(&self) -> Sensitivity {
-        Self::bound(self.pairings, self.bits)
+        Self::bound(self.pairings, self.target.bits())
     }
 
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let mut rng = self.stream.generator();
-        let mut pairs = Vec::new();
-        for _ in 0..self.pairings {
-            pairs.extend_from_slice(permutation(&mut rng, points.n()).as_chunks::<2>().0);
-        }
+        let pairs: Vec<_> = (0..self.pairings).flat_map(|k| matching(&mut self.stream.part(k), points.n())).collect();
         let counts = counts(points.view(), &pairs, &self.radii, pulse)?;
-        Ok(Exact::table(on_lattice(counts, self.bits), self.sensitivity()))
+        Ok(Exact::table(self.target.signed(counts, pairs.len()), self.sensitivity()))
     }
 }
 
@@ -141,7 +151,6 @@ mod tests {
     use crate::release::sensitivity::Neighbours;
     use crate::release::streams::Streams;
     use crate::release::tape::{Draw, Tape};
-    use crate::runtime::pulse::Silent;
     use crate::statistics::ball_counts::bands::within;
     use crate::statistics::tests::values;
 
@@ -150,7 +159,7 @@ mod tests {
     }
 
     fn pair_counts(points: &DMatrix<f64>, radii: &[f64], pairings: usize) -> Vec<i64> {
-        values(&PairCounts::new(radii.to_vec(), pairings, hidden(), 0).unwrap(), points)
+        values(&PairCounts::new(radii.to_vec(), pairings, hidden(), 0, (0, 0)).unwrap(), points)
     }
 
     fn value() -> impl Strategy<Value = f64> {
@@ -180,10 +189,10 @@ mod tests {
 
         #[test]
         fn a_pair_counts_where_its_distance_is_within_the_radius((points, radii) in (records(), radii())) {
-            let order = permutation(&mut hidden().generator(), points.ncols());
+            let pairs = matching(&mut hidden().part(0), points.ncols());
             // Up to rounding of the distance.
             let [fewest, most] = [1.0 - 1e-12, 1.0 + 1e-12].map(|factor| {
-                let count = |&radius: &f64| order.as_chunks::<2>().0.iter().filter(|[x, y]| {
+                let count = |&radius: &f64| pairs.iter().filter(|[x, y]| {
                     within(points.column(*x).as_slice(), points.column(*y).as_slice(), factor * radius)
                 }).count() as i64;
                 radii.iter().map(count).collect::<Vec<_>>()
@@ -205,33 +214,51 @@ mod tests {
         }
     }
 
-    /// The coupling of the proof, with the order of the smaller data set given.
-    #[test]
-    fn an_added_record_changes_a_pair_and_adds_one() {
-        let mut widest = 0;
-        // All records at 0 and 1, up to seven of them.
-        for (n, places) in (0..7usize).flat_map(|n| (0..1usize << (n + 1)).map(move |places| (n, places))) {
-            let points = DMatrix::from_fn(1, n + 1, |_, i| (places >> i & 1) as f64);
-            let order = permutation(&mut hidden().generator(), n);
-            let count =
-                |order: &[usize]| counts(points.as_view(), order.as_chunks::<2>().0, &[0.5, 2.0], &mut Silent).unwrap();
-            for place in 0..=n {
-                let mut longer = [&order[..], &[n]].concat();
-                longer.swap(n, place);
-                let moved = count(&order).into_iter().zip(count(&longer)).map(|(a, b)| a.abs_diff(b));
-                widest = moved.fold(widest, u128::max);
-            }
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn a_record_more_moves_a_count_by_at_most_the_pairings(
+            (points, radii, pairings) in (records(), radii(), 1..6usize)
+        ) {
+            let n = points.ncols();
+            let fewer = pair_counts(&points.columns(0, n - 1).into_owned(), &radii, pairings);
+            let more = pair_counts(&points, &radii, pairings);
+            prop_assert!(fewer.iter().zip(&more).all(|(a, b)| a.abs_diff(*b) <= pairings as u64), "{fewer:?} {more:?}");
         }
-        assert_eq!(widest, 2, "PairCounts::bound states 2 for every pairing");
+    }
+
+    /// All records at 0 and 1, up to eight of them: the bound for one pairing holds and is met, both where a pair is gained
+    /// and where one changes.
+    #[test]
+    fn the_bound_of_an_added_record_is_tight() {
+        let mut widest = [0, 0];
+        for (n, places) in (0..8usize).flat_map(|n| (0..1usize << (n + 1)).map(move |places| (n, places))) {
+            let points = DMatrix::from_fn(1, n + 1, |_, i| (places >> i & 1) as f64);
+            let shorter = pair_counts(&points.columns(0, n).into_owned(), &[0.5], 1);
+            let moved = pair_counts(&points, &[0.5], 1)[0].abs_diff(shorter[0]);
+            widest[n % 2] = widest[n % 2].max(moved);
+        }
+        assert_eq!(widest, [1, 1]);
+    }
+
+    #[test]
+    fn a_target_is_taken_off_for_every_pair() {
+        let points = DMatrix::from_fn(1, 9, |_, i| i as f64);
+        let counts = |target| values(&PairCounts::new(vec![2.0, 9.0], 3, hidden(), 4, target).unwrap(), &points);
+        let (plain, signed) = (counts((0, 0)), counts((5, 3)));
+        // Three pairings of four pairs.
+        assert!(plain.iter().zip(&signed).all(|(plain, signed)| plain - 12 * 10 == *signed));
+        assert_eq!(plain[1], 12 << 4);
     }
 
     #[test]
     fn pairings_differ_and_every_pair_counts_once() {
         let points = DMatrix::from_fn(1, 1001, |_, i| i as f64);
-        let counts = pair_counts(&points, &[10.0, 1e9], 6);
-        assert_eq!(counts[1], 6 * 500);
-        // Under one repeated pairing the first count would be a multiple of 6.
-        assert!(counts[0] > 0 && counts[0] % 6 != 0, "{counts:?}");
+        let counts = pair_counts(&points, &[10.0, 20.0, 40.0, 80.0, 1e9], 6);
+        assert_eq!(counts[4], 6 * 500);
+        // Under one repeated pairing every count would be a multiple of 6.
+        assert!(counts[0] > 0 && counts.iter().any(|count| count % 6 != 0), "{counts:?}");
     }
 
     #[test]

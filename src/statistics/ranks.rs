@@ -1,33 +1,41 @@
 //! Ranks: in every coordinate, the number of records at or below a threshold.
 //!
-//! **Neighbours and sensitivity** (L2): sqrt(d) under both relations. *Proof.* A record adds 0 or 1 to every coordinate's
-//! count, so its contribution has a norm of at most sqrt(d), and so has the difference of two contributions. ∎
+//! Centered, they are the ranks minus half the number of records, so that a median has a rank of about 0.
+//!
+//! **Neighbours and sensitivity** (L2): sqrt(d) under both relations, and sqrt(d)/2 where a record is added to centered ranks
+//! or removed. *Proof.* A record adds 0 or 1 to every coordinate's count, and -1/2 or 1/2 to a centered one, so its
+//! contribution has a norm of at most sqrt(d), or sqrt(d)/2; the difference of two contributions is at most 1 in every
+//! coordinate and has a norm of at most sqrt(d). ∎
 
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
+use super::target::Target;
+use super::{BadParameter, Statistic};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// For every coordinate, the number of records x with x_j <= threshold_j, in units of 2^-bits.
+/// For every coordinate, the number of records x with x_j <= threshold_j, in units of 2^-bits, minus half of all records if
+/// centered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
     thresholds: Vec<f64>,
     bits: u32,
+    centered: bool,
+    target: Target,
 }
 
 impl Ranks {
-    /// One threshold for every coordinate.
-    pub fn new(thresholds: &[f64], bits: u32) -> Result<Self, BadParameter> {
-        let bits = checked_bits(bits, COUNT_BITS_MAX)?;
-        Ok(Self { thresholds: thresholds.iter().copied().map(finite).collect(), bits })
+    /// One threshold for every coordinate; centered ranks need at least one bit.
+    pub fn new(thresholds: &[f64], bits: u32, centered: bool) -> Result<Self, BadParameter> {
+        let target = Target::new(if centered { (1, 1) } else { (0, 0) }, bits)?;
+        Ok(Self { thresholds: thresholds.iter().copied().map(finite).collect(), bits, centered, target })
     }
 
     /// The sensitivity in `d` dimensions.
-    pub fn bound(d: usize, bits: u32) -> Sensitivity {
+    pub fn bound(d: usize, bits: u32, centered: bool) -> Sensitivity {
         let root = (d as f64).sqrt().next_up();
-        Sensitivity::of_sum(root, root).scaled(bits)
+        Sensitivity::of_sum(if centered { root / 2.0 } else { root }, root).scaled(bits)
     }
 }
 
@@ -45,11 +53,28 @@ impl Statistic for Ranks {
     }
 
     fn sensitivity(&self) -> Sensitivity {
-        Self::bound(self.thresholds.len(), self.bits)
+        Self::bound(self.thresholds.len(), self.bits, self.centered)
     }
 
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let ranks = points.ranks(&self.thresholds, pulse)?;
-        Ok(Exact::vector(on_lattice(ranks.into_iter().map(i128::from).collect(), self.bits), self.sensitivity()))
+        let ranks = ranks.into_iter().map(i128::from).collect();
+        Ok(Exact::vector(self.target.signed(ranks, points.n()), self.sensitivity()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+    use crate::statistics::tests::values;
+
+    #[test]
+    fn centered_ranks_are_zero_at_a_median() {
+        let points = DMatrix::from_row_slice(2, 4, &[1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 5.0]);
+        let ranks = |centered| values(&Ranks::new(&[2.5, 0.0], 3, centered).unwrap(), &points);
+        assert_eq!((ranks(false), ranks(true)), (vec![16, 24], vec![0, 8]));
+        assert!(Ranks::new(&[0.0], 0, true).is_err() && Ranks::new(&[0.0], 1, true).is_ok());
     }
 }

@@ -12,6 +12,8 @@ use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::pair_counts::PairCounts;
 use super::ranks::Ranks;
+use super::second_moments::SecondMoments;
+use super::size::Size;
 use crate::numeric::float_scale::{LARGEST, norm};
 use crate::release::exact::{Exact, Form};
 use crate::release::recording::Record;
@@ -56,11 +58,17 @@ fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
     vec![
         Box::new(Gradient::new(theta, 32).unwrap()),
         Box::new(MeanShift::new(theta, radius, 40).unwrap()),
-        Box::new(Ranks::new(theta, 7).unwrap()),
-        Box::new(DistanceCounts::new(theta, 3).unwrap()),
-        Box::new(Curvature::new(theta, radius.log2() as i32 * 4, 24).unwrap()),
+        Box::new(Ranks::new(theta, 7, false).unwrap()),
+        Box::new(Ranks::new(theta, 7, true).unwrap()),
+        Box::new(DistanceCounts::new(theta, 3, (0, 0)).unwrap()),
+        Box::new(DistanceCounts::new(theta, 9, (205, 9)).unwrap()),
+        Box::new(Curvature::new(theta, radius, 24).unwrap()),
+        Box::new(SecondMoments::new(theta, None, 40).unwrap()),
+        Box::new(SecondMoments::new(theta, Some(radius), 32).unwrap()),
         Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
-        Box::new(PairCounts::new(radii.clone(), 3, stream, 2).unwrap()),
+        Box::new(Size::new(5).unwrap()),
+        Box::new(PairCounts::new(radii.clone(), 3, stream.clone(), 2, (0, 0)).unwrap()),
+        Box::new(PairCounts::new(radii.clone(), 1, stream, 9, (317, 9)).unwrap()),
         Box::new(LargestBallCounts::new(radii, n / 2 + 1, n).unwrap()),
     ]
 }
@@ -130,10 +138,10 @@ proptest! {
         replaced.set_column(place % n, &record);
         for statistic in statistics(theta, scale, n) {
             holds(statistic.as_ref(), &points, &replaced, Replace).map_err(TestCaseError::fail)?;
-            if statistic.adds_over_records() {
-                let removed = points.clone().remove_column(place % n);
-                holds(statistic.as_ref(), &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
-            }
+            // The law of hidden pairings does not depend on the place, but the coupling is that of the last record.
+            let gone = if statistic.adds_over_records() { place % n } else { n - 1 };
+            let removed = points.clone().remove_column(gone);
+            holds(statistic.as_ref(), &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
         }
     }
 
@@ -177,10 +185,21 @@ fn every_statistic_says_what_it_is() {
     let of = |f: fn(&dyn Statistic) -> bool| -> Vec<&'static str> {
         statistics(&[0.0; 3], 1.0, 5).iter().filter(|s| f(s.as_ref())).map(|s| s.name()).collect()
     };
-    let sums = ["gradient", "mean shift", "ranks", "distance counts", "curvature", "objective differences"];
-    assert_eq!(of(|s| s.adds_over_records()), sums);
-    assert_eq!(of(|s| s.dimension() == Some(3)), sums);
-    assert_eq!(of(|s| s.dimension().is_none()), ["pair counts", "largest ball counts"]);
+    let sums_at_a_point = [
+        "gradient",
+        "mean shift",
+        "ranks",
+        "ranks",
+        "distance counts",
+        "distance counts",
+        "curvature",
+        "second moments",
+        "second moments",
+        "objective differences",
+    ];
+    assert_eq!(of(|s| s.dimension() == Some(3)), sums_at_a_point);
+    assert_eq!(of(|s| s.adds_over_records()), [&sums_at_a_point[..], &["size"]].concat());
+    assert_eq!(of(|s| s.dimension().is_none()), ["size", "pair counts", "pair counts", "largest ball counts"]);
     assert_eq!(of(|s| s.sensitivity().under(AddRemove).is_infinite()), ["largest ball counts"]);
 }
 
@@ -190,11 +209,18 @@ fn sensitivities_are_those_of_the_proofs() {
     let (replaced, added) = both(Gradient::bound(5, 32));
     assert!(replaced == 2.0 * added && added > 2f64.powi(32) && added < 2f64.powi(32) + 2.0);
     assert_eq!(both(MeanShift::bound(5, 32)), (replaced, added));
-    let (replaced, added) = both(Ranks::bound(4, 10));
+    let (replaced, added) = both(Ranks::bound(4, 10, false));
     assert!(replaced == added && replaced > 2048.0 && replaced < 2049.0);
-    assert_eq!(both(DistanceCounts::bound(10)), (1024.0, 1024.0));
+    assert_eq!(both(Ranks::bound(4, 10, true)), (replaced, added / 2.0));
+    assert_eq!(both(DistanceCounts::bound(10, (0, 0)).unwrap()), (1024.0, 1024.0));
+    assert_eq!(both(DistanceCounts::bound(10, (1, 1)).unwrap()), (1024.0, 512.0));
+    assert_eq!(both(DistanceCounts::bound(10, (3, 3)).unwrap()), (1024.0, 640.0));
+    assert_eq!(both(Size::bound(10)), (0.0, 1024.0));
     assert_eq!(both(Curvature::bound(20)), (1048576.0, 1048576.0));
-    assert_eq!(both(PairCounts::bound(16, 1)), (32.0, 64.0));
+    let (replaced, added) = both(SecondMoments::bound(3, 40));
+    let unit = 2f64.powi(40);
+    assert!(added > unit && added < unit + 3.0 && replaced > 2f64.sqrt() * unit && replaced < 2f64.sqrt() * unit + 3.0);
+    assert_eq!(both(PairCounts::bound(16, 1)), (32.0, 32.0));
     assert_eq!(both(LargestBallCounts::bound(3, 4)), (5.0, f64::INFINITY));
     assert_eq!(both(LargestBallCounts::bound(1, 0)), (0.0, f64::INFINITY));
     let line = DMatrix::from_row_slice(1, 2, &[0.0, 0.75]);
@@ -206,16 +232,23 @@ fn sensitivities_are_those_of_the_proofs() {
 fn parameters_that_make_no_question_are_refused() {
     let stream = || Draw::new(Streams::from_key([3; 32]), Replace).hidden();
     assert!(Gradient::new(&[0.0], 41).is_err() && MeanShift::new(&[0.0], 1.0, 41).is_err());
+    assert!(SecondMoments::new(&[0.0], None, 41).is_err() && SecondMoments::new(&[0.0; 4001], None, 32).is_err());
+    for radius in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(SecondMoments::new(&[0.0], Some(radius), 32).is_err() && Curvature::new(&[0.0], radius, 32).is_err());
+    }
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324] {
         assert!(MeanShift::new(&[0.0], radius, 32).is_err());
     }
-    assert!(Ranks::new(&[0.0], 63).is_err() && DistanceCounts::new(&[0.0], 63).is_err());
-    assert!(Curvature::new(&[0.0], 0, 19).is_err() && Curvature::new(&[0.0], 0, 63).is_err());
+    assert!(Ranks::new(&[0.0], 63, false).is_err() && DistanceCounts::new(&[0.0], 63, (0, 0)).is_err());
+    assert!(Curvature::new(&[0.0], 1.0, 19).is_err() && Curvature::new(&[0.0], 1.0, 63).is_err());
+    assert!(DistanceCounts::new(&[0.0], 2, (1, 3)).is_err() && DistanceCounts::bound(2, (5, 2)).is_err());
+    assert!(PairCounts::new(vec![1.0], 1, stream(), 2, (1, 3)).is_err() && Size::new(63).is_err());
     for radii in [vec![1.0, 0.5], vec![-1.0], vec![f64::NAN], vec![f64::INFINITY]] {
-        assert!(PairCounts::new(radii.clone(), 1, stream(), 0).is_err());
+        assert!(PairCounts::new(radii.clone(), 1, stream(), 0, (0, 0)).is_err());
         assert!(LargestBallCounts::new(radii, 1, 5).is_err());
     }
-    assert!(PairCounts::new(vec![1.0], 1, stream(), 63).is_err());
+    assert!(PairCounts::new(vec![1.0], 1, stream(), 63, (0, 0)).is_err());
+    assert!(PairCounts::new(vec![1.0], (1 << 24) + 1, stream(), 0, (0, 0)).is_err());
     assert!(LargestBallCounts::new(vec![1.0], 1, 1 << 32).is_err());
     assert!(ObjectiveDifferences::new(DMatrix::zeros(2, 0).as_view()).is_err());
 }
@@ -234,6 +267,6 @@ fn more_records_than_were_stated_cannot_be_released() {
 #[test]
 fn totals_beyond_62_bits_are_clamped_once() {
     let points = DMatrix::from_element(1, 3, 0.0);
-    assert_eq!(values(&Ranks::new(&[1.0], 62).unwrap(), &points), [1 << 62]);
-    assert_eq!(values(&Ranks::new(&[-1.0], 62).unwrap(), &points), [0]);
+    assert_eq!(values(&Ranks::new(&[1.0], 62, false).unwrap(), &points), [1 << 62]);
+    assert_eq!(values(&Ranks::new(&[-1.0], 62, false).unwrap(), &points), [0]);
 }

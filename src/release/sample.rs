@@ -1,0 +1,161 @@
+//! Hidden random samples of the records.
+//!
+//! A sample is chosen by hidden randomness, see [`Stream`], from the number of records alone, never from what they hold. It
+//! must stay hidden, and with it the order and under add/remove the number of its records: a release about a sample that is
+//! known is no release about a person who is known not to be in it, and units that are ordered by an identifier shift their
+//! places when one of them changes.
+//!
+//! **Sensitivities carry over.** *Replaced:* the choice is a set of places, the same for both data sets. The replaced
+//! record's place is in it or not, so the samples are neighbours that replace a record, at the same place, or equal. This
+//! holds for [`uniform`] and for [`by_coins`]. *Added or removed:* the coins of the records before the last are the same
+//! with and without it, so the samples with a record appended are neighbours or equal; the law of the coins does not depend
+//! on the rows in which records stand, so the record may be in any row. In every case the coupled samples are at most
+//! neighbours of the same relation, every answer on them moves by no more than its sensitivity, and the mixture over the
+//! hidden choice keeps the bound of the whole run. ∎
+//!
+//! A sample of a fixed size is refused where neighbours add or remove a record: a record more would push another one out,
+//! and the samples would be neighbours that *replace* a record, which is another sensitivity than the one that the tape
+//! takes from the answer.
+
+use std::collections::HashSet;
+
+use rand_chacha::rand_core::Rng;
+
+use super::error::Error;
+use super::sensitivity::Neighbours;
+use super::streams::Stream;
+use crate::runtime::points::Points;
+use crate::sampler::uniform;
+
+/// A uniform random sample of min(m, n) records without replacement, in the order of the records.
+pub fn uniform(points: &Points, stream: &Stream, m: usize) -> Result<Points, Error> {
+    if stream.neighbours() == Neighbours::AddRemove {
+        return Err(Error::Refused(
+            "a sample of a fixed size is for neighbours that replace a record; flip coins instead".into(),
+        ));
+    }
+    Ok(points.gathered(&uniform_places(&mut stream.generator(), points.n(), m)))
+}
+
+/// Every record with probability numerator/2^halvings, independently, in the order of the records.
+pub fn by_coins(points: &Points, stream: &Stream, (numerator, halvings): (u64, u32)) -> Result<Points, Error> {
+    if halvings > 63 || numerator > 1 << halvings {
+        return Err(Error::Refused(format!("{numerator}/2^{halvings} is no probability with at most 63 halvings")));
+    }
+    let mut rng = stream.generator();
+    let mut heads = || rng.next_u64().checked_shr(64 - halvings).unwrap_or(0) < numerator;
+    let places: Vec<usize> = (0..points.n()).filter(|_| heads()).collect();
+    Ok(points.gathered(&places))
+}
+
+/// A uniform set of min(m, n) places among n, ascending, by Floyd's algorithm: memory for the sample only.
+///
+/// *Why it is uniform.* Suppose that before the step with place j the set is uniform among the sets of k places below j. A
+/// set of k + 1 places with j arises from one of these, by drawing j or one of the k again; a set without j arises from
+/// each of its k + 1 subsets, by drawing the place that is missing. Both have k + 1 ways of equal probability.
+fn uniform_places<R: Rng>(rng: &mut R, n: usize, m: usize) -> Vec<usize> {
+    let m = m.min(n);
+    let mut chosen = HashSet::with_capacity(m);
+    for j in n - m..n {
+        let place = uniform::below(rng, j as u64 + 1) as usize;
+        if !chosen.insert(place) {
+            chosen.insert(j);
+        }
+    }
+    let mut places: Vec<usize> = chosen.into_iter().collect();
+    places.sort_unstable();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use nalgebra::DMatrix;
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::release::streams::Streams;
+    use crate::release::tape::{Draw, Tape};
+
+    fn stream(neighbours: Neighbours) -> Stream {
+        Draw::new(Streams::from_key([7; 32]), neighbours).hidden()
+    }
+
+    /// Records whose only coordinate is their place.
+    fn numbered(n: usize) -> Points {
+        Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64).as_view(), None, None).unwrap()
+    }
+
+    fn places(points: &Points) -> Vec<usize> {
+        points.view().iter().map(|x| *x as usize).collect()
+    }
+
+    /// All 20 sets of 3 places among 6, 40000 draws: a chi-squared of 19 degrees beyond 60 has probability below 1e-5, and
+    /// the key is fixed.
+    #[test]
+    fn every_set_of_places_is_equally_likely() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let mut counts = HashMap::new();
+        for _ in 0..40_000 {
+            *counts.entry(uniform_places(&mut rng, 6, 3)).or_insert(0) += 1;
+        }
+        let squares: f64 = counts.values().map(|&count| (f64::from(count) - 2000.0).powi(2) / 2000.0).sum();
+        assert!(counts.len() == 20 && squares < 60.0, "{squares}");
+    }
+
+    #[test]
+    fn a_sample_has_distinct_records_in_their_order() {
+        for (n, m) in [(0, 0), (0, 5), (1, 0), (1, 1), (7, 100), (1000, 1), (1000, 400), (1000, 999), (1000, 1000)] {
+            let sample = uniform(&numbered(n), &stream(Neighbours::Replace), m).unwrap();
+            let found = places(&sample);
+            assert_eq!(found.len(), m.min(n));
+            assert!(found.is_sorted_by(|a, b| a < b) && found.iter().all(|place| *place < n));
+        }
+        let again = |m| places(&uniform(&numbered(1000), &stream(Neighbours::Replace), m).unwrap());
+        assert!(again(400) == again(400) && again(400) != (0..400).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn whole_records_are_gathered() {
+        let points = DMatrix::from_fn(3, 20_000, |i, j| (10 * j + i) as f64);
+        let points = Points::admit(points.as_view(), None, None).unwrap();
+        let sample = uniform(&points, &stream(Neighbours::Replace), 15_000).unwrap();
+        assert_eq!((sample.d(), sample.n()), (3, 15_000));
+        assert!(sample.view().column_iter().all(|x| x[1] == x[0] + 1.0 && x[2] == x[0] + 2.0 && x[0] % 10.0 == 0.0));
+    }
+
+    #[test]
+    fn a_sample_of_a_fixed_size_is_refused_where_records_are_added() {
+        assert!(matches!(uniform(&numbered(5), &stream(Neighbours::AddRemove), 2), Err(Error::Refused(_))));
+    }
+
+    #[test]
+    fn a_record_more_is_in_the_sample_or_not() {
+        for neighbours in [Neighbours::Replace, Neighbours::AddRemove] {
+            for n in 0..200 {
+                let of = |n| places(&by_coins(&numbered(n), &stream(neighbours), (3, 2)).unwrap());
+                let (shorter, longer) = (of(n), of(n + 1));
+                assert_eq!(longer[..shorter.len()], shorter);
+                assert!(longer[shorter.len()..].iter().all(|place| *place == n));
+            }
+        }
+    }
+
+    /// Six standard deviations fail with probability below 1e-8, and the key is fixed.
+    #[test]
+    fn coins_have_their_probability() {
+        const N: usize = 100_000;
+        let heads = |p, k| by_coins(&numbered(N), &stream(Neighbours::AddRemove), (p, k)).unwrap().n();
+        for (p, k) in [(1, 1), (1, 2), (3, 2), (5, 4), (1 << 62, 63)] {
+            let share = p as f64 / f64::from(k).exp2();
+            let deviation = (N as f64 * share * (1.0 - share)).sqrt();
+            assert!((heads(p, k) as f64 - N as f64 * share).abs() < 6.0 * deviation, "{p}/2^{k}");
+        }
+        assert_eq!([heads(0, 0), heads(0, 9), heads(1, 0), heads(512, 9), heads(1 << 63, 63)], [0, 0, N, N, N]);
+        for probability in [(2, 0), (513, 9), (1, 64)] {
+            assert!(by_coins(&numbered(3), &stream(Neighbours::Replace), probability).is_err());
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The number of records.
+//!
+//! **Neighbours and sensitivity**: 1 where a record is added or removed, and 0 where one is replaced. *Proof.* A record adds
+//! 1, whatever it is, so two contributions do not differ. ∎
+//!
+//! Where neighbours replace a record the number is public and needs no release: a tape refuses Gaussian noise for it,
+//! because there is no noise of deviation zero, and [`Points::n`] has it. It is a statistic for the other relation, and one
+//! with both sensitivities, so that nobody needs to know the relation to ask it.
+
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// The number of records, in units of 2^-bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    bits: u32,
+}
+
+impl Size {
+    /// Of records of any dimension.
+    pub fn new(bits: u32) -> Result<Self, BadParameter> {
+        Ok(Self { bits: checked_bits(bits, COUNT_BITS_MAX)? })
+    }
+
+    /// The sensitivity.
+    pub fn bound(bits: u32) -> Sensitivity {
+        Sensitivity::of_sum(1.0, 0.0).scaled(bits)
+    }
+}
+
+impl Statistic for Size {
+    fn name(&self) -> &'static str {
+        "size"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        None
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.bits)
+    }
+
+    fn answer(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        Ok(Exact::vector(on_lattice(vec![points.n() as i128], self.bits), self.sensitivity()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+    use crate::release::sensitivity::Neighbours;
+    use crate::release::streams::Streams;
+    use crate::release::tape::{Draw, Tape};
+    use crate::runtime::pulse::Silent;
+    use crate::statistics::tests::values;
+
+    #[test]
+    fn records_are_counted_and_noise_is_for_a_private_number_only() {
+        let points = DMatrix::zeros(2, 7);
+        let size = Size::new(30).unwrap();
+        assert_eq!(values(&size, &points), [7 << 30]);
+        let exact = size.answer(&Points::admit(points.as_view(), None, None).unwrap(), &mut Silent).unwrap();
+        let released = |neighbours| Draw::new(Streams::from_key([1; 32]), neighbours).gaussian("size", &exact, 1.0);
+        assert!(released(Neighbours::AddRemove).is_ok() && released(Neighbours::Replace).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Signed counts: a count minus a share of the number of what is counted.
+//!
+//! A search for the radius that holds a share f of the records asks for the sign of the count within a radius minus f n. As
+//! one number it needs no n, which may be private, and where records are added or removed it moves by less than a count.
+
+use super::{BadParameter, COUNT_BITS_MAX, checked_bits};
+
+/// The share p/2^k of everything counted that is taken off a count, in units of 2^-bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    bits: u32,
+    /// What is taken off for every item, in units of 2^-bits: at most 2^bits.
+    share: i128,
+}
+
+impl Target {
+    /// The share is at most 1 and on the lattice: k is at most bits.
+    pub fn new((p, k): (u64, u32), bits: u32) -> Result<Self, BadParameter> {
+        let bits = checked_bits(bits, COUNT_BITS_MAX)?;
+        if k > bits {
+            return Err(BadParameter(format!("a target of {p}/2^{k} needs a lattice of 2^-{k} or finer, got {bits}")));
+        }
+        if p > 1 << k {
+            return Err(BadParameter(format!("a target is a share of at most 1, got {p}/2^{k}")));
+        }
+        Ok(Self { bits, share: i128::from(p) << (bits - k) })
+    }
+
+    /// Counts among `items` items, signed and in units of 2^-bits.
+    pub(super) fn signed(self, counts: Vec<i128>, items: usize) -> Vec<i128> {
+        // 2^64 items and 62 bits still fit.
+        let off = self.share * items as i128;
+        counts.into_iter().map(|count| (count << self.bits) - off).collect()
+    }
+
+    /// What an item that counts or not adds to a signed count at most, in magnitude: max(f, 1 - f), rounded up.
+    pub(super) fn largest(self) -> f64 {
+        let exact = self.share.max((1 << self.bits) - self.share);
+        let nearest = exact as f64;
+        if (nearest as i128) < exact { nearest.next_up() } else { nearest }
+    }
+
+    /// The lattice.
+    pub(super) fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// What a whole count is in units of 2^-bits: how far an item that begins or ceases to count moves it.
+    pub(super) fn one(self) -> f64 {
+        f64::from(self.bits).exp2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_taken_off_every_count() {
+        let target = Target::new((2, 2), 3).unwrap();
+        assert_eq!(target.signed(vec![0, 3, 5], 5), [-20, 4, 20]);
+        assert_eq!((target.largest(), target.one()), (4.0, 8.0));
+        assert_eq!(Target::new((0, 0), 3).unwrap().signed(vec![0, 3], 5), [0, 24]);
+    }
+
+    #[test]
+    fn the_largest_contribution_is_rounded_up() {
+        for (target, bits, largest) in [((0, 0), 4, 16.0), ((1, 0), 4, 16.0), ((3, 3), 4, 10.0), ((5, 3), 4, 10.0)] {
+            assert_eq!(Target::new(target, bits).unwrap().largest(), largest, "{target:?}");
+        }
+        // No double is 2^61 + 1.
+        let fine = Target::new(((1 << 61) + 1, 62), 62).unwrap();
+        assert_eq!(fine.largest(), 2f64.powi(61).next_up());
+    }
+
+    #[test]
+    fn a_target_off_the_lattice_or_beyond_one_is_refused() {
+        for (target, bits) in [((1, 3), 2), ((2, 0), 5), ((9, 3), 5), ((0, 0), 63)] {
+            assert!(Target::new(target, bits).is_err(), "{target:?} {bits}");
+        }
+    }
+}
