@@ -23,7 +23,7 @@ from gauntlet import SETS, Yardstick
 
 import dpmedian
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants, Share
-from dpmedian.methods.adaptive.shares import calibrate
+from dpmedian.methods.adaptive.stages import calibrate
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape

@@ -59,6 +59,13 @@ impl Grid {
     pub fn mode(&self) -> usize {
         (1..self.mass.len()).fold(0, |best, index| if self.mass[index] > self.mass[best] { index } else { best })
     }
+
+    /// The probability of all indices farther than `around` from the likeliest one.
+    pub fn doubt(&self, around: usize) -> f64 {
+        let mode = self.mode();
+        let near: f64 = self.mass[mode.saturating_sub(around)..(mode + around + 1).min(self.mass.len())].iter().sum();
+        1.0 - near / self.mass.iter().sum::<f64>()
+    }
 }
 
 /// A prior on the line that is uniform within signed octaves: any distance is found in a few questions.
@@ -125,27 +132,26 @@ struct Line {
 }
 
 impl Line {
-    /// Finds the cell in which the cumulative mass passes one half, and where within it.
-    fn find(&mut self) {
-        self.total = self.mass.iter().sum();
-        let half = 0.5 * self.total;
+    /// The cell in which the cumulative mass passes a target, and where within it.
+    fn find(&self, target: f64) -> (usize, f64) {
         let mut below = 0.0;
         let last = self.mass.len() - 1;
-        self.place = last;
+        let mut place = last;
         for (cell, mass) in self.mass[..last].iter().enumerate() {
-            if below + mass >= half {
-                self.place = cell;
+            if below + mass >= target {
+                place = cell;
                 break;
             }
             below += mass;
         }
-        let inside = self.mass[self.place];
-        self.share = if inside > 0.0 { ((half - below) / inside).clamp(0.0, 1.0) } else { 0.5 };
+        let inside = self.mass[place];
+        (place, if inside > 0.0 { ((target - below) / inside).clamp(0.0, 1.0) } else { 0.5 })
     }
 
     /// Cells narrower than the resolution, or too narrow for doubles, are not divided: the question is at their edge.
     fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
-        self.find();
+        self.total = self.mass.iter().sum();
+        (self.place, self.share) = self.find(0.5 * self.total);
         let (left, right) = (self.edges[self.place], self.edges[self.place + 1]);
         self.asked = prior.divide(left, right, self.share);
         if right - left <= resolution || self.asked <= left || self.asked >= right {
@@ -201,12 +207,17 @@ impl Coordinates {
     }
 
     /// The median of the posterior.
-    pub fn median(&mut self) -> Vec<f64> {
-        let middle = |line: &mut Line| {
-            line.find();
-            self.prior.divide(line.edges[line.place], line.edges[line.place + 1], line.share)
+    pub fn median(&self) -> Vec<f64> {
+        self.quantile(0.5)
+    }
+
+    /// In every coordinate, the point with this share of the posterior below it.
+    pub fn quantile(&self, share: f64) -> Vec<f64> {
+        let point = |line: &Line| {
+            let (place, within) = line.find(share * line.mass.iter().sum::<f64>());
+            self.prior.divide(line.edges[place], line.edges[place + 1], within)
         };
-        self.lines.iter_mut().map(middle).collect()
+        self.lines.iter().map(point).collect()
     }
 }
 
@@ -239,6 +250,7 @@ mod tests {
                     grid.learn(if target > asked { 4.0 } else { -4.0 });
                 }
                 assert_eq!(grid.mode(), target, "of {size}");
+                assert!(grid.doubt(0) < 1e-6, "of {size}");
             }
         }
     }
@@ -259,6 +271,26 @@ mod tests {
         for (found, target) in searched(&targets, -10, 1e-3, 160).into_iter().zip(targets) {
             assert!((found - target).abs() <= 1e-3 + 1e-12 * target.abs(), "{found} for {target}");
         }
+    }
+
+    #[test]
+    fn doubt_is_what_lies_farther_from_the_likeliest_index() {
+        let grid = Grid { mass: vec![1.0, 2.0, 4.0, 2.0, 1.0], asked: 0, total: 1.0 };
+        assert_eq!([0, 1, 2, 9].map(|around| grid.doubt(around)), [1.0 - 0.4, 1.0 - 0.8, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn quantiles_enclose_the_median_and_narrow() {
+        let mut posterior = Coordinates::new(2, 0, 60, 1e18, 0.0);
+        let mut widths = vec![];
+        for _ in 0..60 {
+            let asked = posterior.ask();
+            posterior.learn(&asked.iter().map(|asked| if 3.25 > *asked { 2.0 } else { -2.0 }).collect::<Vec<_>>());
+            let (low, middle, high) = (posterior.quantile(0.005), posterior.median(), posterior.quantile(0.995));
+            assert!(low[0] <= middle[0] && middle[0] <= high[0]);
+            widths.push(high[1] - low[1]);
+        }
+        assert!(widths[59] < 1e-3 && widths[5] > 1.0, "{widths:?}");
     }
 
     proptest! {

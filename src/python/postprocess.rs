@@ -124,6 +124,10 @@ impl GridPosterior {
     fn mode(&self) -> usize {
         self.inner.mode()
     }
+
+    fn doubt(&self, around: usize) -> f64 {
+        self.inner.doubt(around)
+    }
 }
 
 /// The posterior of a search for the median of every coordinate.
@@ -158,7 +162,11 @@ impl CoordinatePosterior {
         Ok(())
     }
 
-    fn median<'py>(&mut self, py: Python<'py>) -> Vector<'py> {
+    fn median<'py>(&self, py: Python<'py>) -> Vector<'py> {
         PyArray1::from_vec(py, self.inner.median())
+    }
+
+    fn quantile<'py>(&self, py: Python<'py>, share: f64) -> Vector<'py> {
+        PyArray1::from_vec(py, self.inner.quantile(share))
     }
 }

@@ -10,19 +10,23 @@ from numpy.typing import NDArray
 
 from dpmedian._core import CoordinatePosterior, Tape
 from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.search import Found
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Ranks
 
 __all__ = ["CoordinateSearch"]
 
+# Whether a search may stop is computed after so many questions: it takes as long as a question.
+_EVERY = 8
+
 
 @dataclass(frozen=True)
 class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
-    Neighbours and sensitivity: those of `Ranks`; every coordinate's rank moves by at most 1, so sqrt(d) in L2. Cost:
-    `ranks.releases` Gaussian vectors. Failure: none; a search with too much noise returns a point far away.
+    Neighbours and sensitivity: those of `Ranks`; every coordinate's rank moves by at most 1, so sqrt(d) in L2. Cost: at
+    most `ranks.releases` Gaussian vectors, those that were asked. Failure: none; a search with too much noise returns a point far away.
     """
 
     n: int
@@ -51,14 +55,24 @@ class CoordinateSearch:
         octave: int,
         limit: float,
         resolution: float,
-    ) -> NDArray[np.float64]:
+        sure: float = 0.0,
+        width: float = 0.0,
+    ) -> Found[NDArray[np.float64]]:
         """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`; cells narrower
-        than `resolution` are not divided."""
+        than `resolution` are not divided. It stops when the intervals that hold all but `sure` of the posteriors, as
+        the sides of a box, have a diagonal below `width`."""
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution)
         gain = 0.5 * self.n / self.ranks.noise**2
-        for _ in range(self.ranks.releases):
+        asked = 0
+        while asked < self.ranks.releases:
             thresholds = np.ascontiguousarray(center + posterior.ask())
             noisy = self.ranks.release(tape, source.answer(Ranks(thresholds, self.ranks.bits)))
             posterior.learn(gain * (0.5 * self.n - noisy))
-        return center + posterior.median()
+            asked += 1
+            if width > 0.0 and asked % _EVERY == 0:
+                sides = posterior.quantile(1.0 - 0.5 * sure) - posterior.quantile(0.5 * sure)
+                # Sides whose squares would overflow are too wide anyway.
+                if float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
+                    break
+        return Found(center + posterior.median(), asked)

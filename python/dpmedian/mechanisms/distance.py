@@ -13,16 +13,12 @@ from numpy.typing import NDArray
 
 from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.mechanisms.search import GridSearch
+from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, DistanceCounts, Exact
-from dpmedian.statistics import Curvature as CurvatureStatistic
 
-__all__ = ["Curvature", "DistanceCount", "DistanceSearch", "radius_of"]
-
-# The curvature's values are rounded to multiples of 2^-20 before they are summed.
-_COARSEST_CURVATURE = 20
+__all__ = ["DistanceCount", "DistanceSearch", "radius_of"]
 
 
 def radius_of(quarter_octave: int) -> float:
@@ -90,41 +86,13 @@ class DistanceSearch:
         origin: int,
         target: float,
         likely: float,
-    ) -> int:
-        """The quarter octave of the radius: `origin` plus a multiple of the stride."""
+        sure: float = 0.0,
+    ) -> Found[int]:
+        """The quarter octave of the radius: `origin` plus a multiple of the stride. It stops when less than `sure` is in
+        doubt."""
         table, stride = self.count.table(source, theta), self.stride
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
-        return origin + stride * search.release(
-            tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width
+        found = search.release(
+            tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width, sure
         )
-
-
-@dataclass(frozen=True)
-class Curvature(Gaussian):
-    """The curvature of the sum of distances, smoothed at a radius: a sum over records of a value in [0, 1].
-
-    Neighbours and sensitivity: those of the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
-    none.
-    """
-
-    @classmethod
-    def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
-        neighbours = parameters.neighbours
-        spec = Gaussian.calibrate(
-            name,
-            "curvature",
-            lambda bits: CurvatureStatistic.bound(bits).under(neighbours),
-            rho,
-            largest=parameters.n,
-            coarsest=_COARSEST_CURVATURE,
-        )
-        return cls(**vars(spec))
-
-    def at(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int) -> float:
-        """The noisy sum over records of (1 - 1/d) r/distance, or of 1 within r = 2^(quarter_octave/4).
-
-        Divided by r it is the mean over all directions of the second derivative of the sum of distances, where records
-        within r count as if their distances were smoothed at r.
-        """
-        statistic = CurvatureStatistic(np.ascontiguousarray(theta), quarter_octave, self.bits)
-        return float(self.release(tape, source.answer(statistic))[0])
+        return Found(origin + stride * found.value, found.asked)

@@ -9,7 +9,7 @@ import numpy as np
 from dpmedian._core import Tape
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.mechanisms.search import GridSearch
+from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Exact, PairCounts
@@ -62,11 +62,12 @@ class PairSearch:
     """Of the prior on the exponents, which has its middle at 0."""
     count: PairCount
 
-    def release(self, source: Source, tape: Tape) -> int:
+    def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:
+        """It stops when less than `sure` is in doubt."""
         radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
         table = self.count.table(source, tape, radii)
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
-        return search.release(tape, lambda k: table.pick(k - self.low), self.target, 0.0, self.prior_width)
+        return search.release(tape, lambda k: table.pick(k - self.low), self.target, 0.0, self.prior_width, sure)
 
 
 @dataclass(frozen=True)

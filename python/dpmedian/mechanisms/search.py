@@ -7,20 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from dpmedian._core import GridPosterior, Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.statistics import Exact
 
-__all__ = ["GridSearch"]
+__all__ = ["Found", "GridSearch"]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Found(Generic[Value]):
+    """What a search found, and the number of questions that it asked."""
+
+    value: Value
+    asked: int
 
 
 @dataclass(frozen=True)
 class GridSearch:
     """The smallest index in low, ..., high whose count reaches a target.
 
-    Neighbours and sensitivity: those of the counts. Cost: `count.releases` Gaussian counts. Failure: none; a search
-    with too much noise returns a wrong index.
+    Neighbours and sensitivity: those of the counts. Cost: at most `count.releases` Gaussian counts, those that were
+    asked. Failure: none; a search with too much noise returns a wrong index.
     """
 
     low: int
@@ -33,11 +44,26 @@ class GridSearch:
         if self.low > self.high:
             raise ValueError(f"low must not exceed high, got {self.low} and {self.high}")
 
-    def release(self, tape: Tape, count: Callable[[int], Exact], target: float, likely: float, width: float) -> int:
-        """`count(index)` is an exact count, monotone in the index; `likely` and `width` shape the prior."""
+    def release(
+        self,
+        tape: Tape,
+        count: Callable[[int], Exact],
+        target: float,
+        likely: float,
+        width: float,
+        sure: float = 0.0,
+    ) -> Found[int]:
+        """`count(index)` is an exact count, monotone in the index; `likely` and `width` shape the prior.
+
+        It stops when the posterior leaves less than `sure` to indices that are not the likeliest or beside it.
+        """
         posterior = GridPosterior(self.high - self.low + 1, likely - self.low, width)
         gain = 2.0 * self.amplitude / self.count.noise**2
-        for _ in range(self.count.releases):
+        asked = 0
+        while asked < self.count.releases:
             noisy = self.count.release(tape, count(self.low + posterior.ask()))[0]
             posterior.learn(gain * (target - noisy))
-        return self.low + posterior.mode()
+            asked += 1
+            if posterior.doubt(1) < sure:
+                break
+        return Found(self.low + posterior.mode(), asked)

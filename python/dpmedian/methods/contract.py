@@ -80,7 +80,7 @@ class Calibrated(ABC):
     @property
     @abstractmethod
     def passes(self) -> float:
-        """Passes over the data, at most: for the progress bar."""
+        """Passes over the data: at most, or usually where a run decides as it goes. For the progress bar."""
 
 
 class CalibratedMethod(Calibrated):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpmedian._core import Exact, Points, Statistic
+from dpmedian._core import Exact, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.records import as_records
@@ -16,8 +16,10 @@ __all__ = ["ArraySource"]
 class ArraySource:
     """All records in this process: a validated, clamped and projected copy, so nobody can change them during a run."""
 
-    def __init__(self, points: Points, progress: Progress | None = None) -> None:
+    def __init__(self, points: Points, progress: Progress | None = None, share: float = 1.0) -> None:
+        """`share` is the part of all records that is here: a pass over a sample is that much of a pass."""
         self._points = points
+        self._share = share
         self._progress = progress if progress is not None else Progress(1.0, show=False)
 
     @classmethod
@@ -44,5 +46,9 @@ class ArraySource:
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
         return self._points.answer(statistic, self.advance(passes))
 
+    def sample(self, stream: Stream, size: int) -> ArraySource:
+        share = min(size / max(self._points.n, 1), 1.0)
+        return ArraySource(self._points.sample(stream, size), self._progress, self._share * share)
+
     def advance(self, passes: float) -> Callable[[float], None]:
-        return self._progress.span(passes)
+        return self._progress.span(self._share * passes)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpmedian._core import Exact, Points, Statistic
+from dpmedian._core import Exact, Points, Statistic, Stream
 from dpmedian.progress import Progress
+from dpmedian.sources.array import ArraySource
 
 __all__ = ["PartitionedSource"]
 
@@ -36,6 +37,10 @@ class PartitionedSource:
         if statistic.adds_over_records:
             return Exact.sum([part.answer(statistic, pulse) for part in self._parts])
         return Points.concatenate(list(self._parts)).answer(statistic, pulse)
+
+    def sample(self, stream: Stream, size: int) -> ArraySource:
+        """Gathered in this process: the places of a sample are drawn among all records."""
+        return ArraySource(Points.concatenate(list(self._parts)), self._progress).sample(stream, size)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(passes)

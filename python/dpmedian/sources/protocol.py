@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dpmedian._core import Exact, Points, Statistic
+from dpmedian._core import Exact, Points, Statistic, Stream
 
 __all__ = ["Source"]
 
@@ -25,6 +25,10 @@ class Source(Protocol):
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
         """The exact answer, which costs about this many passes over the records (for the progress bar)."""
+        ...
+
+    def sample(self, stream: Stream, size: int) -> Source:
+        """A uniform random sample of this many records, or of all if there are fewer, by hidden randomness."""
         ...
 
     def advance(self, passes: float) -> Callable[[float], None]:

@@ -3,14 +3,17 @@
 | file | holds |
 |---|---|
 | `constants.py` | every constant, with its reason |
-| `shares.py` | how rho is split between the stages |
-| `stages.py` | the calibrated stages, and the run |
+| `stages.py` | the calibrated method, and the run |
+| `questions.py` | what a run may ask, and what it pays |
+| `location.py` | scale, center, spread, and points where records coincide |
+| `state.py`, `metric.py`, `steps.py` | what the run believes: point, Hessian, gradients, and the next step |
+| `approach.py`, `descent.py` | from the center to the noise of a cheap gradient, and from there with all that is left |
 | `prediction.py` | what to expect |
 """
 
 from __future__ import annotations
 
-from dpmedian.methods.adaptive.shares import calibrate
+from dpmedian.methods.adaptive.stages import calibrate
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["calibrate", "check", "name", "needs", "relations", "uses"]

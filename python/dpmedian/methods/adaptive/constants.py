@@ -7,6 +7,7 @@ A constant is *derived* (a formula or a fact about doubles gives it), *simulated
 # ruff: noqa: RUF009 - the three functions below make dataclass fields.
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,18 +15,23 @@ __all__ = ["CONSTANTS", "Constants", "Share"]
 
 
 class Share(NamedTuple):
-    """A stage's part of rho: `needed`/n^2, but at least and at most these fractions of rho.
+    """What a stage gets of rho: `needed`/m^2, or where that is cheap more.
 
-    What a search needs to tell a fraction of n records from its noise does not depend on rho, and falls as 1/n^2.
+    What a search needs to tell a fraction of m records from its noise does not depend on rho, and falls as 1/m^2. A
+    stage gets `least` of rho if that is more than it needs, though no more than `generous` times what it needs, and
+    never more than `most` of rho.
     """
 
     needed: float
     least: float
     most: float
+    questions: int = 1
+    generous: float = 4.0
 
-    def of(self, rho: float, n: int, dimensions: int = 1) -> float:
+    def of(self, rho: float, m: int, dimensions: int = 1) -> float:
         """`needed` is multiplied by the dimension where the noise is that of a vector."""
-        return min(max(self.needed * dimensions / n**2, self.least * rho), self.most * rho)
+        needed = self.needed * dimensions / m**2
+        return min(self.generous * needed, max(needed, self.least * rho), self.most * rho)
 
 
 def _derived(default: Any, reason: str) -> Any:
@@ -42,9 +48,17 @@ def _safety(default: Any, reason: str) -> Any:
 
 @dataclass(frozen=True)
 class Constants:
-    """Distances are counted in quarter octaves, factors of 2^(1/4); "the spread" is the distance of `core`."""
+    """Distances are counted in quarter octaves, factors of 2^(1/4); "the spread" is the distance of `core`.
 
-    # Pair scale.
+    m is the number of records of the sample, or n where all records are used. The noise of a gradient is counted in n.
+    """
+
+    # Sample.
+    sample: int = _simulated(20_000, "records that show where the data are; all are used up to twice as many")
+    sample_signal: float = _safety(400.0, "m sqrt(rho/d) of the sample at least: its stages are then cheap")
+
+    # Searches.
+    sure: float = _simulated(0.01, "a search stops when less is in doubt; 1e-3 costs more and finds no more")
     pair_target: float = _derived(
         0.44,
         "share of pairs that the scale must cover: between the pairs within the clusters of a 60/40 mixture (52 %) and "
@@ -53,85 +67,143 @@ class Constants:
     pair_sample: int = _safety(20_000, "pairs that are counted: their sampling then hardly matters beside the noise")
     pairings_most: int = _safety(16, "pairings of few records are not independent, so more of them add little")
     exponents: tuple[int, int] = _derived((-1022, 1001), "powers of two that a distance between doubles can have")
-    scale_questions: int = _simulated(48, "more questions are noisier each, but one wrong answer then does less harm")
-    scale_share: Share = _simulated(Share(480.0, 0.01, 0.2), "the least budget at which the search rarely errs")
+    scale_share: Share = _simulated(Share(480.0, 0.005, 0.12, 48), "the least budget at which the search rarely errs")
     scale_amplitude: float = _simulated(0.35, "of the pairs: by how much a count usually misses its target")
     scale_prior: float = _safety(32.0, "octaves around 1 that are likely beforehand")
-
-    # Center.
-    center_questions: int = _simulated(80, "enough to find centers 10^9 spreads away at the least share")
     center_share: Share = _simulated(
-        Share(170.0, 0.025, 0.45),
+        Share(170.0, 0.03, 0.5, 80),
         "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies",
     )
     center_resolution: float = _safety(1.0 / 256.0, "cells below this fraction of scale/sqrt(d) are not divided")
-
-    # Initial spread.
+    center_width: tuple[float, float] = _simulated(
+        (0.25, 5.0), "the center is found when it is known to 1/4 of the scale, or to 5 over m sqrt(rho/d) of it"
+    )
     core: float = _derived(
         0.4, "of the records within the spread: fewer than half, so that a scattered half does not hide the rest"
     )
     halves: tuple[int, int] = _derived((-2036, 2036), "half octaves whose reciprocals are normal doubles")
-    initial_questions: int = _simulated(32, "as for the scale")
-    initial_share: Share = _simulated(Share(300.0, 0.005, 0.08), "the least budget at which the search rarely errs")
+    initial_share: Share = _simulated(Share(300.0, 0.005, 0.08, 32), "the least budget at which the search rarely errs")
     initial_amplitude: float = _simulated(0.3, "of the records: by how much a count usually misses its target")
     search_prior: float = _safety(8.0, "steps of the searches for a spread that are likely beforehand")
-
-    # Recentring.
-    recentring_rounds: int = _simulated(6, "rounds; equal records are then found within 2^-7 spreads")
-    recentring_step: Share = _simulated(
-        Share(90.0, 0.002, 0.01), "what the step of one round gets; `needed` is multiplied by d"
-    )
-    recentring_check: Share = _simulated(Share(80.0, 0.001, 1.0), "what the count after a round gets")
-    recentring_most: float = _safety(0.1, "the most of rho that all rounds together get")
-    recentring_noise: float = _safety(0.45, "relative to n: steps with more noise would lose what the center found")
-    shrink: int = _simulated(
-        5, "quarter octaves (a factor 2.4) within which half of the records must lie for a mean shift to be accepted"
-    )
-    patience: int = _simulated(2, "gradient steps after a mean shift that was not accepted")
-    widen: int = _safety(4, "quarter octaves by which the radius grows when it holds less than `lost_share`")
-    lost_share: float = _safety(0.25, "of the records within the radius: fewer mean that it was too small")
-    unreached: int = _simulated(
-        4, "quarter octaves above the pair scale: a larger spread is that of a cluster that was not reached"
-    )
-    resolvable: float = _safety(2.0**-40, "doubles of size 1 have differences of this size with a few digits")
-
-    # Spread.
-    spread_questions: int = _simulated(16, "as for the scale")
-    spread_share: Share = _simulated(Share(200.0, 0.005, 0.04), "the least budget at which the search rarely errs")
+    spread_share: Share = _simulated(Share(200.0, 0.005, 0.04, 16), "the least budget at which the search rarely errs")
     spread_amplitude: float = _simulated(0.2, "of the records: by how much a count usually misses its target")
     spread_window: tuple[int, int] = _safety((-12, 8), "quarter octaves around the last radius")
+    far_window: int = _safety(-24, "the same downwards, where the last radius was that of a place far away")
 
-    # Duplicates check.
-    duplicates_share: float = _simulated(0.025, "of the records, beyond a smooth density, near the center")
-    duplicates_radius: int = _simulated(9, "quarter octaves below the spread: a fifth of it")
-    duplicates_needed: float = _simulated(1e4, "over n^2: four deviations of the noise are `duplicates_share`")
-    duplicates_most: float = _safety(0.015, "of rho; with fewer records nothing is asked")
-
-    # Curvature.
-    curvature_share: Share = _simulated(Share(200.0, 0.01, 0.04), "a relative noise of a few percent")
-    curvature_radius: tuple[float, float, float, float] = _simulated(
-        (0.3, 12.0, 0.25, 0.02),
-        "the smoothing radius in spreads: 0.3 times the jitter of an iterate, 12 times the noise over n, and at least "
-        "1/4 on the line and 1/50 elsewhere",
+    # Recentring.
+    recentring_step: Share = _simulated(
+        Share(90.0, 0.001, 0.01, 1, math.inf), "what a mean shift gets; `needed` is multiplied by d"
     )
-    stiffness: tuple[float, float] = _safety((0.25, 10.0), "the curvature in units of n/spread is kept within these")
-
-    # Approach and descent.
-    approach_steps: int = _simulated(4, "steps that are not averaged")
-    descent_steps: int = _simulated(24, "steps that are averaged; more cost time and gain little")
-    approach_weight: float = _simulated(0.3, "budget of an approach step over that of a descent step")
-    first_step: tuple[float, float, float, float] = _simulated(
-        (1.1, 1.5, 0.5, 1.0), "the first step in Newton steps: 1.1 - 1.5 jitter, between 1/2 and 1"
+    recentring_check: Share = _simulated(Share(80.0, 0.0003, 0.02, 1, math.inf), "what the count before a mean shift gets")
+    recentring_most: tuple[float, float] = _safety(
+        (0.1, 0.5), "of rho for all rounds together, and for those that shrank the spread four times"
     )
-    full_steps: float = _simulated(3.0, "the first third of the steps have the full length, later ones fall as 1/t")
-    sharp_power: float = _simulated(2.0, "with duplicates the steps fall as 1/t^2, and late iterates weigh twice")
-    lost: float = _simulated(0.4, "mean squared gradient over n^2 above which the iterates are not near a median")
-    error_factor: float = _simulated(1.65, "of the error radius, for curvatures below the mean in some directions")
-    error_factor_sharp: float = _simulated(3.0, "of the error radius with duplicates")
+    recentring_keeps: float = _safety(0.3, "of rho must be left for another round")
+    recentring_noise: float = _safety(0.45, "relative to m: shifts with more noise would lose what the center found")
+    recentring_window: tuple[int, int] = _safety((-40, 4), "quarter octaves by which a round may shrink the spread")
+    half: float = _simulated(0.42, "of the records stay: 0.4 follows a cluster of 40 %, 0.5 misses one half")
+    shrink: int = _simulated(4, "quarter octaves by which the spread must shrink for a round to be accepted")
+    lost_share: float = _safety(0.2, "of the records within the radius: fewer mean that it is too small")
+    least_share: float = _safety(0.35, "of the records by which the sum of a mean shift is divided at least")
+    widen: int = _safety(6, "quarter octaves by which the radius grows when it holds less than `lost_share`")
+    misses: int = _safety(2, "rounds that may miss when the recentring is repeated, with twice the budget")
+
+    # Equal records.
+    atom_share: Share = _simulated(Share(1250.0, 0.0, 0.015), "a count that tells half of the records from fewer")
+    atom_radius: int = _simulated(8, "quarter octaves above the pair scale: a larger spread is no point")
+    atom_far: tuple[int, float] = _simulated(
+        (40, 0.05), "or 5 % of the records lie 40 quarter octaves beyond: they alone decide the sum of distances"
+    )
+    resolvable: int = _derived(50, "octaves below a point in which doubles beside it have no neighbours")
+    smallest: tuple[int, int, int] = _derived(
+        (-900, -3600, -1010), "octaves, quarter octaves and exponents near the end of the doubles: all is one point there"
+    )
+
+    # Approach.
+    first_noise: float = _simulated(0.15, "of the first gradient, unless that costs more than `first_most`")
+    first_most: float = _simulated(0.05, "of rho for the first gradient")
+    growth: float = _simulated(2.0, "by which the cost of a gradient grows whenever one is settled")
+    approach_steps: int = _safety(40, "gradients of the approach, at most")
+    approach_most: float = _safety(0.5, "of rho for the approach")
+    approach_last: float = _safety(0.5, "of what is left: no gradient of the approach is more expensive")
+    stall: float = _simulated(2.5, "deviations of a chi-square above its mean that noise alone explains")
+    memory: float = _simulated(0.2, "precision relative to the last gradient below which an older one is forgotten")
+    memory_all: float = _simulated(0.02, "the same with gradients of all records")
+    trust: float = _simulated(4.0, "in a plain step against acceleration, while not settled")
+    longest: float = _safety(1.0, "spreads of one step")
+    damping: tuple[float, float, float, float] = _simulated(
+        (1.1, 1.5, 0.4, 1.0), "a step in Newton steps: 1.1 - 1.5 noise, between 0.4 and 1"
+    )
+    patience: int = _simulated(3, "unsettled steps before the spread and the Hessian are measured again")
+    measures: int = _safety(2, "times that they are measured again without a better center")
+    measures_keep: float = _safety(0.6, "of rho must be left for that")
+    height: float = _simulated(0.03, "squared gradient over n^2 above which unsettled means far away")
+    high: float = _simulated(0.2, "the same above which equal records are looked for")
+    far: float = _simulated(0.35, "the same where all records pull one way: the spread is measured at once")
+    far_steps: int = _safety(8, "the first steps, for which that is done")
+    cloud: float = _simulated(1.15, "curvature of a cloud in units of (1 - 1/d) n/spread, before it is measured")
+
+    # Hessian.
+    curvature_share: Share = _simulated(Share(200.0, 0.005, 0.03), "a relative noise of a few percent")
+    curvature_most: float = _safety(0.1, "of rho for a curvature, where its need beside the second moments is larger")
+    curvature_of_moments: float = _simulated(0.125, "what the curvature gets beside the second moments")
+    moments_share: tuple[float, float] = _simulated(
+        (4000.0, 0.01), "needed for the second moments, times d/m^2, and the most of rho; half of it on a sample"
+    )
+    moments_most: int = _safety(3, "times that the second moments of the approach are released")
+    moments_noise: tuple[float, float] = _simulated(
+        (0.05, 0.02), "noise, or share of rho, of the gradient that must be settled before the second moments"
+    )
+    smoothing: tuple[float, float] = _simulated((0.2, 0.6), "the smoothing radius in spreads")
+    smoothing_all: float = _simulated(0.01, "the least one with all records")
+    edge: float = _simulated(0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature")
+    edge_all: float = _simulated(0.06, "the same with all records")
+    useless: float = _simulated(0.5, "such a noise at the largest smoothing radius: the second moments are left out")
+    careful: float = _simulated(2.0, "variances over an eigenvalue added to it: too soft overshoots, too stiff is slow")
+    moments_all: tuple[float, float] = _simulated(
+        (4e6, 0.005), "with all records: needed, times d/n^2, and the most of rho"
+    )
+    curvature_all: float = _simulated(0.25, "what the curvature gets beside them")
+
+    # All records after a sample.
+    all_costs: tuple[float, float] = _simulated((0.005, 0.04), "of rho for the first two gradients of all records")
+    all_attempts: int = _safety(4, "times that each of them is repeated while it is not settled")
+    all_keeps: float = _safety(0.75, "of rho that is left when they are no longer repeated")
+    sample_most: float = _simulated(0.005, "of rho for a gradient of the sample")
+    kink_all: tuple[float, float] = _simulated((0.01, 2.2), "of rho for a count near the center; deviations to be seen")
+
+    # Descent on all records.
+    tail: tuple[float, int, int] = _simulated((6.5, 4, 20), "steps: n sqrt(rho/d)/6.5, between 4 and 20")
+    tail_sharp: int = _simulated(24, "steps where many records coincide")
+    again: tuple[float, float] = _simulated((0.4, 0.35), "of the steps have 0.35 of the budget; then the Hessian again")
+    mean: float = _simulated(16.0, "trust in the mean against the least gradient, in the descent and at its end")
+    heat: tuple[float, float] = _simulated(
+        (2.0, 2.5), "decrement over its noise, and deviations above, from which on a kink is looked for"
+    )
+    kink: tuple[int, int, float] = _simulated((12, 8, 0.01), "radius of a kink, its half, and the share of each count")
+    kink_stays: float = _simulated(0.55, "of the records within a quarter of the radius: a line of records loses more")
+    kink_seen: float = _simulated(1.5, "deviations of the noise that a kink must have")
+    late_height: float = _simulated(0.15, "squared gradient over n^2 above which equal records are looked for, once")
+    polish: tuple[float, float, float] = _simulated(
+        (0.005, 0.1, 0.05), "of rho for a mean shift towards a kink, the most noise of it, and the share of its proof"
+    )
+    polish_rounds: int = _safety(60, "mean shifts towards a kink")
+    polish_keeps: float = _safety(0.4, "of rho that is left when they end")
+
+    # Failure and error radius.
+    lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
+    jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
+    level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
+    margin: float = _simulated(0.05, "of the error radius")
+    unsure: float = _simulated(0.3, "noise of the second moments relative to the curvature, from which on a note is made")
+    unsure_factor: float = _safety(1.3, "of the error radius with that note")
+    sharp_factor: float = _safety(2.0, "of the error radius where many records coincide")
 
     # Predictions.
-    signal: float = _simulated(12.0, "n sqrt(rho/d) below which releases fail")
-    signal_width: float = _simulated(4.5, "by which failures become rarer by a factor e")
+    settled_excess: float = _simulated(1.06, "excess over that of one gradient with all of rho, with many records")
+    small_signal: float = _simulated(20.0, "n sqrt(rho/d) at which it is one more; the fourth power is added")
+    signal: float = _simulated(10.0, "n sqrt(rho/d) below which releases fail")
+    signal_width: float = _simulated(1.8, "by which failures become rarer by a factor e")
     signal_width_line: float = _simulated(6.0, "the same on the line")
 
 

@@ -1,0 +1,150 @@
+"""A budget that a run spends as it goes: every release chooses its noise from what is left. Proof: spender.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dpmedian._core import Tape
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.gaussian import SIGMA_LIMITS, Gaussian
+from dpmedian.mechanisms.sample import HiddenSample
+from dpmedian.mechanisms.search import Found
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.sources.protocol import Source
+
+__all__ = ["Allowance", "Exhausted", "Offer", "Spender"]
+
+Mechanism = TypeVar("Mechanism", bound=Gaussian)
+Value = TypeVar("Value")
+
+# Costs are sums of doubles: a run of thousands of releases adds them up to within this.
+_ROUNDING = 1e-12
+# The least part of the budget that a release gets. It bounds the noise, so that a lattice can be checked beforehand.
+_LEAST = 1e-6
+
+
+class Exhausted(Exception):
+    """The budget, or the number of releases of a kind, is used up."""
+
+
+@dataclass(frozen=True)
+class Offer(Generic[Mechanism]):
+    """A kind of release that a run may ask for: `times` times at most, each one release or one search.
+
+    `make(rho)` calibrates it; its `releases` are those of one time. `largest` is the part of the budget that one time
+    may cost at most.
+    """
+
+    make: Callable[[float], Mechanism]
+    times: int
+    largest: float
+    rule: str
+    """How often, in words, for the plan."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The cap on a run: Gaussian releases of these kinds, with sum of mu^2 at most 2 rho whatever they answer.
+
+    Neighbours and sensitivities: those of the kinds. Cost: the cap. Failure: `Exhausted`, before the release that would
+    not fit.
+    """
+
+    rho: float
+    offers: tuple[Offer[Gaussian], ...]
+
+    def __post_init__(self) -> None:
+        """Raises if the noise of a release that could happen fits no lattice: the extremes bound all others."""
+        for offer in self.offers:
+            for share in (_LEAST, offer.largest):
+                offer.make(share * self.rho)
+
+    @property
+    def mu_squared(self) -> float:
+        """The cap, with room for the rounding of sums."""
+        return 2.0 * self.rho * (1.0 + _ROUNDING)
+
+    @property
+    def coordinates(self) -> int:
+        """The most numbers that a run can release."""
+        made = ((offer, offer.make(offer.largest * self.rho)) for offer in self.offers)
+        return sum(offer.times * gaussian.releases * gaussian.coordinates for offer, gaussian in made)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """Of everything, and of every part: on lattices of 2^30 units or more."""
+        discretization = self.coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
+        return PrivacyCost(mu_squared=self.mu_squared, discretization=discretization)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """One row for each kind, with the cost that it could have at most; together they cost no more than the cap."""
+        return tuple(self._stage(offer) for offer in self.offers)
+
+    def _stage(self, offer: Offer[Gaussian]) -> Stage:
+        least = offer.make(offer.largest * self.rho)
+        share = min(offer.times * offer.largest, 1.0)
+        most = PrivacyCost(mu_squared=share * self.mu_squared, discretization=self.cost.discretization)
+        noise, releases = Noise("Gaussian", least.noise, "at least"), offer.times * least.releases
+        return Stage(least.name, least.statistic, least.sensitivity, noise, releases, most, rule=offer.rule, capped=True)
+
+
+class Spender:
+    """What is left of an allowance during one run, and the only way to spend it."""
+
+    def __init__(self, allowance: Allowance, tape: Tape) -> None:
+        self.allowance = allowance
+        self._tape = tape
+        self._mu_squared = 0.0
+        self._used = dict.fromkeys(allowance.offers, 0)
+
+    @property
+    def spent(self) -> float:
+        """In rho."""
+        return self._mu_squared / 2.0
+
+    @property
+    def left(self) -> float:
+        """In rho."""
+        return max(self.allowance.rho - self.spent, 0.0)
+
+    def affordable(self, offer: Offer[Mechanism], rho: float) -> float:
+        """What one time would cost: as asked, but at least and at most what fits the lattice, and what is left."""
+        asked = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
+        if asked < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
+            raise Exhausted(f"{offer.make(self.allowance.rho).name}: {self._used[offer]} times, {self.left:.3g} left")
+        return asked
+
+    def noise(self, offer: Offer[Mechanism], rho: float) -> float:
+        """The standard deviation that a release of this cost would have, in natural units."""
+        return offer.make(self.affordable(offer, rho)).noise
+
+    def release(
+        self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Value]
+    ) -> tuple[Value, float]:
+        """One release of about this cost, and its standard deviation. `ask` makes it."""
+        made = self._buy(offer, rho)
+        assert made.releases == 1, "a search is asked for by `search`"
+        return ask(made, self._tape), made.noise
+
+    def search(self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Found[Value]]) -> Value:
+        """One search of at most this cost. Questions that it did not ask are not paid."""
+        made = self._buy(offer, rho)
+        found = ask(made, self._tape)
+        assert 0 <= found.asked <= made.releases
+        self._mu_squared -= made.cost.mu_squared * (made.releases - found.asked) / made.releases
+        return found.value
+
+    def sample(self, sample: HiddenSample, source: Source) -> Source:
+        """Drawing it costs nothing."""
+        return sample.draw(source, self._tape)
+
+    def _buy(self, offer: Offer[Mechanism], rho: float) -> Mechanism:
+        """Pays for one time before anything is released; the sum never exceeds the cap."""
+        made = offer.make(self.affordable(offer, rho))
+        after = self._mu_squared + made.cost.mu_squared
+        assert after <= self.allowance.mu_squared, "the cap would be exceeded"
+        self._mu_squared, self._used[offer] = after, self._used[offer] + 1
+        return made

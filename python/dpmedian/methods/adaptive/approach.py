@@ -1,0 +1,143 @@
+"""The approach: gradients that become better as they settle, until the point is known to the noise of a cheap one.
+
+With many records it asks the sample, and then all records twice.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpmedian.methods.adaptive.location import Located
+from dpmedian.methods.adaptive.state import State
+from dpmedian.methods.adaptive.steps import heights
+
+__all__ = ["approach", "approach_all"]
+
+
+def approach(state: State) -> Located | None:
+    """Moves the state near the median; where half of the records turn out to be one point, returns that point."""
+    return _Approach(state).run()
+
+
+class _Approach:
+    """One approach: how expensive its gradients are by now, and how often it did not settle."""
+
+    def __init__(self, state: State) -> None:
+        ask = state.ask
+        self.state, self.ask, self.c = state, ask, ask.c
+        self.for_moments = state.for_moments
+        self.cost = min(self._price(self.c.first_noise), self.c.first_most * ask.rho)
+        # A gradient that must be settled before the second moments; the best of a sample has a noise of 1/sqrt(m).
+        self.fine = min(self._price(self.c.moments_noise[0]), self.c.moments_noise[1] * ask.rho)
+        self.most = min(max(self.cost, 2.0 * ask.d / ask.m), self.c.sample_most * ask.rho)
+        self.known, self.stuck, self.measures = False, 0, 0
+
+    def _price(self, noise: float) -> float:
+        """Of a gradient with this noise, in units of the records asked: it has a sensitivity of 2."""
+        return 2.0 * self.ask.d / noise**2 / self.ask.m**2
+
+    def run(self) -> Located | None:
+        state, ask, c = self.state, self.ask, self.c
+        start, steps = ask.spent, 0
+        while True:
+            state.measure(ask.sample, state.theta, self.cost)
+            steps += 1
+            state.propose()
+            self.stuck = 0 if state.settled else self.stuck + 1
+            if heights(state.measured[-1:], ask.n)[0] > c.far and steps < c.far_steps and ask.left > 0.25:
+                self._far_away()
+            elif not self.known and (state.settled or self.stuck == c.patience):
+                state.measure_again(state.theta, with_moments=False)
+                self.known, self.stuck = True, 0
+                state.propose()
+            elif state.settled and self.cost >= self.fine and state.hessians == 0 and self.for_moments:
+                state.measure_again(state.theta, with_moments=True)
+                state.propose()
+            elif self.stuck >= c.patience:
+                if self.measures >= c.measures or ask.left < c.measures_keep:
+                    state.sharp = True
+                    return None
+                point = self._unsettled()
+                if point is not None:
+                    return point
+            if state.settled:
+                self.cost *= c.growth
+            if steps >= c.approach_steps or ask.spent - start > c.approach_most:
+                state.sharp = not state.settled
+                return None
+            if self._done():
+                return None
+
+    def _done(self) -> bool:
+        state, ask, c = self.state, self.ask, self.c
+        have_hessian = state.hessians > 0 or not self.for_moments
+        if not ask.sampled_all:
+            return self.cost > self.most and have_hessian
+        if self.cost * c.growth > c.approach_last * ask.left * ask.rho:
+            return True
+        return self.known and (state.hessians > 0 or (not self.for_moments and self.cost > self.fine))
+
+    def _far_away(self) -> None:
+        """All records pull the same way: only the spread here tells how far."""
+        state = self.state
+        state.place(state.measure_spread(state.theta, self.c.far_window))
+        state.measured.clear()
+        state.settled, self.stuck = False, 0
+
+    def _unsettled(self) -> Located | None:
+        """The spread or the Hessian is not that of this place, or half of the records coincide nearby."""
+        state, ask, c = self.state, self.ask, self.c
+        self.measures, self.stuck = self.measures + 1, 0
+        late = state.measured[-3:]
+        height = float(np.mean(heights(late, ask.n)))
+        mean = np.mean([measure.point for measure in late], axis=0)
+        if height > c.height:
+            around = state.measure_spread(mean, c.far_window)
+            found = state.locator.recenter(Located(mean, around), 2.0, c.misses)
+            if found.rounds:
+                self.measures -= 1
+                return self._recentred(found)
+        if height > c.high and not state.atom and ask.left > 0.3:
+            state.atom = state.locator.is_atom(mean, state.quarter)
+        state.measure_again(mean, with_moments=0 < state.hessians < c.moments_most)
+        del state.measured[:-3]
+        state.propose()
+        return None
+
+    def _recentred(self, found: Located) -> Located | None:
+        state = self.state
+        state.atom = state.locator.is_atom(found.center, found.spread)
+        if state.atom and state.locator.is_point(found):
+            return found
+        state.theta, state.settled = found.center, False
+        state.place(found.spread)
+        state.measured.clear()
+        self.known = False
+        return None
+
+
+def approach_all(state: State) -> bool:
+    """Two cheap gradients of all records and their Hessian, after those of a sample; whether a kink was found."""
+    ask, c = state.ask, state.ask.c
+    state.measured.clear()
+    for last, share in enumerate(c.all_costs):
+        for attempt in range(c.all_attempts):
+            state.measure(ask.every, state.theta, share * ask.rho)
+            state.propose(c.memory_all)
+            if last or (not state.settled and attempt != 1):
+                # At the better place; then the same gradients in the better metric.
+                state.measure_hessian_of_all()
+                state.propose(c.memory_all)
+            if state.settled or ask.left < c.all_keeps:
+                break
+    # An atom as heavy as the noise of the last gradient would spoil it. In three and more dimensions a smooth density
+    # has no records that near; the second count tells an atom from a line.
+    wide, half, _ = c.kink
+    share, seen = c.kink_all
+    near, noise = ask.count(ask.every, state.theta, state.quarter - wide - half, share * ask.rho)
+    if near <= math.pow(2.0, -(wide + half) / 4.0 * ask.d) * ask.n + seen * noise:
+        return False
+    far, _ = ask.count(ask.every, state.theta, state.quarter - wide, share * ask.rho)
+    return near > c.kink_stays * far

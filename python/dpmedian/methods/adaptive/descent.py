@@ -1,0 +1,195 @@
+"""The end of a run: all that is left goes to gradients of all records, and their combination is the point."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.mechanisms.distance import radius_of
+from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.metric import error_quantile
+from dpmedian.methods.adaptive.state import State
+from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, combination, consistent, heights
+from dpmedian.release import MethodResult
+
+__all__ = ["COINCIDE", "NotFound", "descend", "finish", "steps_of"]
+
+Vector = NDArray[np.float64]
+
+COINCIDE = "many records coincide near the point: error_radius is a guess"
+EXACT = "many records coincide: the point is theirs"
+UNSURE = "the curvature is not known well: error_radius may be too small"
+UNSETTLED = "the last step did not settle: error_radius may be too small"
+
+
+class NotFound(Exception):
+    """The gradients at the end are those of a point far from the median; the squared mean gradient over n^2."""
+
+    def __init__(self, slope: float) -> None:
+        super().__init__(slope)
+        self.slope = slope
+
+
+def steps_of(n: int, d: int, rho: float, c: Constants) -> int:
+    """Of the descent where nothing is known to coincide."""
+    per, few, many = c.tail
+    return min(max(round(n * math.sqrt(rho / max(d, 2)) / per), few), many)
+
+
+def finish(state: State) -> MethodResult:
+    """One gradient of all records with all that is left: near the median it is the whole descent."""
+    ask, c = state.ask, state.ask.c
+    state.measure(ask.every, state.theta, ask.left * ask.rho)
+    step, settled, precision = averaged(state.measured, state.metric, c.memory_all, c)
+    slope = heights(state.measured[-1:], ask.n)[0]
+    if slope > c.lost and not state.atom:
+        raise NotFound(slope)
+    point = ask.inside(state.measured[-1].point + step)
+    error = error_quantile(state.metric, 1.0 / precision, state.edge, c)
+    return MethodResult(point, state.spread, error, () if settled else (UNSETTLED,))
+
+
+def descend(state: State, found: bool) -> MethodResult:
+    """Steps with nearly equal shares, the Hessian again on the way, and the combination of all of them.
+
+    `found` says that a kink was seen already.
+    """
+    return _Descent(state, found).run()
+
+
+class _Descent:
+    def __init__(self, state: State, found: bool) -> None:
+        ask = state.ask
+        self.state, self.ask, self.c = state, ask, ask.c
+        self.for_moments = state.for_moments
+        steps = steps_of(ask.n, ask.d, ask.rho, self.c)
+        part, ramp = self.c.again
+        self.again = round(part * steps)
+        self.weights = [ramp if step < self.again else 1.0 for step in range(steps)]
+        self.heat: list[float] = []
+        self.hot, self.sharp = False, found
+
+    def run(self) -> MethodResult:
+        state, ask, c = self.state, self.ask, self.c
+        step = 0
+        while step < len(self.weights):
+            if self.sharp:
+                self.weights += [1.0] * (c.tail_sharp - len(self.weights))
+            if step == max(self.again, 2) and not state.atom and state.measured and ask.left > 0.2:
+                self._look_for_atom()
+            if self.for_moments and step == self.again:
+                theta = self._combined() if state.measured else state.theta
+                for_curvature = c.curvature_of_moments * self.for_moments
+                state.measure_hessian(ask.every, theta, for_curvature, self.for_moments, c.edge, c.smoothing[0])
+                self.heat.clear()
+            share = ask.left * ask.rho * self.weights[step] / math.fsum(self.weights[step:])
+            state.measure(ask.every, state.theta, share)
+            root = state.metric.root(state.measured[-1].gradient)
+            self.heat.append(float(root @ root) / (state.measured[-1].variance * state.metric.trace))
+            if self._is_hot() and step < len(self.weights) - 4:
+                exact = self._look_for_kink()
+                if exact is not None:
+                    return exact
+            state.theta = state.moved(accelerated(state.measured, state.metric, c.mean, anchored=not self.sharp))
+            step += 1
+        return self._result()
+
+    def _combined(self) -> Vector:
+        """The best point so far."""
+        return self.state.moved(accelerated(self.state.measured, self.state.metric, self.c.mean, anchored=False))
+
+    def _look_for_atom(self) -> None:
+        """Gradients that do not vanish: half of the records may coincide."""
+        state = self.state
+        late = state.measured[-max(2, len(state.measured) // 2) :]
+        if float(np.mean(heights(late, self.ask.n))) > self.c.late_height:
+            state.atom = state.locator.is_atom(self._combined(), state.quarter)
+
+    def _is_hot(self) -> bool:
+        """Whether the decrements are above what noise explains; asked until it is, once."""
+        mean, deviations = self.c.heat
+        if self.hot or len(self.heat) < 4:
+            return False
+        return float(np.mean(self.heat)) > mean + deviations * math.sqrt(8.0 / self.ask.d / len(self.heat))
+
+    def _look_for_kink(self) -> MethodResult | None:
+        """Whether records stay in a ball that shrinks four times, beyond what a smooth density has there.
+
+        If they are many beside the noise, they are looked for exactly.
+        """
+        self.hot = True
+        ask, c, state = self.ask, self.c, self.state
+        (wide, half, share), center = c.kink, self._combined()
+        far, noise = ask.count(ask.every, center, state.quarter - wide, share * ask.rho)
+        near, _ = ask.count(ask.every, center, state.quarter - wide - half, share * ask.rho)
+        extra = far - math.pow(2.0, -wide / 4.0 * ask.d) * ask.n
+        stays = near > c.kink_stays * far
+        self.sharp = stays and extra > c.kink_seen * noise + 0.5 * math.sqrt(2.0 * ask.d / ask.rho)
+        point = self._polished(center, near) if stays and extra > c.kink_seen * noise else None
+        if point is None:
+            return None
+        return MethodResult(point, state.spread, math.ldexp(state.spread, -30), (EXACT,))
+
+    def _polished(self, theta: Vector, held: float) -> Vector | None:
+        """Mean shifts in shrinking balls around a point that holds less than half of the records.
+
+        It is returned only if a noisy gradient there is shorter than the number of its records: then it is the median.
+        """
+        ask, c, spread = self.ask, self.c, self.state.spread
+        quarter = self.state.quarter - c.kink[0]
+        share, most_noise, proof = c.polish
+        cost = share * ask.rho
+        noise = math.sqrt(2.0 * ask.d / cost) / max(held, 1.0)  # Of a mean, relative to the radius.
+        if noise > most_noise:
+            return None
+        shrink = min(max(math.floor(-4.0 * math.log2(4.0 * noise)), 4), 24)
+        for _ in range(c.polish_rounds):
+            radius = radius_of(quarter)
+            moved = ask.inside(theta - radius / held * ask.shift(ask.every, theta, radius, cost))
+            if radius < math.ldexp(spread, -40) or radius < math.ldexp(float(np.max(np.abs(theta))), -48):
+                theta = moved
+                break
+            count, deviation = ask.count(ask.every, moved, quarter - shrink, 0.2 * cost)
+            if count < 0.8 * held - 2.0 * deviation:
+                break
+            theta, quarter = moved, quarter - shrink
+            if ask.left < c.polish_keeps:
+                break
+        # A little aside these records pull with their whole number in a known direction: the rest is that of the others.
+        aside = np.zeros(ask.d)
+        aside[0] = math.sqrt(radius_of(quarter)) * math.sqrt(spread)
+        gradient = ask.gradient(ask.every, theta + aside, proof * ask.rho).gradient
+        gradient[0] -= held
+        return theta if float(np.linalg.norm(gradient)) < 0.8 * held else None
+
+    def _slope(self, used: list[Measured]) -> float:
+        """The squared mean gradient of the later half, over n^2, without its noise; or that of single ones."""
+        late = used[-max(2, (len(used) + 1) // 2) :]
+        weights = np.array([1.0 / measure.variance for measure in late])
+        weights /= weights.sum()
+        mean = np.asarray(weights @ np.array([measure.gradient for measure in late]))
+        variance = float(weights**2 @ np.array([measure.variance for measure in late]))
+        single = float(weights @ np.array(heights(late, self.ask.n)))
+        # Where iterates jump over a cluster, the gradients cancel, but each is long.
+        return max(heights([Measured(mean, mean, variance)], self.ask.n)[0], single - self.c.jump)
+
+    def _result(self) -> MethodResult:
+        state, ask, c = self.state, self.ask, self.c
+        slope = self._slope(state.measured)
+        if slope > c.lost and not state.atom:
+            raise NotFound(slope)
+        used = state.measured if self.sharp else consistent(state.measured, state.metric, c)
+        base = state.measured[-1].point
+        weights = combination(used, state.metric, c.mean, anchored=False)
+        step = weights @ np.array([m.point - base - state.metric.newton(m.gradient) for m in used])
+        point = state.moved(np.asarray(step), damped=False)
+        variance = float(weights**2 @ np.array([measure.variance for measure in used]))
+        error = error_quantile(state.metric, variance, state.edge, c)
+        if self.sharp or state.atom:
+            error = max(c.sharp_factor * error, state.spread if state.atom else 0.0)
+            return MethodResult(point, state.spread, error, (COINCIDE,))
+        if self.hot or state.edge > c.unsure or (ask.d > 1 and state.hessians == 0):
+            return MethodResult(point, state.spread, c.unsure_factor * error, (UNSURE,))
+        return MethodResult(point, state.spread, error)

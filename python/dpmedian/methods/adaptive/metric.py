@@ -1,0 +1,83 @@
+"""The inverse Hessian as it is believed, from noisy releases. Everything here is post-processing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.methods.adaptive.constants import Constants
+
+__all__ = ["Metric", "error_quantile", "without_noise"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The Hessian is the matrix with these eigenvalues and vectors, in units of gradient over `unit`.
+
+    `unit` is a spread over n, so eigenvalues are near 1, whatever the scale of the data.
+    """
+
+    values: Vector
+    vectors: Matrix
+    unit: float
+
+    @classmethod
+    def round(cls, value: float, d: int, unit: float) -> Metric:
+        """The same curvature in all directions."""
+        return cls(np.full(d, value), np.eye(d), unit)
+
+    def newton(self, gradient: Vector) -> Vector:
+        """The inverse Hessian times a gradient: a difference of points."""
+        return np.asarray(self.unit * (self.vectors @ ((self.vectors.T @ gradient) / self.values)))
+
+    def root(self, gradient: Vector) -> Vector:
+        """A vector whose squared norm is the decrement g^T H^-1 g."""
+        return np.asarray((self.vectors.T @ gradient) / np.sqrt(self.values))
+
+    def squared(self, difference: Vector) -> float:
+        """v^T H v of a difference of points, in the units of the decrement."""
+        turned = self.vectors.T @ (difference / self.unit)
+        return float(turned @ (self.values * turned))
+
+    @property
+    def trace(self) -> float:
+        """Of the inverse Hessian: the decrement that noise of variance 1 has in the mean."""
+        return float((1.0 / self.values).sum())
+
+
+def without_noise(curvature: float, moments: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
+    """Eigenvalues and vectors of curvature - moments, and the edge of the semicircle of their noise.
+
+    The trace of the moments is known from the curvature. Of eigenvalues beyond the semicircle the part that noise adds
+    is taken off (Benaych-Georges and Nadakuditi 2011); the others shrink as a whole, by their energy.
+    """
+    d = len(moments)
+    found, vectors = np.linalg.eigh(moments - np.eye(d) * np.trace(moments) / d)
+    edge = noise * math.sqrt(2.0 * d)
+    spike = np.abs(found) > 1.05 * edge
+    beyond = np.sqrt(np.maximum(found**2 - edge**2, 0.0))
+    shrunk = np.where(spike, 0.5 * (found + np.sign(found) * beyond), found)
+    if not spike.all():
+        energy, expected = float((found[~spike] ** 2).sum()), int((~spike).sum()) * edge**2 / 4.0
+        shrunk[~spike] *= max(0.0, 1.0 - expected / max(energy, 1e-300))
+    return curvature - shrunk, vectors, edge
+
+
+def error_quantile(metric: Metric, variance: float, edge: float, c: Constants) -> float:
+    """The 95 % quantile of |H^-1 noise| (Satterthwaite, Wilson and Hilferty).
+
+    Eigenvalues are lowered by their own noise, whose edge is relative to the curvature.
+    """
+    # In many dimensions the errors of eigenvalues average out.
+    narrow = min(1.0, math.sqrt(5.0 / len(metric.values)))
+    low = metric.values / (1.0 + 1.5 * narrow * edge**2)
+    parts = variance / low**2
+    freedom = float(parts.sum()) ** 2 / float((parts**2).sum())
+    factor = (1.0 - 2.0 / (9.0 * freedom) + c.level * math.sqrt(2.0 / (9.0 * freedom))) ** 3
+    return (1.0 + c.margin * narrow) * metric.unit * math.sqrt(float(parts.sum()) * factor)

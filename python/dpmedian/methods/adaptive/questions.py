@@ -1,0 +1,274 @@
+"""What a run may ask, and what it pays for it: the kinds of releases, and one method for each.
+
+A cost is in rho. Every answer is noisy and private already; its noise follows from its cost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.mechanisms.coordinates import CoordinateSearch
+from dpmedian.mechanisms.distance import DistanceCount, DistanceSearch
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.gradient import NoisyGradient
+from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Curvature, SecondMoments
+from dpmedian.mechanisms.pairs import PairCount, PairSearch
+from dpmedian.mechanisms.sample import HiddenSample
+from dpmedian.mechanisms.spender import Allowance, Offer, Spender
+from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.steps import Measured
+from dpmedian.parameters import LARGEST, PublicParameters
+from dpmedian.postprocess import onto_ball
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
+
+__all__ = ["Offers", "Questions", "Records"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# How often a run may ask at most. Nothing on record comes near; the numbers bound what the discretization costs.
+_SPREADS, _COUNTS, _SHIFTS, _CURVATURES, _MOMENTS, _GRADIENTS = 512, 1024, 512, 64, 16, 256
+
+
+@dataclass(frozen=True, eq=False)
+class Offers:
+    """The kinds of releases, calibrated from public parameters. `sample` records show where the data are."""
+
+    parameters: PublicParameters
+    sample: int
+    pairings: int
+    scale: Offer[PairCount]
+    center: Offer[Gaussian]
+    initial: Offer[DistanceCount]
+    spread: Offer[DistanceCount]
+    count: Offer[DistanceCount]
+    shift: Offer[NoisyGradient]
+    curvature: Offer[Curvature]
+    moments: Offer[SecondMoments] | None
+    gradient: Offer[NoisyGradient]
+
+    @classmethod
+    def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
+        m = max(c.sample, math.ceil(c.sample_signal * math.sqrt(p.d / rho)))
+        m = p.n if p.n <= 2 * m else m
+        pairings = min(max(math.ceil(c.pair_sample / m), 1), c.pairings_most)
+        scale, center, initial, spread = (
+            share.questions for share in (c.scale_share, c.center_share, c.initial_share, c.spread_share)
+        )
+        moments = None
+        if 1 < p.d <= MOMENTS_DIMENSION:
+            most = max(c.moments_share[1], c.moments_all[1])
+            moments = Offer(
+                lambda rho: SecondMoments.of("second moments", rho, p), _MOMENTS, most, "one or two; more at a kink"
+            )
+        return cls(
+            parameters=p,
+            sample=m,
+            pairings=pairings,
+            scale=Offer(
+                lambda rho: PairCount.of("pair scale", rho, p, pairings=pairings, releases=scale),
+                1,
+                c.scale_share.most,
+                f"at most {scale}, until it is sure",
+            ),
+            center=Offer(
+                lambda rho: CoordinateSearch.of("center", rho, p, releases=center).ranks,
+                1,
+                c.center_share.most,
+                f"at most {center}, until it is sure",
+            ),
+            initial=Offer(
+                lambda rho: DistanceCount.of("initial spread", rho, p, releases=initial),
+                1,
+                c.initial_share.most,
+                f"at most {initial}, until it is sure",
+            ),
+            spread=Offer(
+                lambda rho: DistanceCount.of("spread", rho, p, releases=spread),
+                _SPREADS,
+                c.spread_share.most,
+                f"at most {spread} each time, until it is sure",
+            ),
+            count=Offer(
+                lambda rho: DistanceCount.of("counts", rho, p, releases=1),
+                _COUNTS,
+                max(c.recentring_check.most, c.atom_share.most, c.kink[2], c.kink_all[0]),
+                "one or two; more where records coincide",
+            ),
+            shift=Offer(
+                lambda rho: NoisyGradient.of("recentring", rho, p, releases=1),
+                _SHIFTS,
+                max(2.0 * c.recentring_step.most, c.polish[0]),
+                "one; more where records coincide",
+            ),
+            curvature=Offer(
+                lambda rho: Curvature.of("curvature", rho, p), _CURVATURES, c.curvature_most, "one with each Hessian"
+            ),
+            moments=moments,
+            gradient=Offer(
+                lambda rho: NoisyGradient.of("gradient", rho, p, releases=1),
+                _GRADIENTS,
+                1.0,
+                "a few, then all that is left",
+            ),
+        )
+
+    def allowance(self, rho: float) -> Allowance:
+        """The cap on all of them together."""
+        kinds = (
+            self.scale,
+            self.center,
+            self.initial,
+            self.shift,
+            self.count,
+            self.spread,
+            self.curvature,
+            self.moments,
+            self.gradient,
+        )
+        return Allowance(rho, tuple(kind for kind in kinds if kind is not None))
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """All records, or a hidden sample of them."""
+
+    source: Source
+    size: int
+
+
+class Questions:
+    """One run's questions. `every` are all records, `sample` those that show where the data are: often the same."""
+
+    def __init__(self, offers: Offers, allowance: Allowance, constants: Constants, source: Source, tape: Tape) -> None:
+        self.offers, self.c, self.parameters = offers, constants, offers.parameters
+        self.n, self.d, self.m, self.rho = self.parameters.n, self.parameters.d, offers.sample, allowance.rho
+        self.spender = Spender(allowance, tape)
+        self.every = Records(source, self.n)
+        drawn = self.spender.sample(HiddenSample(self.n, self.m), source)
+        self.sample = self.every if self.sampled_all else Records(drawn, self.m)
+
+    @property
+    def sampled_all(self) -> bool:
+        return self.m == self.n
+
+    @property
+    def left(self) -> float:
+        """Of rho, as a fraction."""
+        return self.spender.left / self.rho
+
+    @property
+    def spent(self) -> float:
+        """Of rho, as a fraction."""
+        return self.spender.spent / self.rho
+
+    def inside(self, theta: Vector) -> Vector:
+        """The nearest point of the public ball, if there is one; otherwise only kept finite."""
+        return onto_ball(theta, self.parameters.origin, self.parameters.radius)
+
+    def exponents(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The powers of two, and the half octaves, that distances can have."""
+        (low, high), (halves_low, halves_high) = self.c.exponents, self.c.halves
+        if self.parameters.radius is not None:
+            high = min(high, math.frexp(self.parameters.radius)[1] + 1)
+            halves_high = max(2 * high + 1, halves_low)
+        if self.parameters.resolution is not None:
+            low = max(low, math.frexp(self.parameters.resolution)[1] - 1)
+        return (min(low, high), high), (halves_low, halves_high)
+
+    def scale(self) -> int:
+        """The power of two that covers `pair_target` of the pairs."""
+        c, (low, high) = self.c, self.exponents()[0]
+        pairs = self.m // 2 * self.offers.pairings
+        target, amplitude = c.pair_target * pairs, c.scale_amplitude * pairs
+        return self.spender.search(
+            self.offers.scale,
+            c.scale_share.of(self.rho, self.m),
+            lambda count, tape: PairSearch(low, high, target, amplitude, c.scale_prior, count).release(
+                self.sample.source, tape, c.sure
+            ),
+        )
+
+    def center(self, octave: int) -> Vector:
+        """The median of every coordinate, to a fraction of 2^octave."""
+        c, radius = self.c, self.parameters.radius
+        narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m)
+        found = self.spender.search(
+            self.offers.center,
+            c.center_share.of(self.rho, self.m, self.d),
+            lambda ranks, tape: CoordinateSearch(self.m, ranks).release(
+                self.sample.source,
+                tape,
+                center=self.parameters.origin,
+                octave=octave,
+                limit=LARGEST if radius is None else radius,
+                resolution=math.ldexp(c.center_resolution / math.sqrt(self.d), octave),
+                sure=c.sure,
+                width=math.ldexp(narrow, octave),
+            ),
+        )
+        return self.inside(found)
+
+    def initial_spread(self, theta: Vector, octave: int) -> int:
+        """The quarter octave of the spread around a point, anywhere; likely 2^octave."""
+        c, (low, high) = self.c, self.exponents()[1]
+        return self.spender.search(
+            self.offers.initial,
+            c.initial_share.of(self.rho, self.m),
+            lambda count, tape: DistanceSearch(
+                low, high, stride=2, amplitude=c.initial_amplitude * self.m, prior_width=c.search_prior, count=count
+            ).release(
+                self.sample.source, tape, theta, origin=0, target=c.core * self.m, likely=2.0 * octave, sure=c.sure
+            ),
+        )
+
+    def spread(self, theta: Vector, quarter: int, window: tuple[int, int], share: float) -> int:
+        """The quarter octave around a point that covers a share of the records, in a window around another one."""
+        c = self.c
+        return self.spender.search(
+            self.offers.spread,
+            c.spread_share.of(self.rho, self.m),
+            lambda count, tape: DistanceSearch(
+                *window, stride=1, amplitude=c.spread_amplitude * self.m, prior_width=c.search_prior, count=count
+            ).release(
+                self.sample.source, tape, theta, origin=quarter, target=share * self.m, likely=0.0, sure=c.sure
+            ),
+        )
+
+    def count(self, records: Records, theta: Vector, quarter: int, cost: float) -> tuple[float, float]:
+        """The number of records within a radius of a point, and its noise."""
+        return self.spender.release(
+            self.offers.count, cost, lambda made, tape: made.within(records.source, tape, theta, quarter)
+        )
+
+    def shift(self, records: Records, theta: Vector, radius: float, cost: float) -> Vector:
+        """The sum of (theta - x)/radius over the records within the radius."""
+        return self.spender.release(
+            self.offers.shift, cost, lambda made, tape: made.shift(records.source, tape, theta, radius)
+        )[0]
+
+    def gradient(self, records: Records, theta: Vector, cost: float) -> Measured:
+        """The gradient as if of all records."""
+        gradient, noise = self.spender.release(
+            self.offers.gradient, cost, lambda made, tape: made.at(records.source, tape, theta)
+        )
+        factor = self.n / records.size
+        return Measured(theta, factor * gradient, (factor * noise) ** 2)
+
+    def curvature(self, records: Records, theta: Vector, radius: float, cost: float) -> tuple[float, float]:
+        """The mean curvature smoothed at a radius, times the radius, and its noise."""
+        return self.spender.release(
+            self.offers.curvature, cost, lambda made, tape: made.at(records.source, tape, theta, radius)
+        )
+
+    def moments(self, records: Records, theta: Vector, radius: float, cost: float) -> tuple[Matrix, float]:
+        """The second moments of directions beyond a radius, and their noise."""
+        assert self.offers.moments is not None
+        return self.spender.release(
+            self.offers.moments, cost, lambda made, tape: made.at(records.source, tape, theta, radius)
+        )

@@ -1,0 +1,118 @@
+"""What a run believes: a point, the spread around it, the Hessian, and the noisy gradients so far."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.mechanisms.distance import radius_of
+from dpmedian.methods.adaptive.location import Located, Locator
+from dpmedian.methods.adaptive.metric import Metric, without_noise
+from dpmedian.methods.adaptive.questions import Questions, Records
+from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, damping, length
+
+__all__ = ["State"]
+
+Vector = NDArray[np.float64]
+
+
+class State:
+    """Changes with every release; the last one makes the point."""
+
+    def __init__(self, ask: Questions, locator: Locator, located: Located, atom: bool) -> None:
+        self.ask, self.locator, self.atom = ask, locator, atom
+        self.theta = located.center
+        self.measured: list[Measured] = []
+        self.settled = False
+        # Whether many records coincide near the point, or no smooth model explains the gradients.
+        self.sharp = False
+        # Second moments released so far, and the edge of their noise relative to the curvature.
+        self.hessians, self.edge = 0, 0.0
+        self.place(located.spread)
+
+    def place(self, quarter: int) -> None:
+        """A new spread, and the metric of a cloud until the curvature is measured."""
+        self.quarter = self.locator.usable(quarter)
+        self.spread = radius_of(self.quarter)
+        d = self.ask.d
+        self.metric = Metric.round(self.ask.c.cloud * (1.0 - 1.0 / d if d > 1 else 0.5), d, self.unit)
+
+    @property
+    def unit(self) -> float:
+        """Of the metric: a gradient of n is as long as one spread."""
+        return self.spread / self.ask.n
+
+    @property
+    def for_moments(self) -> float:
+        """What the second moments of the sample cost, or 0 where their noise would hide them."""
+        ask, c = self.ask, self.ask.c
+        needed, most = c.moments_share
+        cost = min(needed * ask.d / ask.m**2, (most if ask.sampled_all else 0.5 * most) * ask.rho)
+        useless = math.sqrt(2.0 * ask.d / cost) / ask.m > c.useless * c.smoothing[1]
+        return 0.0 if useless or ask.offers.moments is None else cost
+
+    def measure(self, records: Records, theta: Vector, cost: float) -> None:
+        """One more gradient."""
+        self.measured.append(self.ask.gradient(records, theta, cost))
+
+    def moved(self, step: Vector, damped: bool = True) -> Vector:
+        """The end of a step from the last point, which is not longer than a spread."""
+        ask, (base, _, variance) = self.ask, self.measured[-1]
+        step = step * (damping(ask.n, ask.d, variance, ask.c) if damped else 1.0)
+        return ask.inside(base + step * min(1.0, ask.c.longest * self.spread / max(length(step), 1e-320)))
+
+    def propose(self, memory: float | None = None) -> None:
+        """Moves to the mean of what the gradients say, or where they do not settle, to where they would vanish."""
+        c = self.ask.c
+        step, self.settled, _ = averaged(self.measured, self.metric, c.memory if memory is None else memory, c)
+        if not self.settled:
+            step = accelerated(self.measured, self.metric, c.trust, anchored=True)
+        self.theta = self.moved(step)
+
+    def measure_spread(self, theta: Vector, low: int | None = None) -> int:
+        window = self.ask.c.spread_window if low is None else (low, self.ask.c.spread_window[1])
+        return self.ask.spread(theta, self.quarter, window, self.ask.c.core)
+
+    def measure_again(self, theta: Vector, with_moments: bool) -> None:
+        """The spread and the Hessian here."""
+        ask, c, for_moments = self.ask, self.ask.c, self.for_moments
+        self.place(self.measure_spread(theta))
+        if with_moments:
+            for_curvature = max(c.curvature_share.needed / ask.m**2, c.curvature_of_moments * for_moments)
+            self.measure_hessian(ask.sample, theta, for_curvature, for_moments, c.edge, c.smoothing[0])
+        else:
+            self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, c.smoothing[0])
+
+    def measure_hessian(
+        self, records: Records, theta: Vector, for_curvature: float, for_moments: float, edge: float, least: float
+    ) -> None:
+        """Curvature and second moments, smoothed at a radius as small as their noise allows.
+
+        The Hessian of the sum of distances is (K - T)/radius, with K the curvature and T the second moments.
+        """
+        ask, c, size = self.ask, self.ask.c, records.size
+        noise = 10.0 / math.sqrt(2.0 * for_curvature)
+        if for_moments:
+            noise = max(noise, math.sqrt(2.0 * ask.d / for_moments) / edge)
+        smoothing = min(max(noise / size, least), c.smoothing[1])
+        radius = smoothing * self.spread
+        found, noise = ask.curvature(records, theta, radius, for_curvature)
+        curvature = max(found, 3.0 * noise, 0.1 * smoothing * size)
+        if not for_moments or ask.offers.moments is None:
+            self.metric = Metric.round(curvature / (smoothing * size), ask.d, self.unit)
+            return
+        moments, noise_of_moments = ask.moments(records, theta, radius, for_moments)
+        values, vectors, semicircle = without_noise(curvature, moments, noise_of_moments)
+        values = np.maximum(values, max(0.01 * curvature, 0.1 * semicircle))
+        values += c.careful * (semicircle**2 / (2.0 * ask.d) + noise**2) / values
+        self.hessians, self.edge = self.hessians + 1, semicircle / curvature
+        self.metric = Metric(values / (smoothing * size), vectors, self.unit)
+
+    def measure_hessian_of_all(self) -> None:
+        """With all records, at the present point."""
+        ask, c = self.ask, self.ask.c
+        needed, most = c.moments_all
+        cost = min(needed * ask.d / ask.n**2, most * ask.rho)
+        self.measure_hessian(ask.every, self.theta, c.curvature_all * cost, cost, c.edge_all, c.smoothing_all)

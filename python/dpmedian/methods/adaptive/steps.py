@@ -1,0 +1,119 @@
+"""Where to go next, from the noisy gradients so far. Everything here is post-processing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.metric import Metric
+
+__all__ = ["Measured", "Proposal", "accelerated", "averaged", "combination", "consistent", "damping", "heights", "length"]
+
+Vector = NDArray[np.float64]
+
+
+class Measured(NamedTuple):
+    """A noisy gradient at a point, with the variance of its coordinates, as if of all n records."""
+
+    point: Vector
+    gradient: Vector
+    variance: float
+
+
+class Proposal(NamedTuple):
+    """A step from the last point, whether the last gradient is explained by noise, and the precision of its end."""
+
+    step: Vector
+    settled: bool
+    precision: float
+
+
+def length(vector: Vector) -> float:
+    """The norm; the largest coordinate is divided out first, so that no square overflows."""
+    largest = float(np.max(np.abs(vector)))
+    return largest * float(np.linalg.norm(vector / largest)) if 0.0 < largest < math.inf else 0.0
+
+
+def damping(n: int, d: int, variance: float, c: Constants) -> float:
+    """Steps whose noise is a good part of the largest gradient are shortened."""
+    longest, per_noise, least, most = c.damping
+    return min(max(longest - per_noise * math.sqrt(d * variance) / n, least), most)
+
+
+def heights(measured: Sequence[Measured], n: int) -> list[float]:
+    """Squared gradients over n^2, without their noise."""
+    return [(float(g @ g) - len(g) * variance) / n**2 for _, g, variance in measured]
+
+
+def explained(d: int, c: Constants) -> float:
+    """The decrement, relative to its mean, up to which noise alone explains it."""
+    return 1.0 + c.stall * math.sqrt(2.0 / d)
+
+
+def averaged(measured: Sequence[Measured], metric: Metric, memory: float, c: Constants) -> Proposal:
+    """The precision-weighted mean of the ends of all Newton steps that the linear model explains.
+
+    Settled: the last decrement is explained by the noise of its gradient and by that of the place where it was asked.
+    """
+    base, last, variance = measured[-1]
+    ends = [point - base - metric.newton(gradient) for point, gradient, _ in measured]
+    precisions = np.array([1.0 / measure.variance for measure in measured])
+    limit, trace, guess = explained(len(base), c), metric.trace, ends[-1]
+    weights = precisions
+    for _ in range(3):
+        # The residual of a gradient is H (guess - end).
+        fits = np.array([metric.squared(guess - end) for end in ends])
+        keep = fits <= limit * (1.0 / precisions + variance) * trace
+        keep &= precisions >= memory * precisions[-1]
+        keep[-1] = True
+        weights = np.where(keep, precisions, 0.0)
+        guess = np.asarray(weights / weights.sum() @ np.array(ends))
+    others = float(weights[:-1].sum())
+    root = metric.root(last)
+    settled = float(root @ root) <= limit * (variance + (1.0 / others if others > 0.0 else 0.0)) * trace
+    return Proposal(guess, settled, float(weights.sum()))
+
+
+def combination(measured: Sequence[Measured], metric: Metric, trust: float, anchored: bool) -> Vector:
+    """Weights with sum 1 of the least combined gradient, and the least noise or change (by `trust`).
+
+    They minimise |sum w_i z_i|^2 + trust sum s_i (w_i - a_i)^2 with z_i the roots of the decrements and s_i their noise;
+    a is 0, or 1 at the last one where the combination is anchored: then it is Anderson's acceleration, damped.
+    """
+    roots = np.array([metric.root(measure.gradient) for measure in measured])
+    noise = trust * metric.trace * np.array([measure.variance for measure in measured])
+    matrix = roots @ roots.T + np.diag(noise)
+    scale = float(np.trace(matrix))
+    matrix = matrix / scale + 1e-12 * np.eye(len(noise))
+    target = np.zeros(len(noise))
+    if anchored:
+        target[-1] = noise[-1] / scale
+    free, multiplier = np.linalg.solve(matrix, np.array([target, np.ones(len(noise))]).T).T
+    return np.asarray(free + multiplier * (1.0 - free.sum()) / multiplier.sum())
+
+
+def accelerated(measured: Sequence[Measured], metric: Metric, trust: float, anchored: bool) -> Vector:
+    """The step from the last point to the combination of the ends of all Newton steps."""
+    base = measured[-1].point
+    weights = combination(measured, metric, trust, anchored)
+    ends = [point - base - metric.newton(gradient) for point, gradient, _ in measured]
+    return np.asarray(weights @ np.array(ends))
+
+
+def consistent(measured: Sequence[Measured], metric: Metric, c: Constants) -> list[Measured]:
+    """The later half, and of the others those that the linear model around its mean explains."""
+    base, half = measured[-1].point, len(measured) // 2
+    ends = [point - base - metric.newton(gradient) for point, gradient, _ in measured]
+    late = np.arange(len(measured)) >= half
+    variances, keep = np.array([measure.variance for measure in measured]), late
+    for _ in range(2):
+        weights = np.where(keep, 1.0 / variances, 0.0)
+        guess = np.asarray(weights / weights.sum() @ np.array(ends))
+        fits = np.array([metric.squared(guess - end) for end in ends]) / (variances * metric.trace)
+        keep = (fits <= explained(len(base), c)) | late
+    return [measure for measure, kept in zip(measured, keep, strict=True) if kept]
