@@ -98,7 +98,7 @@ class _Approach:
             found = state.locator.recenter(Located(mean, around), 2.0, c.misses)
             if found.rounds:
                 self.measures -= 1
-                return self._recentred(found)
+                return self._recentered(found)
         if height > c.high and not state.atom and ask.left > 0.3:
             state.atom = state.locator.is_atom(mean, state.quarter)
         state.measure_again(mean, with_moments=0 < state.hessians < c.moments_most)
@@ -106,7 +106,7 @@ class _Approach:
         state.propose()
         return None
 
-    def _recentred(self, found: Located) -> Located | None:
+    def _recentered(self, found: Located) -> Located | None:
         state = self.state
         state.atom = state.locator.is_atom(found.center, found.spread)
         if state.atom and state.locator.is_point(found):

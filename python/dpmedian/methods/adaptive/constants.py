@@ -116,7 +116,7 @@ class Constants:
     )
     resolvable: int = _derived(50, "octaves below a point in which doubles beside it have no neighbours")
     smallest: tuple[int, int, int] = _derived(
-        (-900, -3600, -1010), "octaves, quarter octaves and exponents near the end of the doubles: all is one point there"
+        (-985, -3940, -1010), "octaves, quarter octaves and exponents near the end of the doubles: all is one point there"
     )
 
     # Approach.
@@ -193,6 +193,7 @@ class Constants:
     # Failure and error radius.
     lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
+    blind: float = _simulated(0.45, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
     level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
     margin: float = _simulated(0.05, "of the error radius")
     unsure: float = _simulated(0.3, "noise of the second moments relative to the curvature, from which on a note is made")
@@ -202,9 +203,9 @@ class Constants:
     # Predictions.
     settled_excess: float = _simulated(1.06, "excess over that of one gradient with all of rho, with many records")
     small_signal: float = _simulated(20.0, "n sqrt(rho/d) at which it is one more; the fourth power is added")
-    signal: float = _simulated(10.0, "n sqrt(rho/d) below which releases fail")
+    signal: float = _simulated(10.5, "n sqrt(rho/d) below which releases fail")
     signal_width: float = _simulated(1.8, "by which failures become rarer by a factor e")
-    signal_width_line: float = _simulated(6.0, "the same on the line")
+    signal_width_line: float = _simulated(2.0, "the same on the line")
 
 
 CONSTANTS = Constants()

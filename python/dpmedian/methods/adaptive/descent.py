@@ -25,11 +25,7 @@ UNSETTLED = "the last step did not settle: error_radius may be too small"
 
 
 class NotFound(Exception):
-    """The gradients at the end are those of a point far from the median; the squared mean gradient over n^2."""
-
-    def __init__(self, slope: float) -> None:
-        super().__init__(slope)
-        self.slope = slope
+    """The gradients at the end are those of a point far from the median, or may well be. Says which."""
 
 
 def steps_of(n: int, d: int, rho: float, c: Constants) -> int:
@@ -171,6 +167,10 @@ class _Descent:
         weights /= weights.sum()
         mean = np.asarray(weights @ np.array([measure.gradient for measure in late]))
         variance = float(weights**2 @ np.array([measure.variance for measure in late]))
+        # The deviation of the square where all records pull one way. Where it is that large, nothing can be seen.
+        relative = variance / self.ask.n**2
+        if math.sqrt(4.0 * relative + 2.0 * self.ask.d * relative**2) > self.c.blind and not self.state.atom:
+            raise NotFound("the noise hides whether the gradient vanishes")
         single = float(weights @ np.array(heights(late, self.ask.n)))
         # Where iterates jump over a cluster, the gradients cancel, but each is long.
         return max(heights([Measured(mean, mean, variance)], self.ask.n)[0], single - self.c.jump)
@@ -179,7 +179,7 @@ class _Descent:
         state, ask, c = self.state, self.ask, self.c
         slope = self._slope(state.measured)
         if slope > c.lost and not state.atom:
-            raise NotFound(slope)
+            raise NotFound(f"the squared mean gradient is still {slope:.2f} n^2")
         used = state.measured if self.sharp else consistent(state.measured, state.metric, c)
         base = state.measured[-1].point
         weights = combination(used, state.metric, c.mean, anchored=False)

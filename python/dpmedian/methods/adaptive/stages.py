@@ -88,7 +88,7 @@ class Adaptive(CalibratedMethod):
         try:
             return self._run(Questions(self.offers, self.allowance, self.constants, source, tape))
         except NotFound as lost:
-            message = f"no median found: the squared mean gradient is still {lost.slope:.2f} n^2"
+            message = f"no median found: {lost}"
         except Exhausted as spent:
             message = f"no median found before the budget was used up ({spent})"
         raise ReleaseFailed(message, self.cost)
