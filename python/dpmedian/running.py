@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -77,6 +78,7 @@ def run_calibrated(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
         )
     tape = tape_of(seed, parameters.neighbours)
+    tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
     before_charge()
     account = as_ledger(ledger)
     account.check(cost)
