@@ -184,7 +184,8 @@ class ObjectiveDifferences(Statistic):
 class Exact:
     """Exact integers, which only a tape can open.
 
-    A vector is released as a whole, of a table one entry that was picked, and of scores the index of one.
+    A vector is released as a whole, of a table one entry that was picked, and of scores the index of one. `sum` takes the
+    answers of shards to one and the same statistic, which adds over records; no record may be in two of them.
     """
 
     def __len__(self) -> int: ...
@@ -247,7 +248,12 @@ class Points:
 
 @final
 class Tape:
-    """Every noisy release: drawn, recorded or replayed, under one neighbour relation."""
+    """Every noisy release: drawn, recorded or replayed, under one neighbour relation.
+
+    From `allow` on, which is called at most once, a release raises and opens nothing if the sum of (sensitivity/sigma)^2
+    over Gaussian releases would exceed `mu_squared`, or that of the bounded ranges of choices and lattice draws `ranges`.
+    Laplace and geometric noise, for vectors of one only, is not counted.
+    """
 
     @staticmethod
     def draw(key: bytes | None = None, neighbours: _Neighbours = "replace") -> Tape: ...
@@ -257,6 +263,7 @@ class Tape:
     def entries(self) -> list[tuple[str, float, float, NDArray[np.int64], NDArray[np.int64]]]: ...
     @property
     def neighbours(self) -> _Neighbours: ...
+    def allow(self, mu_squared: float, ranges: float) -> None: ...
     def gaussian(self, name: str, exact: Exact, noise_multiplier: float) -> NDArray[np.int64]: ...
     def laplace(self, name: str, exact: Exact, rate: tuple[int, int]) -> NDArray[np.int64]: ...
     def geometric(self, name: str, exact: Exact, rate: tuple[int, int]) -> NDArray[np.int64]: ...

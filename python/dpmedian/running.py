@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -92,6 +93,7 @@ def run_calibrated(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
         )
     tape = tape_of(seed, parameters.neighbours)
+    tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
     before_charge()
     account = as_ledger(ledger)
     account.check(cost)

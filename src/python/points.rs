@@ -53,7 +53,7 @@ impl Points {
         self.0.n()
     }
 
-    /// The records of all shards, one after the other.
+    /// The records of all shards, one after the other; no two may have a record in common.
     #[staticmethod]
     fn concatenate(py: Python<'_>, shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let shards: Vec<&points::Points> = shards.iter().map(|shard| &shard.0).collect();
@@ -61,7 +61,8 @@ impl Points {
         for shard in &shards {
             check_dimension("a shard", shard.d(), first.d())?;
         }
-        Ok(Self(without_gil(py, || points::Points::concatenate(&shards))))
+        let whole = without_gil(py, || points::Points::concatenate(&shards));
+        whole.map(Self).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
     }
 
     /// A hidden uniform sample of min(m, n) records without replacement, for neighbours that replace a record.

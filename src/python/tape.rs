@@ -37,7 +37,7 @@ impl Exact {
         self.0.pick(index).map(Self).map_err(raised)
     }
 
-    /// The answer of all shards together.
+    /// The answer of all shards together: answers to one question that adds over records, no record in two of them.
     #[staticmethod]
     fn sum(shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let shards: Vec<&exact::Exact> = shards.iter().map(|shard| &shard.0).collect();
@@ -148,6 +148,12 @@ impl Tape {
         }
     }
 
+    /// Sets a limit, once: the sum of (sensitivity/sigma)^2 over Gaussian releases, and of the bounded ranges of choices and
+    /// draws. A release beyond it raises and opens nothing.
+    fn allow(&mut self, mu_squared: f64, ranges: f64) -> PyResult<()> {
+        self.tape().allow(mu_squared, ranges).map_err(raised)
+    }
+
     /// A vector with discrete Gaussian noise of `noise_multiplier` times its sensitivity.
     fn gaussian<'py>(
         &mut self,
@@ -160,7 +166,7 @@ impl Tape {
         Ok(PyArray1::from_vec(py, noisy))
     }
 
-    /// A vector with two-sided geometric noise of rate p/q.
+    /// A vector of one with two-sided geometric noise of rate p/q.
     fn laplace<'py>(
         &mut self,
         py: Python<'py>,
@@ -172,7 +178,7 @@ impl Tape {
         Ok(PyArray1::from_vec(py, noisy))
     }
 
-    /// A vector with one-sided geometric noise of rate p/q.
+    /// A vector of one with one-sided geometric noise of rate p/q.
     fn geometric<'py>(
         &mut self,
         py: Python<'py>,

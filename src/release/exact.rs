@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::error::Error;
 use super::sensitivity::Sensitivity;
+use crate::runtime::identity::{Identity, distinct};
 
 /// Values are clamped to this magnitude when the tape opens them, so that noise can be added in 64 bits.
 const LARGEST: i128 = 1 << 62;
@@ -23,6 +24,14 @@ pub enum Form {
     Scores,
 }
 
+/// What makes an answer a part of a sum over all records.
+#[derive(Clone)]
+struct Shard {
+    question: Identity,
+    /// Whose records it is about.
+    admissions: Vec<Identity>,
+}
+
 /// Exact integers with their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
@@ -33,12 +42,14 @@ pub struct Exact {
     surplus: u32,
     sensitivity: Sensitivity,
     form: Form,
+    /// Only whole answers of statistics that add over records are shards; whatever else there is belongs to no sum.
+    shard: Option<Shard>,
 }
 
 impl Exact {
     /// An answer that is released as a whole.
     pub(crate) fn vector(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, surplus: 0, sensitivity, form: Form::Vector }
+        Self { values, surplus: 0, sensitivity, form: Form::Vector, shard: None }
     }
 
     /// An answer that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that of
@@ -50,20 +61,25 @@ impl Exact {
 
     /// An answer of which one entry is released.
     pub(crate) fn table(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, surplus: 0, sensitivity, form: Form::Table }
+        Self { form: Form::Table, ..Self::vector(values, sensitivity) }
     }
 
     /// An answer of which an index is released.
     pub(crate) fn scores(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, surplus: 0, sensitivity, form: Form::Scores }
+        Self { form: Form::Scores, ..Self::vector(values, sensitivity) }
+    }
+
+    /// The answer to a question that adds over records, about those of some admissions.
+    pub(crate) fn into_shard(self, question: Identity, admissions: &[Identity]) -> Self {
+        Self { shard: Some(Shard { question, admissions: admissions.to_vec() }), ..self }
     }
 
     /// A caller's own integers with a sensitivity that the caller has proved, the same under both relations: a vector, or
-    /// scores. For building blocks; everything else asks a statistic.
+    /// scores. They are shards of nothing: what the caller adds up has a sensitivity that the caller proves. For building blocks; everything else asks a statistic.
     pub fn stated(values: &[i64], sensitivity: f64, scores: bool) -> Self {
         let form = if scores { Form::Scores } else { Form::Vector };
         let values = values.iter().copied().map(i128::from).collect();
-        Self { values, surplus: 0, sensitivity: Sensitivity::new(sensitivity, sensitivity), form }
+        Self { form, ..Self::vector(values, Sensitivity::new(sensitivity, sensitivity)) }
     }
 
     /// A vector that does not depend on the data.
@@ -92,7 +108,7 @@ impl Exact {
     }
 
     /// One entry of a table or of a vector, as a vector of one: an entry moves by no more than its vector. One score has no
-    /// sensitivity of its own.
+    /// sensitivity of its own. Shards are summed before an entry is picked: an entry does not know which one it was.
     pub fn pick(&self, index: usize) -> Result<Self, Error> {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),
@@ -101,28 +117,52 @@ impl Exact {
         }
     }
 
-    /// The answer of all shards together. A record is in one shard, so the sum moves as far as one of them.
+    /// The answer of all shards together. A record is in one shard, so the sum moves as far as one of them: for that they
+    /// must answer one question, which adds over records, and no two may be about the same records.
     pub fn sum(shards: &[&Self]) -> Result<Self, Error> {
-        let (first, others) =
-            shards.split_first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
-        let mut total = Self::clone(first);
-        for shard in others {
-            let alike = shard.form == first.form && shard.len() == first.len() && shard.surplus == first.surplus;
-            if !(alike && shard.sensitivity == first.sensitivity) {
-                return Err(Error::Refused(format!("{first:?} and {shard:?} are no shards of one answer")));
+        let first = shards.first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
+        let mut values = vec![0i128; first.len()];
+        let (mut question, mut admissions) = (None, Vec::new());
+        for exact in shards {
+            let Some(shard) = &exact.shard else {
+                let reason = "only answers of a statistic that adds over records are shards, and sums of them";
+                return Err(Error::Refused(format!("{exact:?} is no shard: {reason}")));
+            };
+            let alike = exact.form == first.form && exact.len() == first.len() && exact.surplus == first.surplus;
+            let of_one = *question.get_or_insert(shard.question) == shard.question;
+            if !(alike && of_one && exact.sensitivity == first.sensitivity) {
+                return Err(Error::Refused(format!("{first:?} and {exact:?} are no shards of one answer")));
             }
-            total.values.iter_mut().zip(&shard.values).for_each(|(total, x)| *total = total.saturating_add(*x));
+            admissions.extend_from_slice(&shard.admissions);
+            values.iter_mut().zip(&exact.values).for_each(|(total, x)| *total = total.saturating_add(*x));
         }
-        Ok(total)
+        let admissions = distinct(admissions)
+            .ok_or_else(|| Error::Refused("these are no shards of one answer: they have records in common".into()))?;
+        let shard = question.map(|question| Shard { question, admissions });
+        Ok(Self { values, shard, surplus: first.surplus, sensitivity: first.sensitivity, form: first.form })
     }
 
-    /// The values for the tape, rounded to the lattice and then clamped to 62 bits: a contraction, coordinate by coordinate,
-    /// so every sensitivity holds on.
+    /// The values for the tape, rounded to the lattice and then clamped to 62 bits.
+    ///
+    /// Clamping is a contraction, coordinate by coordinate, so the sensitivity of a vector and of the entries of a table
+    /// holds on. The range of scores would not: where all scores move together by any amount, a clamp could hold one of them
+    /// back and not another. Scores are therefore counted from the smallest one, t_i = s_i - min s, and t_i is capped.
+    /// *This keeps the range.* Let no difference of two scores move by more than R. By t_i = max over j of (s_i - s_j), t_i
+    /// moves by some a with |a| <= R and t_j by some b with |b| <= R, and a - b is the move of t_i - t_j = s_i - s_j, so
+    /// |a - b| <= R. The cap, which is monotone and a contraction, keeps the signs of moves and shortens them to a' and b'.
+    /// If a and b have one sign, |a' - b'| <= max(|a'|, |b'|) <= R; otherwise |a' - b'| = |a'| + |b'| <= |a| + |b| = |a - b|
+    /// <= R. ∎ A choice depends on differences only, which are those of the scores up to the cap.
     pub(in crate::release) fn open(&self) -> Vec<i64> {
         // Half a unit, or nothing where the values are on the lattice.
         let half = 1i128 << self.surplus >> 1;
         let rounded = |value: i128| value.saturating_add(half) >> self.surplus;
-        self.values.iter().map(|value| rounded(*value).clamp(-LARGEST, LARGEST) as i64).collect()
+        let origin = match self.form {
+            Form::Scores => self.values.iter().copied().map(rounded).min().unwrap_or(0),
+            Form::Vector | Form::Table => 0,
+        };
+        // A difference beyond 128 bits is beyond the clamp as well.
+        let clamped = |value: &i128| rounded(*value).saturating_sub(origin).clamp(-LARGEST, LARGEST) as i64;
+        self.values.iter().map(clamped).collect()
     }
 }
 
@@ -134,6 +174,8 @@ impl fmt::Debug for Exact {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn sensitivity() -> Sensitivity {
@@ -153,29 +195,96 @@ mod tests {
         assert!(Exact::scores(vec![41, 42], sensitivity()).pick(0).is_err());
     }
 
+    /// Answers to one question, about records of their own each.
+    fn shards<const N: usize>(answers: [Exact; N]) -> [Exact; N] {
+        let question = Identity::fresh();
+        answers.map(|exact| exact.into_shard(question, &[Identity::fresh()]))
+    }
+
+    fn sum<const N: usize>(shards: &[Exact; N]) -> Result<Exact, Error> {
+        Exact::sum(&shards.each_ref())
+    }
+
     #[test]
     fn only_shards_of_one_answer_add_up() {
-        let shard = |values: &[i128]| Exact::vector(values.to_vec(), sensitivity());
-        assert_eq!(Exact::sum(&[&shard(&[1, 2]), &shard(&[10, 20]), &shard(&[-3, 0])]).unwrap().open(), [8, 22]);
+        let vector = |values: &[i128]| Exact::vector(values.to_vec(), sensitivity());
+        let summed = sum(&shards([vector(&[1, 2]), vector(&[10, 20]), vector(&[-3, 0])])).unwrap();
+        assert_eq!((summed.open(), summed.sensitivity(), summed.form()), (vec![8, 22], sensitivity(), Form::Vector));
         assert!(Exact::sum(&[]).is_err());
-        assert!(Exact::sum(&[&shard(&[1]), &shard(&[1, 2])]).is_err(), "another length");
-        assert!(Exact::sum(&[&shard(&[1]), &Exact::table(vec![1], sensitivity())]).is_err(), "another form");
-        assert!(Exact::sum(&[&shard(&[1]), &Exact::public(&[1])]).is_err(), "another sensitivity");
-        assert!(Exact::sum(&[&shard(&[1]), &Exact::rounded(vec![1], 1, sensitivity())]).is_err(), "another unit");
+        assert!(sum(&shards([vector(&[1]), vector(&[1, 2])])).is_err(), "another length");
+        assert!(sum(&shards([vector(&[1]), Exact::table(vec![1], sensitivity())])).is_err(), "another form");
+        assert!(sum(&shards([vector(&[1]), Exact::public(&[1])])).is_err(), "another sensitivity");
+        assert!(sum(&shards([vector(&[1]), Exact::rounded(vec![1], 1, sensitivity())])).is_err(), "another unit");
+    }
+
+    #[test]
+    fn answers_to_two_questions_do_not_add_up() {
+        let [a, b] = shards([1, 2].map(|x| Exact::vector(vec![x], sensitivity())));
+        let [other] = shards([Exact::vector(vec![3], sensitivity())]);
+        assert!(Exact::sum(&[&a, &b]).is_ok() && Exact::sum(&[&other]).is_ok());
+        assert!(Exact::sum(&[&a, &other]).is_err() && Exact::sum(&[&a, &b, &other]).is_err());
+    }
+
+    #[test]
+    fn no_records_count_twice() {
+        let [a, b, c] = shards([1, 2, 3].map(|x| Exact::vector(vec![x], sensitivity())));
+        assert!(Exact::sum(&[&a, &a]).is_err() && Exact::sum(&[&a; 1000]).is_err());
+        assert!(Exact::sum(&[&a, &b, &a.clone()]).is_err());
+        let some = Exact::sum(&[&a, &b]).unwrap();
+        assert!(Exact::sum(&[&some, &b]).is_err() && Exact::sum(&[&some, &some]).is_err());
+        assert_eq!(Exact::sum(&[&some, &c]).unwrap().open(), [6]);
+    }
+
+    #[test]
+    fn what_is_no_shard_has_no_sum() {
+        let table = || Exact::table(vec![1, 2], sensitivity());
+        assert!(Exact::sum(&[&table(), &table()]).is_err(), "a statistic that does not add over records");
+        let stated = Exact::stated(&[1], 2.0, false);
+        assert!(Exact::sum(&[&stated, &stated]).is_err());
+        assert!(Exact::sum(&[&stated, &Exact::stated(&[1], 2.0, false)]).is_err());
+        let [a, b] = shards([table(), table()]);
+        assert!(Exact::sum(&[&a.pick(0).unwrap(), &b.pick(1).unwrap()]).is_err(), "entries do not know their index");
+        assert_eq!(Exact::sum(&[&a, &b]).unwrap().pick(1).unwrap().open(), [4]);
     }
 
     #[test]
     fn values_are_rounded_after_the_shards_are_summed() {
-        let shard = |values: &[i128]| Exact::rounded(values.to_vec(), 3, sensitivity());
-        assert_eq!(shard(&[3, 4, 11, 12, -4, -5, -12, -13]).open(), [0, 1, 1, 2, 0, -1, -1, -2]);
-        assert_eq!(Exact::sum(&[&shard(&[3]), &shard(&[3])]).unwrap().open(), [1]);
-        assert_eq!((shard(&[3, 12]).pick(1).unwrap().open(), shard(&[i128::MAX]).open()), (vec![2], vec![1 << 62]));
+        let rounded = |values: &[i128]| Exact::rounded(values.to_vec(), 3, sensitivity());
+        assert_eq!(rounded(&[3, 4, 11, 12, -4, -5, -12, -13]).open(), [0, 1, 1, 2, 0, -1, -1, -2]);
+        assert_eq!(sum(&shards([rounded(&[3]), rounded(&[3])])).unwrap().open(), [1]);
+        assert_eq!((rounded(&[3, 12]).pick(1).unwrap().open(), rounded(&[i128::MAX]).open()), (vec![2], vec![1 << 62]));
     }
 
     #[test]
     fn values_are_clamped_after_the_shards_are_summed() {
-        let shard = |value: i128| Exact::vector(vec![value], sensitivity());
-        assert_eq!(shard(i128::MAX).open(), [1 << 62]);
-        assert_eq!(Exact::sum(&[&shard(1 << 70), &shard(-(1 << 70) + 5)]).unwrap().open(), [5]);
+        let vector = |value: i128| Exact::vector(vec![value], sensitivity());
+        assert_eq!(vector(i128::MAX).open(), [1 << 62]);
+        assert_eq!(sum(&shards([vector(1 << 70), vector(-(1 << 70) + 5)])).unwrap().open(), [5]);
+    }
+
+    #[test]
+    fn scores_are_counted_from_the_smallest_before_they_are_clamped() {
+        let open = |values: &[i128]| Exact::scores(values.to_vec(), sensitivity()).open();
+        assert_eq!(open(&[7, -3, 1 << 70, 0]), [10, 0, 1 << 62, 3]);
+        assert_eq!(open(&[i128::MIN, i128::MAX, i128::MIN + 1]), [0, 1 << 62, 1]);
+        assert_eq!((open(&[]), open(&[-(1 << 80)])), (vec![], vec![0]));
+    }
+
+    proptest! {
+        /// Scores that move together by anything, and apart by at most the range, around the ends of 62 bits.
+        #[test]
+        fn opened_scores_keep_their_range(
+            near in prop::collection::vec((prop::sample::select(vec![-2i128, -1, 0, 1, 2]), -9i128..10, 0i128..9), 1..6),
+            together in prop_oneof![-9i128..10, Just(1i128 << 62), Just(-(1i128 << 62))],
+        ) {
+            let scores = |f: &dyn Fn(i128) -> i128| {
+                let values = near.iter().map(|(end, rest, moved)| (end << 61) + rest + f(*moved)).collect();
+                Exact::scores(values, sensitivity()).open()
+            };
+            let range = near.iter().map(|x| x.2).max().unwrap() - near.iter().map(|x| x.2).min().unwrap();
+            let (before, after) = (scores(&|_| 0), scores(&|moved| moved + together));
+            let moves: Vec<i128> = before.iter().zip(&after).map(|(a, b)| i128::from(*b) - i128::from(*a)).collect();
+            prop_assert!(moves.iter().max().unwrap() - moves.iter().min().unwrap() <= range, "{moves:?} {range}");
+        }
     }
 }

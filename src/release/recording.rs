@@ -2,6 +2,7 @@
 //! set. On the way it checks that the same releases were asked for and that the exact values moved by no more than
 //! their sensitivity.
 
+use super::allowance::Allowance;
 use super::error::Error;
 use super::noise::Request;
 use super::sensitivity::Neighbours;
@@ -24,13 +25,14 @@ pub struct Entry {
 pub struct Record {
     streams: Streams,
     neighbours: Neighbours,
+    allowance: Allowance,
     entries: Vec<Entry>,
 }
 
 impl Record {
     /// An empty recording.
     pub fn new(streams: Streams, neighbours: Neighbours) -> Self {
-        Self { streams, neighbours, entries: Vec::new() }
+        Self { streams, neighbours, allowance: Allowance::default(), entries: Vec::new() }
     }
 
     /// What was recorded so far.
@@ -52,6 +54,10 @@ impl Kind for Record {
         &mut self.streams
     }
 
+    fn allowance(&mut self) -> &mut Allowance {
+        &mut self.allowance
+    }
+
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
         let noisy = self.streams.add_noise(request, exact);
         self.keep(request, exact, &noisy);
@@ -71,14 +77,15 @@ impl Tape for Record {}
 pub struct Replay {
     streams: Streams,
     neighbours: Neighbours,
+    allowance: Allowance,
     entries: Vec<Entry>,
     position: usize,
 }
 
 impl Replay {
-    /// Replays a recording made with the same key and relation.
+    /// Replays a recording made with the same key and relation. An allowance is its own, not that of the recording.
     pub fn new(streams: Streams, neighbours: Neighbours, entries: Vec<Entry>) -> Self {
-        Self { streams, neighbours, entries, position: 0 }
+        Self { streams, neighbours, allowance: Allowance::default(), entries, position: 0 }
     }
 
     /// What was replayed so far, with the exact values of this data set: as long as the recording when the run asked for
@@ -95,6 +102,10 @@ impl Kind for Replay {
 
     fn streams(&mut self) -> &mut Streams {
         &mut self.streams
+    }
+
+    fn allowance(&mut self) -> &mut Allowance {
+        &mut self.allowance
     }
 
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
@@ -177,9 +188,9 @@ mod tests {
         assert!(replay(&vector(&[6, 4], 2.0)).is_err(), "farther than the sensitivity");
         assert!(replay(&vector(&[3, 4], 3.0)).is_err(), "another sensitivity");
         assert!(replay(&vector(&[3], 2.0)).is_err(), "another length");
-        let exact = vector(&[3, 4], 2.0);
-        assert!(replaying(&recorded(&[3, 4])).laplace("test", &exact, (1, 5)).is_err(), "other noise");
-        assert!(replaying(&[]).gaussian("test", &exact, MULTIPLIER).is_err(), "a release too many");
+        assert!(replaying(&[]).gaussian("test", &vector(&[3, 4], 2.0), MULTIPLIER).is_err(), "a release too many");
+        let other = replaying(&recorded(&[3])).laplace("test", &vector(&[3], 2.0), (1, 5));
+        assert!(matches!(other, Err(Error::Mismatch(_))), "other noise");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! Every release of every mechanism goes through [`Tape`]. It has a neighbour relation from its construction on, takes
 //! the sensitivity from the value that it opens, and nobody can state another one. [`Draw`] adds fresh noise; the tapes
 //! of [`super::recording`] keep what happened, or give it back. A mechanism cannot tell them apart, so what the tests
-//! replay is what runs.
+//! replay is what runs. A tape with an [`Allowance`] releases no more than was charged.
 
 use rand_chacha::ChaCha20Rng;
 
+use super::allowance::Allowance;
 use super::error::Error;
 use super::exact::{Exact, Form};
 use super::noise::{Noise, Request, finite};
@@ -63,6 +64,9 @@ pub(in crate::release) mod kind {
         /// The streams under this tape.
         fn streams(&mut self) -> &mut Streams;
 
+        /// What may be released.
+        fn allowance(&mut self) -> &mut Allowance;
+
         /// The exact values with noise, each coordinate independently.
         fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error>;
 
@@ -80,6 +84,14 @@ pub trait Tape: kind::Kind + Send + Sync {
         self.relation()
     }
 
+    /// Sets a limit, once, for all releases from now on: the sum of (sensitivity/sigma)^2 over Gaussian releases and the sum
+    /// of the bounded ranges of choices and draws. A release beyond it, by more than rounding, is an error and opens nothing.
+    ///
+    /// Laplace and geometric noise is not counted, and a tape without an allowance has no limit.
+    fn allow(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
+        self.allowance().set(mu_squared, ranges)
+    }
+
     /// A vector with discrete Gaussian noise of standard deviation [`gaussian_sigma`].
     ///
     /// **Cost**: 1/(2 noise_multiplier^2) of zero-concentrated differential privacy, at most.
@@ -88,19 +100,19 @@ pub trait Tape: kind::Kind + Send + Sync {
         release_vector(self, name, exact, Noise::Gaussian { sigma })
     }
 
-    /// A vector with two-sided geometric noise: P(k) proportional to exp(-|k| p/q) on every coordinate.
+    /// A vector of one with two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
     ///
-    /// **Cost**: a vector of one is pure, sensitivity p/q. The rate is the caller's: it is charged by what the caller proves.
+    /// **Cost**: pure, sensitivity p/q. Of a longer vector it would be p/q times the L1 sensitivity, which no value has. The rate is the caller's: it is charged by what the caller proves.
     fn laplace(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
-        release_vector(self, name, exact, Noise::Laplace { p, q })
+        release_single(self, name, exact, Noise::Laplace { p, q })
     }
 
-    /// A vector with one-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0, on every coordinate.
+    /// A vector of one with one-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0.
     ///
     /// **Cost**: none of its own, for one-sided noise shows where it starts; a mechanism that compares such values, as
     /// AboveThreshold does, proves what they cost together.
     fn geometric(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
-        release_vector(self, name, exact, Noise::Geometric { p, q })
+        release_single(self, name, exact, Noise::Geometric { p, q })
     }
 
     /// The exponential mechanism: an index, by weights exp(-score * rate). The rate is eta over the scores' range, or over
@@ -110,8 +122,8 @@ pub trait Tape: kind::Kind + Send + Sync {
     ///
     /// Scores without a range cannot be chosen from: where nothing moves there is nothing to hide, and no tape is needed.
     fn choose(&mut self, name: &str, exact: &Exact, eta: f64, at_least: u64) -> Result<usize, Error> {
-        let scores = opened(name, exact, Form::Scores)?;
-        if scores.is_empty() {
+        check_form(name, exact, Form::Scores)?;
+        if exact.is_empty() {
             return Err(Error::Refused("there is nothing to choose from".into()));
         }
         let own = finite(name, exact.sensitivity().under(self.relation()))?;
@@ -119,7 +131,8 @@ pub trait Tape: kind::Kind + Send + Sync {
         let range = (own.ceil() as u64).max(at_least);
         let (p, q) = choice_rate(range, eta)?;
         let request = Request::new(name, Noise::Choice { p, q }, range as f64)?;
-        Ok(self.release(&request, &scores)?[0] as usize)
+        self.allowance().spend(&request)?;
+        Ok(self.release(&request, &exact.open())?[0] as usize)
     }
 
     /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is a release: a recording
@@ -129,6 +142,7 @@ pub trait Tape: kind::Kind + Send + Sync {
     fn draw(&mut self, name: &str, rate: u64, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
         let sensitivity = selection.sensitivity().under(self.relation());
         let request = Request::new(name, Noise::Lattice { rate }, sensitivity)?;
+        self.allowance().spend(&request)?;
         self.select(&request, selection)
     }
 
@@ -144,15 +158,28 @@ fn release_vector<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> R
 where
     T: kind::Kind + ?Sized,
 {
-    let values = opened(name, exact, Form::Vector)?;
+    check_form(name, exact, Form::Vector)?;
     let request = Request::new(name, noise, exact.sensitivity().under(tape.relation()))?;
-    tape.release(&request, &values)
+    tape.allowance().spend(&request)?;
+    tape.release(&request, &exact.open())
 }
 
-/// The values of an answer of the right form.
-fn opened(name: &str, exact: &Exact, form: Form) -> Result<Vec<i64>, Error> {
+/// A vector of one with noise whose privacy depends on the L1 distance: in more dimensions the L2 sensitivity understates it.
+fn release_single<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> Result<Vec<i64>, Error>
+where
+    T: kind::Kind + ?Sized,
+{
+    if exact.len() != 1 {
+        let reason = "this noise is for a vector of one, because a sensitivity is an L2 distance";
+        return Err(Error::Refused(format!("{name:?}: {reason}; pick an entry, got {exact:?}")));
+    }
+    release_vector(tape, name, exact, noise)
+}
+
+/// Refuses an answer of another form.
+fn check_form(name: &str, exact: &Exact, form: Form) -> Result<(), Error> {
     if exact.form() == form {
-        return Ok(exact.open());
+        return Ok(());
     }
     let hint = if exact.form() == Form::Table { "; pick an entry" } else { "" };
     Err(Error::Refused(format!("{name:?} needs the form {form:?}, not {exact:?}{hint}")))
@@ -162,12 +189,13 @@ fn opened(name: &str, exact: &Exact, form: Form) -> Result<Vec<i64>, Error> {
 pub struct Draw {
     streams: Streams,
     neighbours: Neighbours,
+    allowance: Allowance,
 }
 
 impl Draw {
     /// A tape for one run.
     pub fn new(streams: Streams, neighbours: Neighbours) -> Self {
-        Self { streams, neighbours }
+        Self { streams, neighbours, allowance: Allowance::default() }
     }
 }
 
@@ -178,6 +206,10 @@ impl kind::Kind for Draw {
 
     fn streams(&mut self) -> &mut Streams {
         &mut self.streams
+    }
+
+    fn allowance(&mut self) -> &mut Allowance {
+        &mut self.allowance
     }
 
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
@@ -194,6 +226,7 @@ impl Tape for Draw {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::recording::{Record, Replay};
 
     fn tape(neighbours: Neighbours) -> Draw {
         Draw::new(Streams::from_key([1; 32]), neighbours)
@@ -210,8 +243,10 @@ mod tests {
         let mut tape = tape(Neighbours::Replace);
         for exact in [&table, &scores] {
             assert!(tape.gaussian("test", exact, 1.0).is_err());
-            assert!(tape.laplace("test", exact, (1, 5)).is_err());
-            assert!(tape.geometric("test", exact, (1, 5)).is_err());
+        }
+        for exact in [Exact::table, Exact::scores].map(|f| f(vec![1], sensitivity())) {
+            assert!(tape.laplace("test", &exact, (1, 5)).is_err());
+            assert!(tape.geometric("test", &exact, (1, 5)).is_err());
         }
         for exact in [&vector, &table] {
             assert!(tape.choose("test", exact, 1.0, 0).is_err());
@@ -265,6 +300,141 @@ mod tests {
         }
         for (range, eta) in [(0, 1.0), (1 << 63, 1.0), (5, -1.0), (5, f64::NAN), (5, f64::INFINITY)] {
             assert!(choice_rate(range, eta).is_err(), "{range} {eta}");
+        }
+    }
+
+    #[test]
+    fn noise_for_one_value_is_refused_for_a_vector() {
+        for values in [&[][..], &[1, 2], &[0; 100]] {
+            let exact = Exact::stated(values, 1.0, false);
+            for mut tape in [tape(Neighbours::Replace), tape(Neighbours::AddRemove)] {
+                assert!(matches!(tape.laplace("test", &exact, (1, 5)), Err(Error::Refused(_))));
+                assert!(matches!(tape.geometric("test", &exact, (1, 5)), Err(Error::Refused(_))));
+                assert!(tape.gaussian("test", &exact, 5.0).is_ok());
+            }
+        }
+        let entry = Exact::stated(&[1, 2], 1.0, false).pick(1).unwrap();
+        let mut tape = tape(Neighbours::Replace);
+        assert!(tape.laplace("test", &entry, (1, 5)).is_ok() && tape.geometric("test", &entry, (1, 5)).is_ok());
+    }
+
+    /// Every kind of tape, with a recording of enough releases to replay.
+    fn tapes(ask: impl Fn(&mut dyn Tape)) -> Vec<Box<dyn Tape>> {
+        let streams = || Streams::from_key([1; 32]);
+        let mut record = Record::new(streams(), Neighbours::Replace);
+        ask(&mut record);
+        let replay = Replay::new(streams(), Neighbours::Replace, record.entries().to_vec());
+        let empty = Record::new(streams(), Neighbours::Replace);
+        vec![Box::new(tape(Neighbours::Replace)), Box::new(empty), Box::new(replay)]
+    }
+
+    #[test]
+    fn gaussian_releases_end_with_the_allowance() {
+        let exact = Exact::stated(&[1, 2, 3], 1000.0, false);
+        let ask = |tape: &mut dyn Tape, multiplier| tape.gaussian("test", &exact, multiplier).map(drop);
+        let all = |tape: &mut dyn Tape| (0..12).for_each(|_| ask(tape, 2.0).unwrap());
+        for mut tape in tapes(all) {
+            // (1000/2001)^2 for each: sigma is rounded up.
+            tape.allow(10.0 * (1000.0f64 / 2001.0).powi(2), 0.0).unwrap();
+            assert!((0..10).all(|_| ask(tape.as_mut(), 2.0).is_ok()));
+            assert!(matches!(ask(tape.as_mut(), 2.0), Err(Error::Refused(_))));
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_not_opened_and_not_spent() {
+        let (exact, scores) = (Exact::stated(&[1], 1000.0, false), Exact::stated(&[1, 2], 4.0, true));
+        let mut tape = Record::new(Streams::from_key([1; 32]), Neighbours::Replace);
+        tape.allow(1.0, 0.5).unwrap();
+        for _ in 0..5 {
+            assert!(tape.gaussian("test", &exact, 0.5).is_err(), "too little noise");
+            assert!(tape.choose("test", &scores, 0.6, 0).is_err(), "too large an eta");
+            assert!(tape.draw("test", u64::MAX, &mut Never).is_err(), "too large a rate");
+        }
+        assert_eq!(tape.entries(), []);
+        // All of it is left, and nothing was drawn from the streams.
+        let noisy = tape.gaussian("test", &exact, 1.0).unwrap();
+        assert_eq!(noisy, self::tape(Neighbours::Replace).gaussian("test", &exact, 1.0).unwrap());
+        assert!(tape.choose("test", &scores, 0.5, 0).is_ok() && tape.entries().len() == 2);
+        assert!(tape.gaussian("test", &exact, 10.0).is_err() && tape.choose("test", &scores, 1e-6, 0).is_err());
+    }
+
+    #[test]
+    fn choices_and_draws_share_the_ranges_of_the_allowance() {
+        let scores = Exact::stated(&[1, 2], 4.0, true);
+        // A range of 2 ln 2 sensitivity rate/2^71, with the sensitivity 2^31.
+        let rate = (0.25 / (2.0 * std::f64::consts::LN_2) * 2f64.powi(40)) as u64;
+        let all = |tape: &mut dyn Tape| {
+            tape.choose("test", &scores, 0.5, 0).unwrap();
+            tape.draw("test", rate, &mut Single).unwrap();
+            tape.choose("test", &scores, 0.25, 100).unwrap();
+            tape.choose("test", &scores, 1e-3, 0).unwrap();
+        };
+        for mut tape in tapes(all) {
+            tape.allow(0.0, 1.0).unwrap();
+            assert!(tape.choose("test", &scores, 0.5, 0).is_ok());
+            assert!(tape.draw("test", rate, &mut Single).is_ok());
+            assert!(tape.choose("test", &scores, 0.3, 100).is_err_and(exceeded));
+            assert!(tape.draw("test", rate + rate / 100, &mut Single).is_err_and(exceeded));
+            assert!(tape.choose("test", &scores, 0.25, 100).is_ok());
+            assert!(tape.choose("test", &scores, 1e-3, 0).is_err_and(exceeded));
+            assert!(tape.gaussian("test", &Exact::stated(&[1], 1000.0, false), 1e6).is_err_and(exceeded));
+        }
+    }
+
+    #[test]
+    fn laplace_and_geometric_noise_is_not_counted() {
+        let exact = Exact::stated(&[1], 1.0, false);
+        let mut tape = tape(Neighbours::Replace);
+        tape.allow(0.0, 0.0).unwrap();
+        assert!((0..10).all(|_| tape.laplace("test", &exact, (1, 5)).is_ok()));
+        assert!((0..10).all(|_| tape.geometric("test", &exact, (1, 5)).is_ok()));
+    }
+
+    #[test]
+    fn an_allowance_is_set_once_and_is_a_number() {
+        for (mu_squared, ranges) in [(-1.0, 0.0), (0.0, -1.0), (f64::NAN, 0.0), (0.0, f64::NAN)] {
+            assert!(tape(Neighbours::Replace).allow(mu_squared, ranges).is_err(), "{mu_squared} {ranges}");
+        }
+        let mut tape = tape(Neighbours::Replace);
+        assert!(tape.allow(1.0, 1.0).is_ok() && tape.allow(1.0, 1.0).is_err());
+    }
+
+    fn exceeded(error: Error) -> bool {
+        matches!(error, Error::Refused(reason) if reason.contains("allowance"))
+    }
+
+    /// One candidate with a score of sensitivity one, in units of 2^-31.
+    struct Single;
+
+    impl Selection for Single {
+        fn draw(&mut self, _rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+            Ok(vec![7])
+        }
+
+        fn score(&self, _candidate: &[i64]) -> i64 {
+            5
+        }
+
+        fn sensitivity(&self) -> Sensitivity {
+            Sensitivity::new((1u64 << 31) as f64, (1u64 << 31) as f64)
+        }
+    }
+
+    /// A selection that must not be asked.
+    struct Never;
+
+    impl Selection for Never {
+        fn draw(&mut self, _rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
+            panic!("nothing may be drawn")
+        }
+
+        fn score(&self, _candidate: &[i64]) -> i64 {
+            panic!("nothing may be opened")
+        }
+
+        fn sensitivity(&self) -> Sensitivity {
+            Single.sensitivity()
         }
     }
 }

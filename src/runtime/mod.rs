@@ -1,5 +1,6 @@
 //! How work is done: the admitted records, our own threads, sums over blocks, interrupts and progress.
 
+pub mod identity;
 pub(crate) mod parallel_fold;
 pub mod points;
 pub mod pool;

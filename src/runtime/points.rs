@@ -4,12 +4,14 @@
 //! is finite and at most 2^1000 in magnitude (up to the rounding of a projection), whatever the caller's array, ball
 //! and replacement hold.
 
+use std::fmt;
 use std::sync::Mutex;
 
 use nalgebra::{DMatrix, DMatrixView};
 
 use crate::numeric::float_scale::{LARGEST, finite};
 use crate::postprocess::projection::Ball;
+use crate::runtime::identity::{Identity, distinct};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::ranking::Ranking;
@@ -26,10 +28,24 @@ pub struct NonFinite {
     pub coordinate: usize,
 }
 
+/// Shards with a record in common: a record that counts twice moves a sum by twice what its sensitivity says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeated;
+
+impl fmt::Display for Repeated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("these are no shards of one data set: they have records in common")
+    }
+}
+
+impl std::error::Error for Repeated {}
+
 /// The admitted records.
 pub struct Points {
     /// One record per column.
     matrix: DMatrix<f64>,
+    /// Where the records come from: two sets may have a record in common only if they have an admission in common.
+    admissions: Vec<Identity>,
     /// Made by the first question about ranks.
     ranking: Mutex<Option<Ranking>>,
 }
@@ -48,20 +64,21 @@ impl Points {
         ball: Option<&Ball>,
         replacement: Option<&[f64]>,
     ) -> Result<Self, NonFinite> {
-        copied(points, ball, replacement).map(Self::new)
+        copied(points, ball, replacement).map(|matrix| Self::new(matrix, vec![Identity::fresh()]))
     }
 
-    /// The records of all shards, one after the other.
+    /// The records of all shards, one after the other. Shards that may have a record in common are refused.
     ///
     /// # Panics
     ///
     /// If there are no shards, or if their dimensions differ.
-    pub fn concatenate(shards: &[&Self]) -> Self {
+    pub fn concatenate(shards: &[&Self]) -> Result<Self, Repeated> {
         let d = shards.first().expect("at least one shard is needed").d();
         assert!(shards.iter().all(|shard| shard.d() == d), "shards of one data set have one dimension");
+        let admissions = distinct(shards.iter().flat_map(|shard| shard.admissions.iter().copied())).ok_or(Repeated)?;
         let coordinates = shards.iter().map(|shard| shard.matrix.as_slice()).collect::<Vec<_>>().concat();
         let n = shards.iter().map(|shard| shard.n()).sum();
-        Self::new(DMatrix::from_vec(d, n, coordinates))
+        Ok(Self::new(DMatrix::from_vec(d, n, coordinates), admissions))
     }
 
     /// A copy of the records at some places, in the order of these.
@@ -69,7 +86,7 @@ impl Points {
         let d = self.d();
         let mut copy = DMatrix::zeros(d, places.len());
         if copy.is_empty() {
-            return Self::new(copy);
+            return Self::new(copy, self.admissions.clone());
         }
         let per_block = (BLOCK / d).max(1);
         let blocks = copy.as_mut_slice().chunks_mut(per_block * d).zip(places.chunks(per_block));
@@ -78,11 +95,11 @@ impl Points {
                 target.copy_from_slice(self.matrix.column(place).as_slice());
             }
         });
-        Self::new(copy)
+        Self::new(copy, self.admissions.clone())
     }
 
-    fn new(matrix: DMatrix<f64>) -> Self {
-        Self { matrix, ranking: Mutex::new(None) }
+    fn new(matrix: DMatrix<f64>, admissions: Vec<Identity>) -> Self {
+        Self { matrix, admissions, ranking: Mutex::new(None) }
     }
 
     /// The dimension.
@@ -93,6 +110,11 @@ impl Points {
     /// The number of records.
     pub fn n(&self) -> usize {
         self.matrix.ncols()
+    }
+
+    /// Where the records come from: one admission, or those of the shards. A sample has those of its whole.
+    pub(crate) fn admissions(&self) -> &[Identity] {
+        &self.admissions
     }
 
     /// The records, one per column: for the kernels.
@@ -266,7 +288,21 @@ mod tests {
     fn shards_make_one_data_set() {
         let points = DMatrix::from_fn(2, 10, |i, j| (3 * i + j) as f64);
         let shard = |from, count| Points::admit(points.columns(from, count), None, None).unwrap();
-        let whole = Points::concatenate(&[&shard(0, 4), &shard(4, 0), &shard(4, 6)]);
+        let whole = Points::concatenate(&[&shard(0, 4), &shard(4, 0), &shard(4, 6)]).unwrap();
         assert_eq!((whole.view(), whole.n(), whole.d()), (points.as_view(), 10, 2));
+    }
+
+    #[test]
+    fn shards_with_a_record_in_common_make_no_data_set() {
+        let shard = || Points::admit(DMatrix::from_element(2, 3, 1.0).as_view(), None, None).unwrap();
+        let [a, b] = [shard(), shard()];
+        let both = Points::concatenate(&[&a, &b]).unwrap();
+        for shards in [&[&a, &a][..], &[&a, &b, &a], &[&both, &a], &[&a.gathered(&[1]), &a], &[&a.gathered(&[]), &both]]
+        {
+            assert_eq!(Points::concatenate(shards).err(), Some(Repeated));
+        }
+        assert!(
+            Points::concatenate(&[&both, &shard()]).is_ok() && Points::concatenate(&[&a.gathered(&[1]), &b]).is_ok()
+        );
     }
 }

@@ -16,6 +16,7 @@ use crate::numeric::distance::Distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_blocks};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -26,6 +27,7 @@ pub const CONTRIBUTION_BITS: u32 = 20;
 /// The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curvature {
+    identity: Identity,
     theta: Vec<f64>,
     radius: f64,
     bits: u32,
@@ -40,7 +42,7 @@ impl Curvature {
                 "curvature needs a lattice of 2^-{CONTRIBUTION_BITS} or finer, got {bits}"
             )));
         }
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
+        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity in any dimension.
@@ -96,7 +98,11 @@ impl Statistic for Curvature {
         Self::bound(self.bits)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let (points, theta, radius) = (points.view(), self.theta.as_slice(), self.radius);
         let (d, n) = points.shape();
         assert_eq!(theta.len(), d, "theta has another dimension than the points");

@@ -18,6 +18,7 @@ use crate::numeric::distance::Distances;
 use crate::numeric::float_scale::{finite, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::records_per_block;
 use crate::runtime::parallel_fold::{cumulative, sum_blocks};
 use crate::runtime::points::Points;
@@ -80,6 +81,7 @@ fn bucket_counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pu
 /// the target's share of all records, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DistanceCounts {
+    identity: Identity,
     theta: Vec<f64>,
     target: Target,
 }
@@ -88,7 +90,7 @@ impl DistanceCounts {
     /// Around a point of the dimension of the records, with a target of p/2^k: (0, 0) for plain counts.
     pub fn new(theta: &[f64], bits: u32, target: (u64, u32)) -> Result<Self, BadParameter> {
         let target = Target::new(target, bits)?;
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), target })
+        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), target })
     }
 
     /// The sensitivity of an entry, in any dimension.
@@ -118,7 +120,11 @@ impl Statistic for DistanceCounts {
         of_entry(self.target)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let counts = cumulative(bucket_counts(points.view(), &self.theta, pulse)?);
         Ok(Exact::table(self.target.signed(counts, points.n()), self.sensitivity()))
     }

@@ -23,6 +23,7 @@ use crate::numeric::float_scale::{finite, rescale};
 use crate::numeric::lanes::{Bits, Lanes};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::sum_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -44,6 +45,7 @@ const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 /// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
+    identity: Identity,
     theta: Vec<f64>,
     bits: u32,
 }
@@ -52,7 +54,7 @@ impl Gradient {
     /// At a point of the dimension of the records; bits are at most [`BITS_MAX`].
     pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, BITS_MAX)?;
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), bits })
+        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), bits })
     }
 
     /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
@@ -91,7 +93,11 @@ impl Statistic for Gradient {
         Self::bound(self.theta.len(), self.bits)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         Ok(Exact::vector(self.sum(points.view(), pulse)?, self.sensitivity()))
     }
 }

@@ -17,6 +17,7 @@ use crate::numeric::distance::for_each_distance;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::records_per_block;
 use crate::runtime::parallel_fold::sum_blocks;
 use crate::runtime::points::Points;
@@ -55,6 +56,7 @@ impl Kernel for BlockShift<'_> {
 /// The sum over records within a radius of theta of (theta - x)/radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanShift {
+    identity: Identity,
     theta: Vec<f64>,
     radius: f64,
     bits: u32,
@@ -70,7 +72,7 @@ impl MeanShift {
                 "the radius of a mean shift must lie in 2^-1020 to 2^1020, got {radius}"
             )));
         }
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
+        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity in `d` dimensions.
@@ -96,7 +98,11 @@ impl Statistic for MeanShift {
         Self::bound(self.theta.len(), self.bits)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let (points, theta) = (points.view(), self.theta.as_slice());
         let (d, n) = points.shape();
         assert_eq!(theta.len(), d, "theta has another dimension than the points");

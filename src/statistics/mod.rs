@@ -21,6 +21,7 @@ use std::fmt;
 
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -41,12 +42,29 @@ pub trait Statistic: Send + Sync {
     /// How far the answer moves between neighbours.
     fn sensitivity(&self) -> Sensitivity;
 
-    /// The exact answer, for any number of records.
+    /// Which question it is, from its making on: a question that is made again is another one, a copy is the same.
+    fn identity(&self) -> Identity;
+
+    /// The exact answer, for any number of records, that belongs to no sum: what a statistic computes, and nobody asks.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the question.
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
+
+    /// The exact answer, for any number of records. It knows its question and whose records it is about, so that only
+    /// shards of one answer can be summed.
+    ///
+    /// # Panics
+    ///
+    /// If the points have another dimension than the question.
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let exact = self.exact(points, pulse)?;
+        if !self.adds_over_records() {
+            return Ok(exact);
+        }
+        Ok(exact.into_shard(self.identity(), points.admissions()))
+    }
 }
 
 /// Parameters, all of them public, that make no question.

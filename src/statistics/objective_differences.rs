@@ -28,6 +28,7 @@ use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, norm, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::records_per_block;
 use crate::runtime::parallel_fold::sum_blocks;
 use crate::runtime::points::Points;
@@ -39,6 +40,7 @@ const BITS: i32 = 32;
 /// F(theta_i) - F(theta_0) for every candidate theta_i, all of them private already, in units of 2^exponent.
 #[derive(Debug, Clone)]
 pub struct ObjectiveDifferences {
+    identity: Identity,
     points: Vec<Vec<f64>>,
     /// theta_i - theta_0 in units, and an upper bound of its norm.
     shifts: Vec<(Vec<f64>, f64)>,
@@ -67,7 +69,7 @@ impl ObjectiveDifferences {
                 }
             }
         }
-        let mut made = Self { points, shifts: Vec::new(), diameter };
+        let mut made = Self { identity: Identity::fresh(), points, shifts: Vec::new(), diameter };
         let power = -made.exponent();
         made.shifts = made
             .points
@@ -125,7 +127,11 @@ impl Statistic for ObjectiveDifferences {
         Sensitivity::new(self.range() as f64, self.range().div_ceil(2) as f64)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let points = points.view();
         let (d, n) = points.shape();
         assert_eq!(self.points[0].len(), d, "the candidates have another dimension than the points");
@@ -235,8 +241,10 @@ mod tests {
         ObjectiveDifferences::new(candidates.as_view()).unwrap()
     }
 
+    /// Against the first candidate again: the tape counts from the smallest score.
     fn scores(candidates: &DMatrix<f64>, points: &DMatrix<f64>) -> Vec<i64> {
-        values(&made(candidates), points)
+        let opened = values(&made(candidates), points);
+        opened.iter().map(|score| score - opened[0]).collect()
     }
 
     fn spread(a: &[i64], b: &[i64]) -> u64 {

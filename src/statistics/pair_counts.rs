@@ -27,6 +27,7 @@ use crate::numeric::distance::distance;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::release::streams::{PARTS, Stream};
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{cumulative, sum_blocks};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -74,6 +75,7 @@ impl Kernel for Pairs<'_> {
 /// units of 2^-bits.
 #[derive(Clone)]
 pub struct PairCounts {
+    identity: Identity,
     radii: Vec<f64>,
     pairings: usize,
     stream: Stream,
@@ -93,7 +95,13 @@ impl PairCounts {
         if pairings > PARTS {
             return Err(BadParameter(format!("there are at most {PARTS} pairings, got {pairings}")));
         }
-        Ok(Self { radii: checked_radii(radii)?, pairings, stream, target: Target::new(target, bits)? })
+        Ok(Self {
+            identity: Identity::fresh(),
+            radii: checked_radii(radii)?,
+            pairings,
+            stream,
+            target: Target::new(target, bits)?,
+        })
     }
 
     /// The sensitivity of an entry, whatever its target.
@@ -120,7 +128,11 @@ impl Statistic for PairCounts {
         Self::bound(self.pairings, self.target.bits())
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let pairs: Vec<_> = (0..self.pairings).flat_map(|k| matching(&mut self.stream.part(k), points.n())).collect();
         let counts = counts(points.view(), &pairs, &self.radii, pulse)?;
         Ok(Exact::table(self.target.signed(counts, pairs.len()), self.sensitivity()))

@@ -12,6 +12,7 @@ use super::{BadParameter, Statistic};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -19,6 +20,7 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// centered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
+    identity: Identity,
     thresholds: Vec<f64>,
     bits: u32,
     centered: bool,
@@ -29,7 +31,13 @@ impl Ranks {
     /// One threshold for every coordinate; centered ranks need at least one bit.
     pub fn new(thresholds: &[f64], bits: u32, centered: bool) -> Result<Self, BadParameter> {
         let target = Target::new(if centered { (1, 1) } else { (0, 0) }, bits)?;
-        Ok(Self { thresholds: thresholds.iter().copied().map(finite).collect(), bits, centered, target })
+        Ok(Self {
+            identity: Identity::fresh(),
+            thresholds: thresholds.iter().copied().map(finite).collect(),
+            bits,
+            centered,
+            target,
+        })
     }
 
     /// The sensitivity in `d` dimensions.
@@ -56,7 +64,11 @@ impl Statistic for Ranks {
         Self::bound(self.thresholds.len(), self.bits, self.centered)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let ranks = points.ranks(&self.thresholds, pulse)?;
         let ranks = ranks.into_iter().map(i128::from).collect();
         Ok(Exact::vector(self.target.signed(ranks, points.n()), self.sensitivity()))

@@ -34,6 +34,7 @@ use crate::numeric::distance::Distances;
 use crate::numeric::float_scale::{finite, norm, rescale, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::sum_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -66,6 +67,7 @@ const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::fro
 /// The sum over records of w u u^T, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecondMoments {
+    identity: Identity,
     theta: Vec<f64>,
     radius: Option<f64>,
     bits: u32,
@@ -80,7 +82,7 @@ impl SecondMoments {
         if theta.len() > DIMENSION_MAX {
             return Err(BadParameter(format!("second moments have at most {DIMENSION_MAX} dimensions")));
         }
-        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
+        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
@@ -113,7 +115,11 @@ impl Statistic for SecondMoments {
         Self::bound(self.theta.len(), self.bits)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let (points, theta, radius) = (points.view(), self.theta.as_slice(), self.radius);
         let (d, n) = points.shape();
         assert_eq!(theta.len(), d, "theta has another dimension than the points");

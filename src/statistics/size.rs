@@ -10,19 +10,21 @@
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The number of records, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
+    identity: Identity,
     bits: u32,
 }
 
 impl Size {
     /// Of records of any dimension.
     pub fn new(bits: u32) -> Result<Self, BadParameter> {
-        Ok(Self { bits: checked_bits(bits, COUNT_BITS_MAX)? })
+        Ok(Self { identity: Identity::fresh(), bits: checked_bits(bits, COUNT_BITS_MAX)? })
     }
 
     /// The sensitivity.
@@ -48,7 +50,11 @@ impl Statistic for Size {
         Self::bound(self.bits)
     }
 
-    fn answer(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         Ok(Exact::vector(on_lattice(vec![points.n() as i128], self.bits), self.sensitivity()))
     }
 }

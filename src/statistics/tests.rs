@@ -17,6 +17,7 @@ use super::size::Size;
 use crate::numeric::float_scale::{LARGEST, norm};
 use crate::release::exact::{Exact, Form};
 use crate::release::recording::Record;
+use crate::release::sample;
 use crate::release::sensitivity::Neighbours::{self, AddRemove, Replace};
 use crate::release::streams::Streams;
 use crate::release::tape::{Draw, Tape};
@@ -27,10 +28,9 @@ use crate::runtime::pulse::Silent;
 pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
     let mut tape = Record::new(Streams::from_key([1; 32]), Replace);
     match exact.form() {
-        Form::Vector => drop(tape.laplace("test", exact, (1, 1)).unwrap()),
         // At least 1, because equal candidates have no range.
         Form::Scores => drop(tape.choose("test", exact, 1.0, 1).unwrap()),
-        Form::Table => {
+        Form::Vector | Form::Table => {
             for index in 0..exact.len() {
                 tape.laplace("test", &exact.pick(index).unwrap(), (1, 1)).unwrap();
             }
@@ -157,12 +157,33 @@ proptest! {
         let (low, high) = (cuts[0].min(cuts[1]), cuts[0].max(cuts[1]));
         let parts = [(0, low), (low, high - low), (high, 20 - high)]
             .map(|(first, count)| admitted(&points.columns(first, count).into_owned()));
-        let whole = Points::concatenate(&parts.each_ref());
+        let whole = Points::concatenate(&parts.each_ref()).unwrap();
         for statistic in statistics(&theta[..d], scale, 20).into_iter().filter(|s| s.adds_over_records()) {
             let answer = |points: &Points| statistic.answer(points, &mut Silent).unwrap();
             let shards = parts.each_ref().map(answer);
             let sum = Exact::sum(&shards.each_ref()).unwrap();
             prop_assert_eq!(opened(&sum), opened(&answer(&whole)), "{}", statistic.name());
+        }
+    }
+}
+
+#[test]
+fn only_answers_of_one_question_about_different_records_add_up() {
+    let [a, b] = [1.0, 2.0].map(|x| admitted(&DMatrix::from_element(2, 9, x)));
+    let both = Points::concatenate(&[&a, &b]).unwrap();
+    let part = sample::uniform(&a, &Draw::new(Streams::from_key([3; 32]), Replace).hidden(), 4).unwrap();
+    let again = statistics(&[0.5, 1.5], 1.0, 9);
+    for (one, other) in statistics(&[0.5, 1.5], 1.0, 9).iter().zip(&again) {
+        let added = |s: &dyn Statistic, points: &Points, t: &dyn Statistic, others: &Points| {
+            let answers = [s.answer(points, &mut Silent).unwrap(), t.answer(others, &mut Silent).unwrap()];
+            Exact::sum(&answers.each_ref()).is_ok()
+        };
+        let (one, other) = (one.as_ref(), other.as_ref());
+        let name = one.name();
+        assert_eq!(added(one, &a, one, &b), one.adds_over_records(), "{name}");
+        assert!(!added(one, &a, other, &b), "{name}: a question that was made again is another one");
+        for overlapping in [&a, &both, &part] {
+            assert!(!added(one, &a, one, overlapping), "{name}: records in common");
         }
     }
 }

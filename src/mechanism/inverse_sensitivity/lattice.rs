@@ -31,8 +31,12 @@ impl Lattice {
         if smoothing < 2 || smoothing % 2 != 0 {
             return Err(format!("smoothing must be even and at least 2, got {smoothing}"));
         }
-        if reach < smoothing || reach % 2 != 0 || reach + smoothing > REACH_MAX {
-            return Err(format!("reach must be even, at least smoothing ({smoothing}) and at most 2^52, got {reach}"));
+        // Smoothing is positive here, so a sum that does not fit is too large.
+        let fits = reach.checked_add(smoothing).is_some_and(|extent| extent <= REACH_MAX);
+        if reach < smoothing || reach % 2 != 0 || !fits {
+            return Err(format!(
+                "reach must be even, at least smoothing ({smoothing}) and with it at most 2^52, got {reach}"
+            ));
         }
         Ok(Self { step, reach, smoothing })
     }
@@ -55,5 +59,18 @@ impl Lattice {
             records.map(|record| snap(points[(coordinate, record)]).clamp(-reach, reach)).collect()
         };
         map(n.div_ceil(BLOCK), n.min(BLOCK), block).concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_refused_and_does_not_wrap() {
+        assert!(Lattice::new(1.0, REACH_MAX - 2, 2).is_ok());
+        for (reach, smoothing) in [(REACH_MAX, 2), (i64::MAX - 1, 2), (i64::MAX - 1, i64::MAX - 1), (i64::MIN, 2)] {
+            assert!(Lattice::new(1.0, reach, smoothing).is_err(), "{reach} {smoothing}");
+        }
     }
 }

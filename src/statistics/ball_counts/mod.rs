@@ -22,6 +22,7 @@ use self::bands::Band;
 use super::{BadParameter, Statistic, checked_radii};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -32,6 +33,7 @@ pub const RECORDS_MAX: usize = (1 << 32) - 1;
 /// For each radius the sum of the m largest ball counts, of n records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LargestBallCounts {
+    identity: Identity,
     radii: Vec<f64>,
     m: usize,
     n: usize,
@@ -43,7 +45,7 @@ impl LargestBallCounts {
         if n > RECORDS_MAX {
             return Err(BadParameter(format!("the balls of at most {RECORDS_MAX} records can be counted, got {n}")));
         }
-        Ok(Self { radii: checked_radii(radii)?, m, n })
+        Ok(Self { identity: Identity::fresh(), radii: checked_radii(radii)?, m, n })
     }
 
     /// The sensitivity of an entry.
@@ -69,7 +71,11 @@ impl Statistic for LargestBallCounts {
         Self::bound(self.m, self.n)
     }
 
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         if points.n() > self.n {
             // The bound is for n records, and no tape releases what has none.
             let unbounded = Sensitivity::new(f64::INFINITY, f64::INFINITY);

@@ -193,7 +193,7 @@ class Constants:
     # Failure and error radius.
     lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
-    blind: float = _simulated(0.45, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
+    blind: float = _simulated(0.8, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
     level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
     margin: float = _simulated(0.05, "of the error radius")
     unsure: float = _simulated(0.3, "noise of the second moments relative to the curvature, from which on a note is made")
