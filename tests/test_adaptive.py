@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,9 @@ import pytest
 import dpmedian
 import dpmedian.nonprivate
 from conftest import neighbours
+from dpmedian.methods.adaptive.constants import CONSTANTS
+from dpmedian.methods.adaptive.stages import calibrate
+from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
 
@@ -33,7 +37,7 @@ def test_it_replays_on_neighbours(replay, n, d, radius):
     points = rng.normal(size=(n, d)) + 3.0
     points[: n // 2] = points[0]
     plan = dpmedian.plan(n, d, rho=2.0, method="adaptive", radius=radius)
-    assert replay(plan, points, neighbours(points, 60, rng)) >= sum(stage.releases for stage in plan.stages)
+    assert 20 <= replay(plan, points, neighbours(points, 60, rng)) <= sum(stage.releases for stage in plan.stages)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e150, 1e300])
@@ -51,14 +55,61 @@ def test_it_replays_on_an_atom_and_on_equal_points(replay):
         replay(plan, points, neighbours(points, 60, rng))
 
 
-def test_the_claimed_cost_is_that_of_the_recorded_releases():
+def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
+    """A plan whose coarse stages see m of the n records: by default that takes tens of thousands."""
+    parameters = PublicParameters.of(n, d, rho=rho)
+    method = calibrate(parameters, rho, replace(CONSTANTS, sample=m, sample_signal=1.0))
+    assert method.offers.sample == m < n
+    return dpmedian.Plan(parameters, "adaptive", method)
+
+
+def test_it_replays_on_neighbours_with_a_hidden_sample(replay):
+    """The replaced record is in the sample or not: the exact values move by no more than their sensitivities."""
+    rng = np.random.default_rng(9)
+    points = rng.normal(size=(700, 3)) + 3.0
+    replay(sampled(700, 3, 2.0, 150), points, neighbours(points, 60, rng))
+    points[:450] = 1.0
+    replay(sampled(700, 3, 2.0, 150), points, neighbours(points, 60, rng))
+
+
+def spent(tape: Tape) -> float:
+    return math.fsum((sensitivity / sigma) ** 2 / 2.0 for _, sensitivity, sigma, _, _ in tape.entries())
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_run_spends_all_of_its_cap_and_never_more(sample):
     points = np.random.default_rng(0).normal(size=(400, 3))
-    plan = dpmedian.plan(400, 3, epsilon=1.0, delta=1e-6, method="adaptive")
+    plan = sampled(400, 3, 2.0, 100) if sample else dpmedian.plan(400, 3, epsilon=1.0, delta=1e-6, method="adaptive")
+    for seed in range(10):
+        tape = Tape.record(seed.to_bytes(32, "little"))
+        plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
+        assert spent(tape) == pytest.approx(plan.cost.rho, rel=1e-6)
+        assert spent(tape) <= plan.cost.rho
+    assert sample or plan.cost.delta_at(1.0) <= 1e-6
+
+
+def test_a_point_that_is_found_exactly_leaves_the_rest_unspent():
+    points = np.full((2000, 3), 3.25)
+    plan = dpmedian.plan(2000, 3, epsilon=1.0, delta=1e-6)
     tape = Tape.record(bytes(32))
-    plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
-    spent = math.fsum((sensitivity / sigma) ** 2 / 2.0 for _, sensitivity, sigma, _, _ in tape.entries())
-    assert spent == pytest.approx(plan.cost.rho, rel=1e-9)
-    assert plan.cost.delta_at(1.0) <= 1e-6
+    found = plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
+    assert np.abs(found.point - 3.25).max() <= 1e-14
+    assert spent(tape) < 0.5 * plan.cost.rho
+
+
+def test_releases_stay_within_the_numbers_of_the_plan():
+    """The discretization that is charged counts them."""
+    rng = np.random.default_rng(12)
+    sets = (rng.normal(size=(500, 3)), np.where(rng.random((500, 1)) < 0.7, 2.0, rng.normal(size=(500, 3))))
+    plan = dpmedian.plan(500, 3, rho=0.5, method="adaptive")
+    most = {stage.name: stage.releases for stage in plan.stages}
+    for points in sets:
+        for seed in range(5):
+            tape = Tape.record(seed.to_bytes(32, "little"))
+            with contextlib.suppress(dpmedian.ReleaseFailed):
+                plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
+            names = [name for name, *_ in tape.entries()]
+            assert all(names.count(name) <= most[name] for name in set(names))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +129,50 @@ def test_any_location_and_scale(shift, scale):
 def test_equal_points_integers_and_atoms():
     plan = dpmedian.plan(2000, 3, epsilon=1.0, delta=1e-6)
     equal = np.full((2000, 3), -7.25)
-    assert np.abs(released(plan, equal, 0).point + 7.25).max() < 1e-6
+    assert np.abs(released(plan, equal, 0).point + 7.25).max() < 1e-12
+    assert np.all(released(plan, np.zeros((2000, 3)), 0).point == 0.0)
     rng = np.random.default_rng(4)
     integers = rng.integers(-5, 6, size=(2000, 3)).astype(float)
     assert np.abs(released(plan, integers, 0).point).max() < 1.0
     atom = rng.normal(size=(2000, 3))
     atom[:1300] = 3.0
-    assert np.abs(released(plan, atom, 0).point - 3.0).max() < 0.1
+    found = released(plan, atom, 0)
+    assert np.abs(found.point - 3.0).max() < 1e-12
+    assert "coincide" in found.notes[0]
+
+
+# name: the share that coincides, how far it is blurred, and what the others are.
+HARD = {
+    "zero-inflated": lambda rng, n, d: (rng.random((n, d)) < 0.02).astype(float),
+    "mostly zeros": lambda rng, n, d: np.where(rng.random((n, 1)) < 0.9, 0.0, rng.normal(size=(n, d))),
+    "blurred": lambda rng, n, d: np.where(
+        rng.random((n, 1)) < 0.75, 3.7 + 1e-7 * rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    ),
+    "blurred to the last digits": lambda rng, n, d: np.where(
+        rng.random((n, 1)) < 0.75, 3.7 + 1e-12 * rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    ),
+    "far away": lambda rng, n, d: 1e9 + rng.normal(size=(n, d)),
+    "in the last digits": lambda rng, n, d: 1e13 + rng.normal(size=(n, d)),
+    "denormal": lambda rng, n, d: 1e-320 * rng.normal(size=(n, d)),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_data_give_a_good_point_or_a_failure_never_garbage(name):
+    """10 runs of fresh data, at least 8 good: with 2 in 100 failing, fewer have a probability below 1e-3."""
+    n, d = 2000, 10
+    plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6)
+    good = 0
+    for seed in range(10):
+        points = HARD[name](np.random.default_rng([77, seed]), n, d)
+        try:
+            found = released(plan, points, seed)
+        except dpmedian.ReleaseFailed:
+            continue
+        best = objective(points, dpmedian.nonprivate.geometric_median(points))
+        assert objective(points, found.point) <= 1.1 * best + 1e-300
+        good += 1
+    assert good >= 8
 
 
 @pytest.mark.parametrize("d", [1, 2, 200])
@@ -110,8 +198,8 @@ def attempt(plan: dpmedian.Plan, points: np.ndarray) -> None:
 
 
 def test_a_plan_that_may_well_fail_warns_with_the_probability():
-    points = np.random.default_rng(0).normal(size=(150, 2))
-    plan = dpmedian.plan(150, 2, epsilon=1.0, delta=1e-6, method="adaptive", failure_probability=0.1)
+    points = np.random.default_rng(0).normal(size=(110, 2))
+    plan = dpmedian.plan(110, 2, epsilon=1.0, delta=1e-6, method="adaptive", failure_probability=0.1)
     assert 0.1 < plan.prediction.failure <= 0.5
     with pytest.warns(dpmedian.LikelyFailureWarning, match="failure_probability = 0.1") as caught:
         attempt(plan, points)
@@ -185,7 +273,7 @@ def test_a_kink_stays_below_the_bound_on_the_excess():
     assert 2.0 * plan.prediction.excess < measured < plan.prediction.excess_if_many_coincide
 
 
-@pytest.mark.parametrize(("n", "d", "epsilon"), [(150, 2, 1.0), (60, 1, 3.0), (100, 5, 3.0)])
+@pytest.mark.parametrize(("n", "d", "epsilon"), [(115, 2, 1.0), (39, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
     """100 runs of fresh data: more failures than allowed have probability below 1e-3 if the prediction is right."""
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
@@ -205,18 +293,19 @@ def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
 def test_the_plan_says_when_far_data_may_be_missed():
     assert not dpmedian.plan(3000, 3, epsilon=1.0, delta=1e-6).notes
     assert "10^5 spreads" in str(dpmedian.plan(300, 3, epsilon=1.0, delta=1e-6))
+    assert "10^3 spreads" in str(dpmedian.plan(150, 3, epsilon=1.0, delta=1e-6))
 
 
 def test_the_error_radius_covers_and_is_not_loose():
-    """30 runs: fewer than 22 covered has probability below 1e-3 if 90 % are; the radius stays within 3 errors' 90 %."""
+    """30 runs: fewer than 24 covered has probability below 1e-3 if 95 % are; the radius stays within 2 errors' 90 %."""
     points = 3.0 * np.random.default_rng(5).standard_t(2, size=(2000, 8)) - 50.0
     median = dpmedian.nonprivate.geometric_median(points)
     plan = dpmedian.plan(2000, 8, epsilon=1.0, delta=1e-6)
     runs = [released(plan, points, seed) for seed in range(30)]
     errors = np.array([np.linalg.norm(run.point - median) for run in runs])
     radii = np.array([run.error_radius for run in runs])
-    assert np.sum(errors <= radii) >= 22
-    assert np.median(radii) <= 3.0 * np.quantile(errors, 0.9)
+    assert np.sum(errors <= radii) >= 24
+    assert np.median(radii) <= 2.0 * np.quantile(errors, 0.9)
 
 
 def test_a_radius_works_under_rho_alone():

@@ -26,13 +26,16 @@ class MethodCase(NamedTuple):
     d: int
     arguments: dict[str, Any]
     audit: str
+    capped: bool = False
+    """Whether the run decides as it goes what to spend, under a cap that is charged."""
 
 
 LOCALIZED = {"radius": 30.0, "resolution": 0.5}
 
 METHOD_CASES = {
-    "adaptive": MethodCase("adaptive", 120, 3, {"rho": 2.0}, "adaptive"),
-    "adaptive, radius": MethodCase("adaptive", 60, 1, {"rho": 2.0, **LOCALIZED}, "adaptive"),
+    "adaptive": MethodCase("adaptive", 120, 3, {"rho": 2.0}, "adaptive", capped=True),
+    "adaptive, radius": MethodCase("adaptive", 60, 1, {"rho": 2.0, **LOCALIZED}, "adaptive", capped=True),
+    "adaptive, sample": MethodCase("adaptive", 41_000, 2, {"rho": 2.0}, "adaptive", capped=True),
     "dpgd": MethodCase("dpgd", 60, 3, {"rho": 0.5, "radius": 20.0}, "dpgd"),
     "dpgd, paper": MethodCase("dpgd", 60, 2, {"rho": 0.5, "radius": 20.0, "profile": "paper"}, "dpgd, paper's profile"),
     "loc_dpgd": MethodCase("loc_dpgd", 120, 2, {"rho": 2.0, **LOCALIZED}, "loc_dpgd"),
@@ -86,6 +89,10 @@ STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
     statistics.Curvature: StatisticCase(
         lambda at, n: statistics.Curvature(at, 2, 24), lambda at, n: statistics.Curvature.bound(24)
     ),
+    statistics.SecondMoments: StatisticCase(
+        lambda at, n: statistics.SecondMoments(at, 1.5, 24), lambda at, n: statistics.SecondMoments.bound(len(at), 24)
+    ),
+    statistics.Size: StatisticCase(lambda at, n: statistics.Size(10), lambda at, n: statistics.Size.bound(10)),
     statistics.PairCounts: StatisticCase(
         lambda at, n: statistics.PairCounts(_RADII, 3, _hidden(), 10), lambda at, n: statistics.PairCounts.bound(3, 10)
     ),

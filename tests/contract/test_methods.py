@@ -56,13 +56,16 @@ def test_every_method_has_a_row_in_the_audit(name):
 def test_it_replays_on_neighbours(replay, name, relation):
     """The same releases, and exact values within the sensitivity that the values themselves carry."""
     plan, points = planned(name, relation)
-    others = neighbours(points, 30, np.random.default_rng(1), relation=relation)
+    others = neighbours(points, 30 if len(points) < 10_000 else 6, np.random.default_rng(1), relation=relation)
     assert replay(plan, points, others) >= 1
 
 
 @RELATIONS
 def test_the_recorded_cost_is_the_charged_cost(name, relation):
-    """The sum over what went through the tape, from the sensitivities of the values, is the plan's cost."""
+    """The sum over what went through the tape, from the sensitivities of the values, is the plan's cost.
+
+    A run that decides as it goes stays below its cap, and uses all of it here, where nothing is found exactly.
+    """
     plan, points = planned(name, relation)
     tape = Tape.record(KEY, relation)
     assert isinstance(outcome(plan, SOURCES["array"](points, plan.parameters), tape), tuple), "the run must not fail"
@@ -79,7 +82,8 @@ def test_the_recorded_cost_is_the_charged_cost(name, relation):
         else:
             squared += (sensitivity / scale) ** 2
     cost = plan.cost
-    assert squared == pytest.approx(cost.mu_squared, rel=1e-9)
+    assert squared == pytest.approx(cost.mu_squared, rel=1e-6 if METHOD_CASES[name].capped else 1e-9)
+    assert squared <= cost.mu_squared or not METHOD_CASES[name].capped
     assert math.fsum(ranges) == pytest.approx(math.fsum(cost.bounded_ranges), rel=1e-6)
     # The paper prints a larger sensitivity for its ball counts than the one that holds.
     assert query <= math.fsum(cost.pure_epsilons) * (1.0 + 1e-9)
@@ -114,8 +118,16 @@ def test_the_same_bits_on_any_partition(name, source):
 
 @CASES
 def test_the_cost_of_a_plan_is_that_of_its_stages(name):
-    """Nothing that a reviewer sees in the table is left out of what the ledger is charged."""
+    """Nothing that a reviewer sees in the table is left out of what the ledger is charged.
+
+    Stages under a cap say so; the plan costs the cap, and each of them at most that.
+    """
     plan, _ = planned(name)
+    assert {stage.capped for stage in plan.stages} == {METHOD_CASES[name].capped}
+    if METHOD_CASES[name].capped:
+        assert max(stage.cost.rho for stage in plan.stages) == pytest.approx(plan.cost.rho, rel=1e-9)
+        assert max(stage.cost.discretization for stage in plan.stages) <= plan.cost.discretization
+        return
     stages = dpmedian.PrivacyCost.total(stage.cost for stage in plan.stages)
     assert plan.cost.rho == pytest.approx(stages.rho, rel=1e-9)
     assert plan.cost.delta_at(1.0) == pytest.approx(stages.delta_at(1.0), rel=1e-6)
@@ -124,7 +136,7 @@ def test_the_cost_of_a_plan_is_that_of_its_stages(name):
 @CASES
 def test_every_stage_names_a_statistic_that_may_be_asked(name):
     plan, _ = planned(name)
-    known = {make(np.zeros(2), 2).name for make, _ in STATISTIC_CASES.values()} | {"records to change"}
+    known = {case.ask(np.zeros(2), 2).name for case in STATISTIC_CASES.values()} | {"records to change"}
     assert {stage.statistic for stage in plan.stages} <= known
 
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import dpmedian.sources
+from conftest import opened
 from contract.registry import SOURCES, cloud
 from dpmedian._core import Exact, Points
 from dpmedian.parameters import PublicParameters
 from dpmedian.statistics import Gradient
+from dpmedian.tape import Tape
 
 PARAMETERS = PublicParameters.of(20, 2, rho=1.0)
 
@@ -38,7 +40,19 @@ def test_every_source_is_registered():
 def test_a_source_shows_opaque_answers_and_the_dimension_only(name):
     source = SOURCES[name](cloud(20, 2, seed=0), PARAMETERS)
     public = {attribute for attribute in dir(source) if not attribute.startswith("_")}
-    assert public - {"of"} == {"advance", "answer", "d", "local"}
+    assert public - {"of"} == {"advance", "answer", "d", "local", "sample"}
     assert isinstance(source.answer(Gradient(np.zeros(2), 20)), Exact)
     assert source.local is None or isinstance(source.local, Points)
     assert str(cloud(20, 2, seed=0)[0, 0])[:6] not in repr(source)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_draws_the_same_sample(name):
+    points, question = cloud(20, 2, seed=0), Gradient(np.zeros(2), 20)
+    found = [
+        opened(SOURCES[kind](points, PARAMETERS).sample(Tape.draw(bytes(32)).hidden(), 7).answer(question)).tolist()
+        for kind in (name, "array")
+    ]
+    assert found[0] == found[1]
+    everything = SOURCES[name](points, PARAMETERS).sample(Tape.draw(bytes(32)).hidden(), 50)
+    assert np.array_equal(opened(everything.answer(question)), opened(SOURCES["array"](points, PARAMETERS).answer(question)))

@@ -9,10 +9,13 @@ import dpmedian
 from conftest import EXTREMES, form_of, opened
 from contract.registry import STATISTIC_CASES, cloud
 from dpmedian._core import Exact, Points, Statistic
-from dpmedian.statistics import LargestBallCounts
+from dpmedian.statistics import LargestBallCounts, Size
 from dpmedian.tape import Tape
 
-CASES = pytest.mark.parametrize("kind", STATISTIC_CASES, ids=lambda kind: kind.__name__)
+# Where neighbours replace a record the number of records is public, and no tape adds noise to it.
+CASES = pytest.mark.parametrize(
+    "kind", [kind for kind in STATISTIC_CASES if kind is not Size], ids=lambda kind: kind.__name__
+)
 
 
 def distance(statistic: Statistic, one: np.ndarray, other: np.ndarray, exact: Exact) -> float:
@@ -51,7 +54,7 @@ def test_replacing_a_record_moves_the_answer_by_at_most_the_sensitivity(kind, d)
             assert distance(statistic, before, after, exact) <= statistic.sensitivity.replace
 
 
-@CASES
+@pytest.mark.parametrize("kind", STATISTIC_CASES, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("n", [0, 1, 2, 31])
 def test_a_record_more_moves_the_answer_by_at_most_the_sensitivity(kind, n):
     """Appended at the end: the law of hidden pairings does not depend on the place."""

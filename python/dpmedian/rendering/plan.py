@@ -37,12 +37,14 @@ def _noise(noise: Noise) -> str:
 
 def _row(stage: Stage) -> tuple[str, ...]:
     releases = stage.rule or str(stage.releases)
-    return stage.name, releases, _noise(stage.noise), f"{stage.sensitivity:.4g}", f"{stage.cost.rho:.4g}"
+    rho = f"{'<= ' if stage.capped else ''}{stage.cost.rho:.4g}"
+    return stage.name, releases, _noise(stage.noise), f"{stage.sensitivity:.4g}", rho
 
 
 def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
-    facts = [f"cost: {plan.cost}"]
+    together = "; the stages share it, and no run spends more" if any(stage.capped for stage in plan.stages) else ""
+    facts = [f"cost: {plan.cost}{together}"]
     if predicted.excess is not None:
         worst = predicted.excess_if_many_coincide
         further = "" if worst is None else f"; if many records coincide, at most {worst:.2g}"
@@ -85,6 +87,7 @@ def stage_dict(stage: Stage) -> dict[str, Any]:
         "scale": stage.noise.scale,
         "releases": stage.releases,
         "rule": stage.rule or None,
+        "capped": stage.capped,
         "rho": stage.cost.rho,
         "cost": cost_dict(stage.cost),
     }

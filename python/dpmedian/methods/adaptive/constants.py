@@ -204,6 +204,7 @@ class Constants:
     settled_excess: float = _simulated(1.06, "excess over that of one gradient with all of rho, with many records")
     small_signal: float = _simulated(20.0, "n sqrt(rho/d) at which it is one more; the fourth power is added")
     signal: float = _simulated(10.5, "n sqrt(rho/d) below which releases fail")
+    signal_far: float = _simulated(20.0, "the same for data 10^5 spreads away, with some room")
     signal_width: float = _simulated(1.8, "by which failures become rarer by a factor e")
     signal_width_line: float = _simulated(2.0, "the same on the line")
 

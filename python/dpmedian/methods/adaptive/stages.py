@@ -16,6 +16,7 @@ The searches, and with many records all stages but the last gradients, ask a hid
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 from dpmedian.accounting import PrivacyCost
@@ -76,10 +77,11 @@ class Adaptive(CalibratedMethod):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        share, m = self.constants.center_share, self.offers.sample
-        if share.needed * self.parameters.d / m**2 <= share.least * self.rho:
+        share, m, d = self.constants.center_share, self.offers.sample, self.parameters.d
+        if share.needed * d / m**2 <= share.least * self.rho:
             return ()
-        return ("data more than 10^5 spreads away from `center` fail more often than predicted",)
+        reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < self.constants.signal_far else "10^5"
+        return (f"data more than {reach} spreads away from `center` fail more often than predicted",)
 
     def predict(self) -> Prediction:
         return predict(self.parameters, self.rho, self.constants)
