@@ -11,7 +11,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `Ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, less a target |
 | `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
-| `SecondMoments` | w u u^T, u the unit vector to theta and w a weight in [0, 1] that decreases with its distance, or 1 |
+| `SecondMoments` | w u u^T, u the unit vector to theta and w in [0, 1], falling with its distance, or 1 |
 | `Size` | 1 |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |

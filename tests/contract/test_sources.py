@@ -55,4 +55,6 @@ def test_every_source_draws_the_same_sample(name):
     ]
     assert found[0] == found[1]
     everything = SOURCES[name](points, PARAMETERS).sample(Tape.draw(bytes(32)).hidden(), 50)
-    assert np.array_equal(opened(everything.answer(question)), opened(SOURCES["array"](points, PARAMETERS).answer(question)))
+    assert np.array_equal(
+        opened(everything.answer(question)), opened(SOURCES["array"](points, PARAMETERS).answer(question))
+    )

@@ -26,7 +26,8 @@ class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
     Neighbours and sensitivity: those of `Ranks`; every coordinate's rank moves by at most 1, so sqrt(d) in L2. Cost: at
-    most `ranks.releases` Gaussian vectors, those that were asked. Failure: none; a search with too much noise returns a point far away.
+    most `ranks.releases` Gaussian vectors, those that were asked. Failure: none; a search with too much noise returns a
+    point far away.
     """
 
     n: int

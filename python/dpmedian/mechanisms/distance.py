@@ -88,8 +88,10 @@ class DistanceSearch:
         likely: float,
         sure: float = 0.0,
     ) -> Found[int]:
-        """The quarter octave of the radius: `origin` plus a multiple of the stride. It stops when less than `sure` is in
-        doubt."""
+        """The quarter octave of the radius: `origin` plus a multiple of the stride.
+
+        It stops when less than `sure` is in doubt.
+        """
         table, stride = self.count.table(source, theta), self.stride
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
         found = search.release(

@@ -17,6 +17,7 @@ from dpmedian.sources.protocol import Source
 __all__ = ["Allowance", "Exhausted", "Offer", "Spender"]
 
 Mechanism = TypeVar("Mechanism", bound=Gaussian)
+Mechanism_co = TypeVar("Mechanism_co", bound=Gaussian, covariant=True)
 Value = TypeVar("Value")
 
 # Costs are sums of doubles: a run of thousands of releases adds them up to within this.
@@ -30,14 +31,14 @@ class Exhausted(Exception):
 
 
 @dataclass(frozen=True)
-class Offer(Generic[Mechanism]):
+class Offer(Generic[Mechanism_co]):
     """A kind of release that a run may ask for: `times` times at most, each one release or one search.
 
     `make(rho)` calibrates it; its `releases` are those of one time. `largest` is the part of the budget that one time
     may cost at most.
     """
 
-    make: Callable[[float], Mechanism]
+    make: Callable[[float], Mechanism_co]
     times: int
     largest: float
     rule: str
@@ -88,7 +89,9 @@ class Allowance:
         share = min(offer.times * offer.largest, 1.0)
         most = PrivacyCost(mu_squared=share * self.mu_squared, discretization=self.cost.discretization)
         noise, releases = Noise("Gaussian", least.noise, "at least"), offer.times * least.releases
-        return Stage(least.name, least.statistic, least.sensitivity, noise, releases, most, rule=offer.rule, capped=True)
+        return Stage(
+            least.name, least.statistic, least.sensitivity, noise, releases, most, rule=offer.rule, capped=True
+        )
 
 
 class Spender:

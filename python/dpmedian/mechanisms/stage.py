@@ -30,7 +30,7 @@ class Stage:
     """Releases of one statistic with one noise.
 
     `releases` is the number of releases, at most. Where it depends on an earlier release, `rule` says how, and `cost`
-    bounds every case. A `capped` stage shares one budget with the others: together they cost no more than the plan does.
+    bounds every case. A `capped` stage shares one budget with the others: together they cost no more than the plan.
     """
 
     name: str

@@ -94,7 +94,9 @@ class Constants:
     recentring_step: Share = _simulated(
         Share(90.0, 0.001, 0.01, 1, math.inf), "what a mean shift gets; `needed` is multiplied by d"
     )
-    recentring_check: Share = _simulated(Share(80.0, 0.0003, 0.02, 1, math.inf), "what the count before a mean shift gets")
+    recentring_check: Share = _simulated(
+        Share(80.0, 0.0003, 0.02, 1, math.inf), "what the count before a mean shift gets"
+    )
     recentring_most: tuple[float, float] = _safety(
         (0.1, 0.5), "of rho for all rounds together, and for those that shrank the spread four times"
     )
@@ -116,7 +118,8 @@ class Constants:
     )
     resolvable: int = _derived(50, "octaves below a point in which doubles beside it have no neighbours")
     smallest: tuple[int, int, int] = _derived(
-        (-985, -3940, -1010), "octaves, quarter octaves and exponents near the end of the doubles: all is one point there"
+        (-985, -3940, -1010),
+        "octaves, quarter octaves and exponents near the end of the doubles: all is one point there",
     )
 
     # Approach.
@@ -156,7 +159,9 @@ class Constants:
     )
     smoothing: tuple[float, float] = _simulated((0.2, 0.6), "the smoothing radius in spreads")
     smoothing_all: float = _simulated(0.01, "the least one with all records")
-    edge: float = _simulated(0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature")
+    edge: float = _simulated(
+        0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature"
+    )
     edge_all: float = _simulated(0.06, "the same with all records")
     useless: float = _simulated(0.5, "such a noise at the largest smoothing radius: the second moments are left out")
     careful: float = _simulated(2.0, "variances over an eigenvalue added to it: too soft overshoots, too stiff is slow")
@@ -196,12 +201,17 @@ class Constants:
     blind: float = _simulated(0.8, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
     level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
     margin: float = _simulated(0.05, "of the error radius")
-    unsure: float = _simulated(0.3, "noise of the second moments relative to the curvature, from which on a note is made")
+    unsure: float = _simulated(
+        0.3, "noise of the second moments relative to the curvature, from which on a note is made"
+    )
     unsure_factor: float = _safety(1.3, "of the error radius with that note")
     sharp_factor: float = _safety(2.0, "of the error radius where many records coincide")
 
     # Predictions.
-    settled_excess: float = _simulated(1.06, "excess over that of one gradient with all of rho, with many records")
+    settled_excess: float = _simulated(1.04, "excess over that of one gradient with all of rho, with many records")
+    few_dimensions: float = _simulated(
+        80.0, "over d n sqrt(rho/d) is added: few dimensions average less; not on the line"
+    )
     small_signal: float = _simulated(20.0, "n sqrt(rho/d) at which it is one more; the fourth power is added")
     signal: float = _simulated(10.5, "n sqrt(rho/d) below which releases fail")
     signal_far: float = _simulated(20.0, "the same for data 10^5 spreads away, with some room")

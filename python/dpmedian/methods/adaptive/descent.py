@@ -153,7 +153,7 @@ class _Descent:
             theta, quarter = moved, quarter - shrink
             if ask.left < c.polish_keeps:
                 break
-        # A little aside these records pull with their whole number in a known direction: the rest is that of the others.
+        # A little aside these records pull with their whole number in a known direction: the rest is that of others.
         aside = np.zeros(ask.d)
         aside[0] = math.sqrt(radius_of(quarter)) * math.sqrt(spread)
         gradient = ask.gradient(ask.every, theta + aside, proof * ask.rho).gradient

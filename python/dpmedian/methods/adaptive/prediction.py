@@ -22,7 +22,8 @@ def predict(parameters: PublicParameters, rho: float, c: Constants) -> Predictio
     signal = n * math.sqrt(rho / d)
     noise = math.sqrt(2.0) / signal
     # What the stages before the last gradients cost, and steps that are not small.
-    factor = c.settled_excess + (c.small_signal / signal) ** 4
+    few = c.few_dimensions / (d * signal) if d > 1 else 0.0
+    factor = c.settled_excess + few + (c.small_signal / signal) ** 4
     error = noise * math.sqrt(factor) / cloud_curvature(d)
     # The curvature times F/n^2 is near 1 - 1/(2d). Medians, not means: of a chi-square with d degrees of freedom.
     excess = 0.5 * noise**2 / (1.0 - 0.5 / d) * (1.0 - 2.0 / (9.0 * d)) ** 3 * factor

@@ -235,9 +235,7 @@ class Questions:
             c.spread_share.of(self.rho, self.m),
             lambda count, tape: DistanceSearch(
                 *window, stride=1, amplitude=c.spread_amplitude * self.m, prior_width=c.search_prior, count=count
-            ).release(
-                self.sample.source, tape, theta, origin=quarter, target=share * self.m, likely=0.0, sure=c.sure
-            ),
+            ).release(self.sample.source, tape, theta, origin=quarter, target=share * self.m, likely=0.0, sure=c.sure),
         )
 
     def count(self, records: Records, theta: Vector, quarter: int, cost: float) -> tuple[float, float]:

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.metric import Metric
 
-__all__ = ["Measured", "Proposal", "accelerated", "averaged", "combination", "consistent", "damping", "heights", "length"]
+__all__ = [
+    "Measured",
+    "Proposal",
+    "accelerated",
+    "averaged",
+    "combination",
+    "consistent",
+    "damping",
+    "heights",
+    "length",
+]
 
 Vector = NDArray[np.float64]
 
@@ -82,8 +92,8 @@ def averaged(measured: Sequence[Measured], metric: Metric, memory: float, c: Con
 def combination(measured: Sequence[Measured], metric: Metric, trust: float, anchored: bool) -> Vector:
     """Weights with sum 1 of the least combined gradient, and the least noise or change (by `trust`).
 
-    They minimise |sum w_i z_i|^2 + trust sum s_i (w_i - a_i)^2 with z_i the roots of the decrements and s_i their noise;
-    a is 0, or 1 at the last one where the combination is anchored: then it is Anderson's acceleration, damped.
+    They minimise |sum w_i z_i|^2 + trust sum s_i (w_i - a_i)^2, with z_i the roots of the decrements and s_i their
+    noise; a is 0, or 1 at the last one where the combination is anchored: Anderson's acceleration, damped.
     """
     roots = np.array([metric.root(measure.gradient) for measure in measured])
     noise = trust * metric.trace * np.array([measure.variance for measure in measured])
