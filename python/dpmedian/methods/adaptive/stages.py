@@ -39,7 +39,7 @@ __all__ = ["Adaptive", "calibrate"]
 
 # Passes that a run on a cloud makes: questions about the center, those of the other searches, and what is asked about
 # points before the descent or the last gradient. Measured by counting answers, rounded up.
-_CENTER, _SEARCHES, _POINTS = 24, 4, 12
+_CENTER, _SEARCHES, _POINTS = 80, 4, 12
 
 
 @dataclass(frozen=True, eq=False)
