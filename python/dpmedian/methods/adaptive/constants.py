@@ -162,7 +162,7 @@ class Constants:
     edge: float = _simulated(
         0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature"
     )
-    edge_all: float = _simulated(0.06, "the same with all records")
+    edge_all: float = _simulated(0.03, "the same with all records")
     useless: float = _simulated(0.5, "such a noise at the largest smoothing radius: the second moments are left out")
     careful: float = _simulated(2.0, "variances over an eigenvalue added to it: too soft overshoots, too stiff is slow")
     moments_all: tuple[float, float] = _simulated(
