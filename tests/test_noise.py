@@ -26,11 +26,11 @@ ROOT = Path(__file__).parents[1]
 
 def noise(tape: Tape) -> dict[str, list[int]]:
     """Each kind of noise once, in this order, from one tape."""
-    zeros = Exact.stated(np.zeros(4, dtype=np.int64), 1.0)
+    zeros, zero = (Exact.stated(np.zeros(n, dtype=np.int64), 1.0) for n in (4, 1))
     drawn = {
         "gaussian": tape.gaussian("test", zeros, SIGMA).tolist(),
-        "laplace": tape.laplace("test", zeros, (3, 2**40)).tolist(),
-        "geometric": tape.geometric("test", zeros, (3, 2**40)).tolist(),
+        "laplace": tape.laplace("test", zero, (3, 2**40)).tolist(),
+        "geometric": tape.geometric("test", zero, (3, 2**40)).tolist(),
     }
     tape.hidden()  # It has a stream of its own, so that later noise is the same whatever is drawn from it.
     return {**drawn, "small gaussian": tape.gaussian("test", zeros, 2.99).tolist()}
@@ -39,8 +39,8 @@ def noise(tape: Tape) -> dict[str, list[int]]:
 def test_the_noise_of_a_key_is_stable():
     assert noise(Tape.draw(KEY)) == {
         "gaussian": [-2710187117930, 400454242669, 208790418359, -744163939727],
-        "laplace": [384031918312, -152087908446, -15417670773, 304322063488],
-        "geometric": [242010200478, 407586840877, 490338943799, 1841178884401],
+        "laplace": [384031918312],
+        "geometric": [242010200478],
         "small gaussian": [1, 1, -2, -6],
     }
 

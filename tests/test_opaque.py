@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmedian._core import Exact, Points
-from dpmedian.statistics import Gradient, Ranks
+from dpmedian.statistics import Gradient, LargestBallCounts, Ranks
 from dpmedian.tape import Tape
 
 POINTS = Points(np.array([[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]]))
@@ -56,7 +56,7 @@ def test_equality_and_hash_do_not_depend_on_the_values():
 
 def test_records_show_no_number_either():
     public = {name for name in dir(POINTS) if not name.startswith("_")}
-    assert public == {"answer", "concatenate", "d", "descend", "draw_lattice", "n"}
+    assert public == {"answer", "concatenate", "d", "descend", "draw_lattice", "n", "sample", "sample_by_coins"}
     with pytest.raises(TypeError):
         memoryview(POINTS)  # type: ignore[arg-type]
     with pytest.raises((TypeError, AttributeError)):
@@ -83,5 +83,33 @@ def test_a_caller_cannot_state_a_smaller_sensitivity():
 
 
 def test_shards_of_different_questions_do_not_add_up():
-    with pytest.raises(ValueError, match="shards"):
-        Exact.sum([POINTS.answer(Gradient(np.zeros(2), 20)), POINTS.answer(Ranks(np.zeros(2), 20))])
+    other = Points(np.array([[7.0, 8.0]]))
+    asked, again = (Gradient(np.zeros(2), 20) for _ in range(2))
+    Exact.sum([POINTS.answer(asked), other.answer(asked)])
+    for question in (again, Gradient(np.ones(2), 20), Ranks(np.zeros(2), 20)):
+        with pytest.raises(ValueError, match="shards"):
+            Exact.sum([POINTS.answer(asked), other.answer(question)])
+    pairs = LargestBallCounts([1.0], 1, 3)
+    with pytest.raises(ValueError, match="adds over records"):
+        Exact.sum([POINTS.answer(pairs), other.answer(pairs)])
+    with pytest.raises(ValueError, match="adds over records"):
+        Exact.sum([Exact.stated(np.array([1]), 1.0)] * 2)
+
+
+def test_no_record_counts_twice():
+    other, asked = Points(np.array([[7.0, 8.0]])), Gradient(np.zeros(2), 20)
+    whole = Points.concatenate([POINTS, other])
+    sample = POINTS.sample(Tape.draw(bytes(32)).hidden(), 2)
+    for points in (POINTS, whole, sample):
+        with pytest.raises(ValueError, match="records in common"):
+            Exact.sum([POINTS.answer(asked), points.answer(asked)])
+        with pytest.raises(ValueError, match="records in common"):
+            Points.concatenate([POINTS, points])
+
+
+def test_noise_for_one_value_is_refused_for_a_vector():
+    tape, exact = Tape.draw(bytes(32)), POINTS.answer(Gradient(np.zeros(2), 20))
+    for draw in (tape.laplace, tape.geometric):
+        with pytest.raises(ValueError, match="vector of one"):
+            draw("test", exact, (1, 2**20))
+        draw("test", exact.pick(0), (1, 2**20))

@@ -111,9 +111,9 @@ class DistanceCounts(Statistic):
     number of records off every entry, with bits at least k.
     """
 
-    def __new__(cls, theta: NDArray[np.float64], bits: int = 0, target: tuple[int, int] = (0, 0)) -> DistanceCounts: ...
+    def __new__(cls, theta: NDArray[np.float64], bits: int = 0, target: tuple[int, int] = ...) -> DistanceCounts: ...
     @staticmethod
-    def bound(bits: int = 0, target: tuple[int, int] = (0, 0)) -> Sensitivity: ...
+    def bound(bits: int = 0, target: tuple[int, int] = ...) -> Sensitivity: ...
 
 @final
 class Curvature(Statistic):
@@ -130,8 +130,8 @@ class Curvature(Statistic):
 class SecondMoments(Statistic):
     """The sum over records of w u u^T, u the unit vector to theta and r its distance, in units of 2^-bits, at most 40.
 
-    With a radius w is radius/r beyond it and 0 within; without, w is 1. The vector is the upper triangle in the order of
-    `numpy.triu_indices(d)`, with the entries off the diagonal times sqrt(2): its norm is the Frobenius norm.
+    With a radius w is radius/r beyond it and 0 within; without, w is 1. The vector is the upper triangle in the order
+    of `numpy.triu_indices(d)`, with the entries off the diagonal times sqrt(2): its norm is the Frobenius norm.
     """
 
     def __new__(cls, theta: NDArray[np.float64], radius: float | None, bits: int) -> SecondMoments: ...
@@ -151,13 +151,13 @@ class Size(Statistic):
 
 @final
 class PairCounts(Statistic):
-    """The number of pairs within each ascending radius, summed over hidden random pairings, in units of 2^-bits: a table.
+    """The number of pairs within each ascending radius, over hidden random pairings, in units of 2^-bits: a table.
 
     A target (p, k) takes p/2^k times the number of pairs off every entry, with bits at least k.
     """
 
     def __new__(
-        cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0, target: tuple[int, int] = (0, 0)
+        cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0, target: tuple[int, int] = ...
     ) -> PairCounts: ...
     @staticmethod
     def bound(pairings: int, bits: int = 0) -> Sensitivity: ...
@@ -184,8 +184,8 @@ class ObjectiveDifferences(Statistic):
 class Exact:
     """Exact integers, which only a tape can open.
 
-    A vector is released as a whole, of a table one entry that was picked, and of scores the index of one. `sum` takes the
-    answers of shards to one and the same statistic, which adds over records; no record may be in two of them.
+    A vector is released as a whole, of a table one entry that was picked, and of scores the index of one. `sum` takes
+    the answers of shards to one and the same statistic, which adds over records; no record may be in two of them.
     """
 
     def __len__(self) -> int: ...
@@ -250,9 +250,9 @@ class Points:
 class Tape:
     """Every noisy release: drawn, recorded or replayed, under one neighbour relation.
 
-    From `allow` on, which is called at most once, a release raises and opens nothing if the sum of (sensitivity/sigma)^2
-    over Gaussian releases would exceed `mu_squared`, or that of the bounded ranges of choices and lattice draws `ranges`.
-    Laplace and geometric noise, for vectors of one only, is not counted.
+    From `allow` on, which is called at most once, a release raises and opens nothing if the sum of
+    (sensitivity/sigma)^2 over Gaussian releases would exceed `mu_squared`, or that of the bounded ranges of choices and
+    lattice draws `ranges`. Laplace and geometric noise, for vectors of one only, is not counted.
     """
 
     @staticmethod
