@@ -120,8 +120,8 @@ SENSITIVITY = [
     Mutant(
         "unsafe normalisation",
         "src/statistics/gradient.rs",
-        "} else if rescale(&mut difference) {",
-        "} else if squares > 0.0 || rescale(&mut difference) {",
+        "} else if rescale(&mut difference).is_some() {",
+        "} else if squares > 0.0 || rescale(&mut difference).is_some() {",
         "cargo statistics::gradient::tests::a_record_contributes_a_unit_vector_at_every_magnitude",
     ),
     Mutant(
@@ -493,17 +493,24 @@ METHODS = [
     ),
     Mutant(
         "a search that asks once more than it pays for",
-        f"{PACKAGE}/mechanisms/search.py",
-        "for _ in range(self.count.releases):",
-        "for _ in range(self.count.releases + 1):",
-        "pytest tests/test_adaptive.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+        f"{PACKAGE}/mechanisms/coordinates.py",
+        "while asked < self.ranks.releases:",
+        "while asked <= self.ranks.releases:",
+        "pytest tests/test_adaptive.py::test_a_run_spends_all_of_its_cap_and_never_more",
     ),
     Mutant(
-        "the last stage is free",
-        f"{PACKAGE}/methods/adaptive/stages.py",
-        "(*found, self.curvature, self.approach, self.descent)",
-        "(*found, self.curvature, self.approach)",
-        "pytest tests/test_adaptive.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
+        "questions that were asked are given back",
+        f"{PACKAGE}/mechanisms/spender.py",
+        "* (made.releases - found.asked) / made.releases",
+        "* 1.0",
+        "pytest tests/test_adaptive.py::test_a_run_spends_all_of_its_cap_and_never_more",
+    ),
+    Mutant(
+        "a release that is not paid",
+        f"{PACKAGE}/mechanisms/spender.py",
+        "self._mu_squared, self._used[offer] = after, ",
+        "self._mu_squared, self._used[offer] = self._mu_squared + 0.9 * made.cost.mu_squared, ",
+        "pytest tests/test_adaptive.py::test_a_run_spends_all_of_its_cap_and_never_more",
     ),
 ]
 
