@@ -281,3 +281,14 @@ def test_plans_fit_a_terminal(run, method, shape):
     code, out, err = run("plan", *shape, *budget, "--method", method, "--radius", 1e6, *resolution)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_bundled_data_can_be_written_and_overwrite_nothing(run, tmp_path):
+    file = tmp_path / "positions.csv"
+    assert run("example", file)[0] == 0
+    assert file.read_bytes() == POSITIONS.read_bytes()
+    assert run("example", file)[0] == 0, "the same again is no harm"
+    file.write_text("mine")
+    code, _, err = run("example", file)
+    assert (code, file.read_text()) == (2, "mine")
+    assert "another content" in err

@@ -299,3 +299,9 @@ def test_a_building_block_that_stops_after_its_charge_says_so():
     with pytest.raises(RuntimeError, match="after its cost was charged"):
         blocks.exponential_mechanism([], sensitivity=1, epsilon=1.0, ledger=ledger)
     assert [entry.state for entry in ledger.entries] == ["interrupted", "interrupted"]
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1000.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.5}])
+def test_a_budget_that_promises_next_to_nothing_warns(budget):
+    with pytest.warns(dpmedian.WeakPrivacyWarning, match="next to nothing"):
+        dpmedian.geometric_median(POINTS, **budget, method="dpgd", radius=10.0)

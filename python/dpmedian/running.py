@@ -73,7 +73,6 @@ def run_calibrated(
     cost: PrivacyCost,
     method: str,
     name: str | None = None,
-    before_charge: Callable[[], None] = lambda: None,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -92,7 +91,6 @@ def run_calibrated(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
         )
     tape = tape_of(seed, parameters.neighbours)
-    before_charge()
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:
