@@ -81,8 +81,8 @@ def test_bad_arguments_are_named_and_nothing_is_charged(change, error, message):
 
 
 def test_a_plan_refuses_points_of_another_shape():
-    with pytest.raises(ValueError, match=r"shape \(100, 3\), got \(200, 3\)"):
-        dpmedian.plan(100, 3, **DPGD).run(POINTS)
+    with pytest.raises(ValueError, match=r"shape \(300, 3\), got \(200, 3\)"):
+        dpmedian.plan(300, 3, **DPGD).run(POINTS)
 
 
 def test_an_empty_ledger_refuses_before_the_data_are_looked_at():
