@@ -373,6 +373,98 @@ def test_pure_epsilon_and_rho_are_never_below_the_truth(pure: tuple[float, ...],
         assert truth <= cost.rho <= truth * (1 + 1e-14)
 
 
+TINY = [5e-324, 1e-320, 1e-310, 1e-300, 1e-200, 1e-170, 1e-155, 1e-100]
+
+
+@pytest.mark.parametrize("size", TINY)
+@pytest.mark.parametrize("field", ["mu_squared", "pure_epsilons", "bounded_ranges"])
+def test_what_is_tiny_is_not_nothing(field: str, size: float) -> None:
+    cost = PrivacyCost(**{field: size if field == "mu_squared" else (size,)})
+    with mpmath.workdps(60):
+        x = mpmath.mpf(size)
+        delta, rho, mu_squared = {
+            "mu_squared": (mpmath.erf(mpmath.sqrt(x / 8)), x / 2, x),
+            "pure_epsilons": (mpmath.tanh(x / 2), x * mpmath.tanh(x / 2), mpmath.pi / 2 * x * x),
+            "bounded_ranges": (mpmath.tanh(x / 4), x * x / 8, mpmath.pi / 8 * x * x),
+        }[field]
+        assert cost.delta_at(0.0) >= delta > 0
+        assert cost.rho >= rho > 0
+        assert cost.dominating_mu_squared >= mu_squared * (1 - mpmath.mpf(size)) > 0
+    # Within a factor, unless it is below what any budget tells from nothing.
+    assert cost.delta_at(0.0) <= max(1.2 * float(delta), 1e-298)
+    assert cost.rho <= max(1.01 * float(rho), 1e-300)
+    for epsilon in (1e-300, 1e-9, 1.0, 1e3, 1e300, 1.7e308):
+        assert 0.0 <= cost.delta_at(epsilon) <= cost.delta_at(0.0)
+        assert concentrated_delta(cost.rho, epsilon) > 0.0
+    assert cost.epsilon_at(1e-6) == 0.0
+    assert not Budget.of(epsilon=1e-9).fits(cost) or field != "mu_squared"
+
+
+@pytest.mark.parametrize("size", TINY)
+@pytest.mark.parametrize("field", ["pure_epsilons", "bounded_ranges"])
+def test_a_tiny_step_does_not_hide_a_large_one(field: str, size: float) -> None:
+    large = PrivacyCost(mu_squared=1.0)
+    for epsilon in (0.0, 1.0, 3.0):
+        both = (large + PrivacyCost(**{field: (size,) * 3})).delta_at(epsilon)
+        assert both == pytest.approx(large.delta_at(epsilon), rel=1e-6)
+        assert both >= many_digit_delta(1.0, epsilon)
+
+
+@pytest.mark.parametrize("k", [2**53 + 1, 2**60 + 1, 2**64 - 1, 10**30 + 1, np.int64(2**53 + 1), Fraction(2**53 + 1)])
+def test_a_large_group_is_counted_exactly(k: int) -> None:
+    exact = int(k)
+    cost = PrivacyCost(1e-40, 0.0, (3e-20,), (7e-20,)).for_group(k)
+    assert Fraction(cost.mu_squared) >= exact**2 * Fraction(1e-40)
+    assert Fraction(cost.pure_epsilons[0]) >= exact * Fraction(3e-20)
+    assert Fraction(cost.bounded_ranges[0]) >= exact * Fraction(7e-20)
+    assert Fraction(PrivacyCost.pure_dp(1.0).for_group(k).pure_epsilons[0]) >= exact
+    released = PrivacyCost.gaussian(1, 2**40, k, k)
+    assert Fraction(released.mu_squared) >= exact * Fraction(1, 2**80)
+    assert Fraction(released.discretization) >= Fraction(exact**2, 40 * 2**80)
+
+
+def test_a_group_that_no_double_counts_is_refused() -> None:
+    with pytest.raises(ValueError, match="pure_epsilons must be a finite number that is at least 0, got inf"):
+        PrivacyCost.pure_dp(1.0).for_group(10**400)
+    with pytest.raises(ValueError, match="epsilon must be a finite number greater than 0, got 1000"):
+        PrivacyCost.pure_dp(10**400)
+
+
+INEXACT = [Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(3, 10), np.longdouble(1) / 3, np.longdouble(2) / 3]
+
+
+@pytest.mark.parametrize("number", INEXACT)
+def test_arguments_that_no_double_equals_err_to_the_private_side(number: Fraction) -> None:
+    # Costs go up.
+    for value in (
+        PrivacyCost(mu_squared=number).mu_squared,
+        PrivacyCost(discretization=number).discretization,
+        PrivacyCost(delta0=number).delta0,
+        PrivacyCost(pure_epsilons=(number,)).pure_epsilons[0],
+        PrivacyCost.pure_dp(number).pure_epsilons[0],
+        PrivacyCost.bounded_range(number).bounded_ranges[0],
+        PrivacyCost().asked(number, number).epsilon,
+    ):
+        assert type(value) is float
+        assert math.nextafter(value, 0.0) < number <= value
+    # What allows or protects goes down.
+    for value in (Budget.of(number, number).epsilon, Budget.of(number, number).delta, Budget.of(rho=number).rho):
+        assert type(value) is float
+        assert value <= number < math.nextafter(value, 1.0)
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(3, 10)])
+def test_the_noise_and_the_point_of_a_question_err_to_the_private_side(number: Fraction) -> None:
+    noise = number + 7
+    assert Fraction(PrivacyCost.gaussian(1, noise, 1).mu_squared) >= 1 / noise**2
+    assert Fraction(PrivacyCost.gaussian(number, 7, 1).mu_squared) >= (number / 7) ** 2
+    below = float(number) if Fraction(float(number)) < number else math.nextafter(float(number), 0.0)
+    cost = PrivacyCost(mu_squared=1e-30, pure_epsilons=(0.5,))
+    assert cost.delta_at(number) == cost.delta_at(below)
+    assert cost.epsilon_at(number) == cost.epsilon_at(below)
+    assert Budget.of(rho=1.0).epsilon_at(number) == Budget.of(rho=1.0).epsilon_at(below)
+
+
 def test_decimal_epsilons_are_not_reported_too_low() -> None:
     pure = (0.1, 0.2, 0.3)
     assert Fraction(PrivacyCost(pure_epsilons=pure).epsilon_at(0.0)) >= sum(map(Fraction, pure))
@@ -649,16 +741,6 @@ def test_decimal_sums_fit_with_the_allowance_for_rounding() -> None:
     assert not budget.fits(thrice)
     assert budget.fits(thrice, rounding=2.0**-48)
     assert not budget.fits(thrice + PrivacyCost.pure_dp(1e-12), rounding=2.0**-48)
-
-
-def test_budget_says_what_is_left() -> None:
-    assert Budget.of(rho=1.0).remaining(PrivacyCost(mu_squared=0.5)) == 0.75
-    assert Budget.of(rho=1.0).remaining(PrivacyCost(delta0=1e-9)) == 0.0
-    assert Budget.of(epsilon=1.0).remaining(PrivacyCost.pure_dp(0.25)) == 0.75
-    assert Budget.of(epsilon=1.0).remaining(PrivacyCost(mu_squared=1e-9)) == 0.0
-    cost = PrivacyCost(mu_squared=0.01)
-    assert Budget.of(1.0, 1e-6).remaining(cost) == pytest.approx(1.0 - cost.epsilon_at(1e-6))
-    assert Budget.of(1.0, 1e-6).remaining(PrivacyCost(mu_squared=9.0)) == 0.0
 
 
 def test_budget_describes_itself() -> None:

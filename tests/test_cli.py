@@ -54,7 +54,7 @@ def test_release_prints_the_json_of_the_same_release_as_the_library(run):
     assert (printed["cost"]["epsilon"], printed["cost"]["delta"]) == (1.0, 1e-6)
     assert (printed["method"], printed["n"], printed["version"]) == ("dpgd", 2000, dpmedian.__version__)
     assert one_line(err)
-    assert "warning: seed=" in err
+    assert "warning: a fixed seed" in err
 
 
 def test_release_without_a_seed_is_quiet_and_random(run):
@@ -281,3 +281,14 @@ def test_plans_fit_a_terminal(run, method, shape):
     code, out, err = run("plan", *shape, *budget, "--method", method, "--radius", 1e6, *resolution)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_bundled_data_can_be_written_and_overwrite_nothing(run, tmp_path):
+    file = tmp_path / "positions.csv"
+    assert run("example", file)[0] == 0
+    assert file.read_bytes() == POSITIONS.read_bytes()
+    assert run("example", file)[0] == 0, "the same again is no harm"
+    file.write_text("mine")
+    code, _, err = run("example", file)
+    assert (code, file.read_text()) == (2, "mine")
+    assert "another content" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import errno
 import json
@@ -607,6 +608,110 @@ def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pyt
     assert ledger.entries == ()
 
 
+def spend_most(ledger: Ledger, outcome: list[object]) -> threading.Thread:
+    def spend() -> None:
+        try:
+            outcome.append(ledger.charge("race", "dpgd", concentrated(0.8)))
+        except BudgetExceeded as refused:
+            outcome.append(refused)
+
+    thread = threading.Thread(target=spend)
+    thread.start()
+    return thread
+
+
+def test_a_deleted_lock_file_lets_nobody_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One charge is being decided, somebody deletes the lock file, and the next one comes."""
+    ledger, lock = Ledger(rho=1.0, path=tmp_path / "ledger.json"), tmp_path / "ledger.json.lock"
+    inside, go_on, fits, outcome = threading.Event(), threading.Event(), Budget.fits, []
+
+    def slowly(*args: object, **options: object) -> bool:
+        if not inside.is_set():
+            inside.set()
+            go_on.wait(60)
+        return fits(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Budget, "fits", slowly)
+    first = spend_most(ledger, outcome)
+    assert inside.wait(60)
+    lock.unlink()
+    second = spend_most(ledger, outcome)
+    second.join(0.3)
+    go_on.set()
+    for thread in (first, second):
+        thread.join(60)
+    assert sorted(type(result).__name__ for result in outcome) == ["BudgetExceeded", "Charge"]
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock is POSIX")
+@pytest.mark.parametrize("which", ["_lock", "_content_lock"])
+def test_who_waited_for_a_file_that_lost_its_name_waits_for_the_one_that_has_it(tmp_path: Path, which: str) -> None:
+    import fcntl
+
+    path = tmp_path / "ledger.json"
+    Ledger(rho=1.0, path=path)
+    store = FileStore(path)
+    locked = path if which == "_content_lock" else tmp_path / "ledger.json.lock"
+    entered = threading.Event()
+
+    def enter() -> None:
+        with getattr(store, which)():
+            entered.set()
+
+    with open(locked, "r+b") as old:
+        fcntl.flock(old, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        time.sleep(0.2)
+        fresh = tmp_path / "fresh"
+        fresh.write_bytes(locked.read_bytes())
+        with open(fresh, "r+b") as new:
+            fcntl.flock(new, fcntl.LOCK_EX)
+            fresh.rename(locked)
+            fcntl.flock(old, fcntl.LOCK_UN)
+            assert not entered.wait(0.3)
+        assert entered.wait(60)
+    waiting.join(60)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock is POSIX")
+def test_a_lock_whose_file_is_never_the_same_is_an_error_and_not_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
+    monkeypatch.setattr("dpmedian.ledger.store._has_name", lambda *_: False)
+    with pytest.raises(OSError, match=r"cannot be locked, .* \(ledger.json.lock changes all the time\)"):
+        ledger.charge("a", "dpgd", concentrated(0.5))
+    assert ledger.entries == ()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+def test_what_a_crash_during_creation_left_is_not_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file was linked to its name, and the power failed before its first name was gone."""
+    path, fresh = tmp_path / "ledger.json", tmp_path / "ledger.json.new"
+    ledger = Ledger(rho=1.0, path=path)
+    os.link(path, fresh)
+    before = path.read_text()
+    with monkeypatch.context() as patched:
+        patched.setattr(json, "dump", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            ledger.charge("a", "dpgd", concentrated(0.5))
+    assert path.read_text() == before
+    ledger.charge("a", "dpgd", concentrated(0.5))
+    assert not fresh.exists()
+    assert ledger.remaining == 0.5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_a_ledger_that_is_read_only_can_be_charged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(rho=1.0, path=path)
+    path.chmod(0o444)
+    ledger.charge("a", "dpgd", concentrated(0.5)).mark("released")
+    assert ledger.entries[0].state == "released"
+
+
 # Seeds and records.
 
 
@@ -650,13 +755,12 @@ def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
     ledger = Ledger(rho=10.0, path=place)
     added = PrivacyCost(mu_squared=1.0, neighbours="add_remove")
     ledger.charge("added", "adaptive", added)
-    ledger.charge("user", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
     ledger.charge("added user", "adaptive", PrivacyCost(mu_squared=0.125, neighbours="add_remove", unit="user"))
-    assert [entry.cost for entry in ledger.entries] == [PrivacyCost(4.0), PrivacyCost(4.0), PrivacyCost(2.0)]
-    assert ledger.remaining == 5.0
+    assert [entry.cost for entry in ledger.entries] == [PrivacyCost(4.0), PrivacyCost(2.0)]
+    assert ledger.remaining == 7.0
     # What is refused is what would be charged.
     with pytest.raises(BudgetExceeded):
-        ledger.check(PrivacyCost(mu_squared=2.6, neighbours="add_remove"))
+        ledger.check(PrivacyCost(mu_squared=3.6, neighbours="add_remove"))
     with pytest.raises(ValueError, match="no group bound is proved"):
         Ledger(rho=1.0, delta=1e-6).check(PrivacyCost(delta0=1e-9, neighbours="add_remove"))
 
@@ -666,13 +770,26 @@ def test_a_ledger_refuses_what_cannot_be_converted(place: Path | None) -> None:
     assert ledger.spent == PrivacyCost(neighbours="add_remove", unit="user")
     own = PrivacyCost(mu_squared=1.0, neighbours="add_remove", unit="user")
     ledger.charge("a", "adaptive", own)
-    with pytest.raises(ValueError, match=r"none under 'add_remove': the release took the number of records for public"):
+    with pytest.raises(
+        ValueError, match=r"cannot be converted to 'add_remove': the release treated the number of records as public"
+    ):
         ledger.charge("b", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
     for unit in ("record", "household"):
         with pytest.raises(
             ValueError, match=rf"protects the unit 'user', and the cost holds for one '{unit}': .*for_group"
         ):
             ledger.charge("b", "adaptive", PrivacyCost(mu_squared=1.0, neighbours="add_remove", unit=unit))
+    # A replaced record may change the number of users.
+    with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
+        Ledger(rho=10.0).charge("b", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
+    # The advice is what works.
+    with pytest.raises(ValueError, match=r"for_group\(k, unit='user'\) if each has at most k of the units 'record'"):
+        ledger.check(PrivacyCost(neighbours="add_remove"))
+    with pytest.raises(
+        ValueError, match=r"for_group\(k, unit='user', exactly=True\) if each has, in all .*, exactly k"
+    ):
+        Ledger(rho=10.0, unit="user").check(PrivacyCost())
+    Ledger(rho=10.0, unit="user").check(PrivacyCost(mu_squared=0.25).for_group(2, unit="user", exactly=True))
     ledger.charge("c", "adaptive", PrivacyCost(mu_squared=0.25, neighbours="add_remove").for_group(2, unit="user"))
     assert ledger.spent == PrivacyCost(2.0, neighbours="add_remove", unit="user")
     assert ledger.split(9) == 1.0
@@ -743,12 +860,14 @@ def test_accountant_is_told_of_neighbours_that_it_does_not_know() -> None:
     accountant = Accountant(10.0, 1.0)
     for cost, spent in (
         (PrivacyCost(pure_epsilons=(0.5,), neighbours="add_remove"), 1.0),
-        (PrivacyCost(pure_epsilons=(0.5,), unit="user"), 1.0),
         (PrivacyCost(pure_epsilons=(0.5,), unit="user", neighbours="add_remove"), 2.0),
     ):
         with pytest.warns(UserWarning, match=rf"knows neither neighbours nor units: .* epsilon = {spent:g}, delta = 0"):
             as_ledger(accountant).charge("a", "adaptive", cost)
-    assert accountant.spends == [(1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]
+    for spend in (as_ledger(accountant).check, lambda cost: as_ledger(accountant).charge("a", "adaptive", cost)):
+        with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
+            spend(PrivacyCost(pure_epsilons=(0.5,), unit="user"))
+    assert accountant.spends == [(1.0, 0.0), (2.0, 0.0)]
 
 
 def test_accountant_that_answers_false_is_obeyed() -> None:
@@ -822,9 +941,82 @@ def test_a_release_is_not_lost_when_the_ledger_cannot_be_written(
             if failure:
                 raise failure
 
-    with pytest.warns(UserWarning, match="could not note a run as released"):
+    with pytest.warns(UserWarning, match="could not note 'a' as released, its cost is spent"):
         run("a", None)
     with pytest.warns(UserWarning, match="as failed"), pytest.raises(ReleaseFailed, match="too few"):
         run("b", ReleaseFailed("too few", concentrated(0.25)))
     assert [entry.state for entry in ledger.entries] == ["pending", "pending"]
     assert ledger.spent.rho == 0.5
+
+
+def unreadable(path: Path, older: str) -> None:
+    path.write_text("damaged")
+
+
+def restored(path: Path, older: str) -> None:
+    path.write_text(older)
+
+
+def restored_and_charged(path: Path, older: str) -> None:
+    path.write_text(older)
+    Ledger.open(path).charge("another", "dpgd", concentrated(0.5))
+
+
+def other_terms(path: Path, older: str) -> None:
+    path.write_text(path.read_text().replace('"rho": 1.0', '"rho": 2.0'))
+
+
+def lost(path: Path, older: str) -> None:
+    path.unlink()
+
+
+def of_another_kind(path: Path, older: str) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+ACCIDENTS = [unreadable, restored, restored_and_charged, other_terms, lost, of_another_kind]
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+@pytest.mark.parametrize("as_errors", [False, True])
+def test_whatever_becomes_of_the_ledger_the_outcome_of_a_run_is_kept(
+    tmp_path: Path, accident: Callable[[Path, str], None], as_errors: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, error: Exception | None) -> str:
+        path = tmp_path / f"{name}.json"
+        ledger = Ledger(rho=1.0, path=path)
+        older = path.read_text()
+        with spending(ledger, "dpgd", concentrated(0.25), name):
+            accident(path, older)
+            if error:
+                raise error
+        return "the point"
+
+    def warned(state: str) -> contextlib.AbstractContextManager[object]:
+        """As a warning, or where warnings are errors, as they are in these tests, on stderr."""
+        what = rf"the ledger could not note '\w+' as {state}, its cost is spent and stays charged: "
+        return contextlib.nullcontext() if as_errors else pytest.warns(UserWarning, match=what)
+
+    with warned("released"):
+        assert run("a", None) == "the point"
+    with warned("failed"), pytest.raises(ReleaseFailed, match="too few") as failed:
+        run("b", ReleaseFailed("too few", concentrated(0.25)))
+    assert failed.value.cost == concentrated(0.25)
+    with warned("interrupted"), pytest.raises(ZeroDivisionError, match="original"):
+        run("c", ZeroDivisionError("original"))
+    printed = capsys.readouterr().err
+    assert printed.count("is spent and stays charged") == (3 if as_errors else 0)
+    if accident is restored_and_charged:
+        # The entry in its place is that of another release, and stays as it was.
+        assert [entry.state for entry in Ledger.open(tmp_path / "a.json").entries] == ["pending"]
+
+
+def test_an_entry_that_was_lost_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(rho=1.0, path=path)
+    older = path.read_text()
+    charge = ledger.charge("a", "dpgd", concentrated(0.25))
+    path.write_text(older)
+    with pytest.raises(ValueError, match=r"lost entry 0 \(a\), which cost rho = 0.25 and is spent all the same"):
+        charge.mark("released")

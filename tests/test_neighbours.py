@@ -155,7 +155,9 @@ def test_a_replacement_is_a_removal_and_an_addition() -> None:
     cost = PrivacyCost(1.0, 1e-9, (0.5,), (0.25,), neighbours="add_remove", unit="user")
     assert cost.under("replace") == PrivacyCost(4.0, 1e-9, (1.0,), (0.5,), unit="user")
     assert cost.under("add_remove") is cost
-    with pytest.raises(ValueError, match=r"none under 'add_remove': the release took the number of records for public"):
+    with pytest.raises(
+        ValueError, match=r"cannot be converted to 'add_remove': the release treated the number of records as public"
+    ):
         PrivacyCost().under("add_remove")
     with pytest.raises(ValueError, match="neighbours must be one of"):
         cost.under("swap")  # type: ignore[arg-type]
@@ -164,12 +166,106 @@ def test_a_replacement_is_a_removal_and_an_addition() -> None:
 
 
 def test_a_record_of_a_unit() -> None:
-    user = PrivacyCost(1.0, unit="user")
-    assert user.per_record() == PrivacyCost(4.0)
     assert PrivacyCost(1.0, unit="user", neighbours="add_remove").per_record() == PrivacyCost(
         4.0, neighbours="add_remove"
     )
     assert PrivacyCost(1.0).per_record() == PrivacyCost(1.0)
+    with pytest.raises(ValueError, match=r"per 'user' under .* 'replace' bounds nothing for one 'record'.*unit='user'"):
+        PrivacyCost(1.0, unit="user").per_record()
+
+
+Table = tuple[str, ...]
+"""A small data set: the user of every row."""
+
+TABLES = [table for size in range(5) for table in itertools.combinations_with_replacement("abc", size)]
+
+
+def edits(table: Table, neighbours: str) -> set[Table]:
+    """The tables that differ by one row."""
+    fewer = {tuple(sorted(table[:i] + table[i + 1 :])) for i in range(len(table))}
+    if neighbours == "replace":
+        return {tuple(sorted((*rest, user))) for rest in fewer for user in "abc"}
+    return fewer | {tuple(sorted((*table, user))) for user in "abc"}
+
+
+def contributions(table: Table) -> dict[str, int]:
+    return {user: table.count(user) for user in table}
+
+
+def distance(one: Table, other: Table, neighbours: str) -> float:
+    """How many users must be added, removed or replaced to come from one table to the other; infinite if none will do.
+
+    A user is what they contribute; under "replace" anyone may take anyone's place.
+    """
+    here, there = contributions(one), contributions(other)
+    changed = [user for user in {*here, *there} if here.get(user) != there.get(user)]
+    if neighbours == "replace":
+        return len(changed) if len(here) == len(there) else math.inf
+    return sum((user in here) + (user in there) for user in changed)
+
+
+def row_distance(one: Table, other: Table, neighbours: str) -> float:
+    removed = sum(max(one.count(user) - other.count(user), 0) for user in "abc")
+    added = sum(max(other.count(user) - one.count(user), 0) for user in "abc")
+    if neighbours == "replace":
+        return removed if removed == added else math.inf
+    return removed + added
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_how_many_units_one_row_can_change_by_enumeration(neighbours: str) -> None:
+    """What `per_record` charges is the longest way between tables that differ in one row; if infinite, it refuses."""
+    longest = max(distance(one, other, neighbours) for one in TABLES for other in edits(one, neighbours))
+    cost = PrivacyCost(pure_epsilons=(1.0,), neighbours=neighbours, unit="user")  # type: ignore[arg-type]
+    if math.isinf(longest):
+        with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
+            cost.per_record()
+    else:
+        assert cost.per_record().pure_epsilons == (longest,)
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_how_many_rows_one_unit_can_change_by_enumeration(k: int, neighbours: str, exactly: bool) -> None:
+    """The same for `for_group`: tables that differ in one user, who have at most, or exactly, k rows."""
+    sizes = {k} if exactly else set(range(1, k + 1))
+    tables = [table for table in TABLES if set(contributions(table).values()) <= sizes]
+    longest = max(
+        row_distance(one, other, neighbours)
+        for one, other in itertools.product(tables, repeat=2)
+        if _differ_in_one_user(one, other, neighbours)
+    )
+    cost = PrivacyCost(pure_epsilons=(1.0,), neighbours=neighbours)  # type: ignore[arg-type]
+    if not math.isinf(longest) and (exactly or neighbours == "add_remove"):
+        assert cost.for_group(k, unit="user", exactly=exactly).pure_epsilons == (longest,)
+    # With k = 1 "at most" is "exactly", but only who knows the data knows that they are no more.
+    if neighbours == "replace" and not exactly:
+        assert math.isinf(longest) == (k > 1)
+        with pytest.raises(ValueError, match=rf"a 'user' of at most {k} units 'record' has no bound.*exactly=True"):
+            cost.for_group(k, unit="user")
+    else:
+        assert not math.isinf(longest)
+
+
+def _differ_in_one_user(one: Table, other: Table, neighbours: str) -> bool:
+    here, there = contributions(one), contributions(other)
+    left, come = (set(a.items()) - set(b.items()) for a, b in ((here, there), (there, here)))
+    return (len(left), len(come)) in ({(1, 1)} if neighbours == "replace" else {(0, 1), (1, 0)})
+
+
+def test_a_new_unit_is_refused_where_its_records_are_not_counted() -> None:
+    cost = PrivacyCost(1.0)
+    assert cost.for_group(3, unit="user", exactly=True) == PrivacyCost(9.0, unit="user")
+    assert cost.for_group(3) == cost.for_group(3, unit="record") == PrivacyCost(9.0)
+    for waiver in (False, None, 3, "yes"):
+        with pytest.raises(ValueError, match="exactly=True"):
+            cost.for_group(1, unit="user", exactly=waiver)  # type: ignore[arg-type]
+    # At most k records, and then a replaced user: through "add_remove".
+    added = PrivacyCost(1.0, neighbours="add_remove")
+    assert added.for_group(3, unit="user").under("replace") == PrivacyCost(36.0, unit="user")
+    with pytest.raises(ValueError, match=r"a 'record' is no group of units 'user': use cost.per_record\(\)"):
+        PrivacyCost(1.0, unit="user", neighbours="add_remove").for_group(1, unit="record")
 
 
 # The Gaussian that dominates a pure or a bounded-range step.

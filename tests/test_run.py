@@ -81,8 +81,8 @@ def test_bad_arguments_are_named_and_nothing_is_charged(change, error, message):
 
 
 def test_a_plan_refuses_points_of_another_shape():
-    with pytest.raises(ValueError, match=r"shape \(100, 3\), got \(200, 3\)"):
-        dpmedian.plan(100, 3, **DPGD).run(POINTS)
+    with pytest.raises(ValueError, match=r"shape \(300, 3\), got \(200, 3\)"):
+        dpmedian.plan(300, 3, **DPGD).run(POINTS)
 
 
 def test_an_empty_ledger_refuses_before_the_data_are_looked_at():
@@ -299,3 +299,9 @@ def test_a_building_block_that_stops_after_its_charge_says_so():
     with pytest.raises(RuntimeError, match="after its cost was charged"):
         blocks.exponential_mechanism([], sensitivity=1, epsilon=1.0, ledger=ledger)
     assert [entry.state for entry in ledger.entries] == ["interrupted", "interrupted"]
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1000.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.5}])
+def test_a_budget_that_promises_next_to_nothing_warns(budget):
+    with pytest.warns(dpmedian.WeakPrivacyWarning, match="next to nothing"):
+        dpmedian.geometric_median(POINTS, **budget, method="dpgd", radius=10.0)

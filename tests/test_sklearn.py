@@ -16,6 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpmedian.sklearn import PrivateGeometricMedian
 
+# The conventions are checked on ten records and fewer, where only a budget without protection gives a point.
+pytestmark = pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
+
 POINTS = np.random.default_rng(0).normal(loc=3.0, size=(500, 3))
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "method": "dpgd", "radius": 10.0}
 

@@ -16,7 +16,7 @@ from dpmedian.api import geometric_median, plan, required_n
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
-from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning
+from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
 
 __all__ = [
     "BudgetExceeded",
@@ -27,6 +27,7 @@ __all__ = [
     "PrivacyCost",
     "Release",
     "ReleaseFailed",
+    "WeakPrivacyWarning",
     "__version__",
     "building_blocks",
     "geometric_median",

@@ -76,6 +76,30 @@ def above_threshold(
     taken from the iterable one by one, none after the crossing. `noise="laplace"` is the textbook form; "exponential",
     one-sided noise, has two thirds of its deviation.
 
+    Parameters
+    ----------
+    queries : iterable of int
+        Exact integers that the caller computes from the data, asked for one after the other.
+    threshold : int
+        The public threshold.
+    sensitivity : int
+        By how much a query moves at most between neighbours; the caller's own proof.
+    epsilon, rho : float, optional
+        The budget, one of the two.
+    noise : {"laplace", "exponential"}
+        Two-sided noise, or one-sided noise with two thirds of its deviation.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The index, and the cost.
+
+    Examples
+    --------
     >>> counts = [3, 12, 480, 2100, 2950]
     >>> above_threshold(counts, 1500, sensitivity=1, epsilon=0.5, noise="exponential").value
     3
@@ -111,6 +135,30 @@ def noisy_bisection(
     Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` when one record is replaced;
     counts should rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
 
+    Parameters
+    ----------
+    count : callable
+        From an index to the exact integer count, which should rise with the index.
+    low, high : int
+        The first and the last index, both public.
+    target : float
+        The public count that is looked for.
+    sensitivity : float
+        By how much a count moves at most between neighbours; the caller's own proof.
+    rho : float
+        The budget.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The index, and the cost.
+
+    Examples
+    --------
     >>> ages = [23, 25, 31, 38, 44, 52, 60, 71] * 50
     >>> noisy_bisection(lambda age: sum(a <= age for a in ages), 0, 120, 175, sensitivity=1, rho=1.0).value
     38
@@ -149,6 +197,26 @@ def exponential_mechanism(
     (give one; a sensitivity is a range of twice its size). Cost: eta = epsilon, or eta = sqrt(8 rho): the choice is
     eta-DP and eta^2/8-zCDP. Failure: none.
 
+    Parameters
+    ----------
+    scores : iterable of int
+        Exact integers that the caller computes from the data, one for each candidate; small ones are wanted.
+    sensitivity, bounded_range : int, optional
+        By how much one score, or the difference of two, moves at most between neighbours: one of the two.
+    epsilon, rho : float, optional
+        The budget, one of the two.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The index of the chosen candidate, and the cost.
+
+    Examples
+    --------
     >>> votes = {"red": 120, "green": 950, "blue": 430}
     >>> list(votes)[exponential_mechanism([-v for v in votes.values()], sensitivity=1, epsilon=0.5).value]
     'green'
@@ -218,6 +286,34 @@ def find_radius(
     """A radius, resolution times a power of two, in which some point has most of the others; or `ReleaseFailed`.
 
     Sensitivity and cost: `methods/find_radius.md`; zero-concentrated. The resolution itself means "at or below it".
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row.
+    radius : float
+        A public bound on the distance of every record from `center`.
+    resolution : float
+        The smallest distance that matters.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    center : d numbers, optional
+        The center of the public ball; the origin by default.
+    profile : {"default", "paper"}
+        The table of constants: ours, or the ones that the paper prints.
+    failure_probability : float
+        The probability with which the search may miss.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+
+    Returns
+    -------
+    PrivateValue of float
+        The radius, and the cost.
     """
     return _release("find_radius", find_radius_method.calibrate, locals())
 
@@ -240,6 +336,34 @@ def localize(
     """A ball that contains the median with high probability: `value.center`, `value.radius`, and the data's scale.
 
     Sensitivity and cost: `methods/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, when no radius is found.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row.
+    radius : float
+        A public bound on the distance of every record from `center`.
+    resolution : float
+        The smallest distance that matters.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    center : d numbers, optional
+        The center of the public ball; the origin by default.
+    profile : {"default", "paper"}
+        The table of constants: ours, or the ones that the paper prints.
+    failure_probability : float
+        The probability with which the search may miss.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+
+    Returns
+    -------
+    PrivateValue of Localized
+        The ball, and the cost.
     """
     return _release("localize", localize_method.calibrate, locals())
 
@@ -260,6 +384,30 @@ def dpgd(
     """Noisy projected gradient descent over the public ball; `value.point` is the mean iterate.
 
     Sensitivity and cost: `methods/dpgd.md`; zero-concentrated. Failure: none.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row.
+    radius : float
+        A public bound on the distance of every record from `center`.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    center : d numbers, optional
+        The center of the public ball; the origin by default.
+    profile : {"default", "paper"}
+        The table of constants: ours, or the ones that the paper prints.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+
+    Returns
+    -------
+    PrivateValue of MethodResult
+        `value.point`, and the cost.
     """
     return _release("dpgd", dpgd_method.calibrate, locals())
 

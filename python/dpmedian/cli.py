@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpmedian import InsecureSeedWarning, Ledger, Plan, ReleaseFailed, __version__, plan
+from dpmedian.data import POSITIONS
 from dpmedian.files import FORMATS, read_points
 from dpmedian.ledger import BudgetExceeded
 from dpmedian.methods.registry import METHODS
@@ -32,7 +33,7 @@ exit codes:
   2    wrong arguments or data; nothing was spent
   3    the ledger's budget does not allow the release; nothing was spent
   4    the release failed, which is an output too: its full cost is spent
-  5    released and spent, but the result could not be written to stdout: it is on stderr
+  5    released and spent, but stdout did not take the result: it is on stderr
   130  interrupted; what the ledger shows is spent
 """
 
@@ -115,6 +116,15 @@ def show_ledger(options: argparse.Namespace) -> None:
     """Prints a ledger's budget and entries."""
     ledger = _open(options.file)
     print(ledger if options.output == "table" else _json(ledger.to_dict()))
+
+
+def write_example(options: argparse.Namespace) -> None:
+    """Writes the bundled data, so that the examples of the documentation run as printed."""
+    text = POSITIONS.read_bytes()
+    if options.file.exists() and options.file.read_bytes() != text:
+        raise FileExistsError(f"{options.file} is there already and has another content: choose another name")
+    options.file.write_bytes(text)
+    print(f"{options.file}: 2,000 positions of invented people, in kilometres; 60 devices without a fix report (0, 0)")
 
 
 def reproduce(options: argparse.Namespace) -> None:
@@ -246,7 +256,7 @@ def _add_release(commands: Any) -> None:
         "release",
         help="release the private geometric median of a file",
         description="Release the differentially private geometric median of the rows of a file.",
-        epilog="example: dpmedian release positions.csv --columns x,y --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
+        epilog="example: dpmedian release positions.csv --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", help="one record per row; - is stdin")
@@ -296,6 +306,14 @@ def _add_ledger(commands: Any) -> None:
     show.set_defaults(command=show_ledger)
 
 
+def _add_example(commands: Any) -> None:
+    parser = commands.add_parser(
+        "example", help="write the bundled data to a file", description="Write the bundled data, a CSV file."
+    )
+    parser.add_argument("file", type=Path, help="for example positions.csv")
+    parser.set_defaults(command=write_example)
+
+
 def _add_reproduce(commands: Any) -> None:
     usual = Experiment()
     parser = commands.add_parser(
@@ -330,6 +348,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dpmedian {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_release, _add_plan, _add_ledger, _add_reproduce):
+    for add in (_add_release, _add_plan, _add_ledger, _add_example, _add_reproduce):
         add(commands)
     return parser

@@ -29,18 +29,55 @@ __all__ = ["ball_counts", "geometric_median", "gradient", "objective", "quantile
 
 
 def geometric_median(points: Any) -> NDArray[np.float64]:
-    """A point that minimises the sum of distances to the points, with a relative gap of the objective below 1e-10."""
+    """A point that minimises the sum of distances to the points, with a relative gap of the objective below 1e-10.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; arrays of doubles in C order are read where they lie.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The median, not private.
+    """
     return _core.nonprivate_median(_array(points))
 
 
 def objective(points: Any, theta: ArrayLike) -> float:
-    """The sum of the distances from `theta` to the points."""
+    """The sum of the distances from `theta` to the points.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; arrays of doubles in C order are read where they lie.
+    theta : d numbers
+        The point from which distances are taken.
+
+    Returns
+    -------
+    float
+        The sum of distances, not private.
+    """
     array = _array(points)
     return _core.nonprivate_objective(array, _location(theta, "theta", array))
 
 
 def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
-    """The gradient of `objective`: the sum of unit vectors from the points to `theta`; a point at `theta` adds 0."""
+    """The gradient of `objective`: the sum of unit vectors from the points to `theta`; a point at `theta` adds 0.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; arrays of doubles in C order are read where they lie.
+    theta : d numbers
+        The point at which the gradient is taken.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The gradient, not private.
+    """
     array = _array(points)
     # The finest lattice on which the sum of n unit vectors fits 64 bits.
     bits = min(40, 62 - (array.shape[0] - 1).bit_length())
@@ -49,7 +86,22 @@ def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
 
 
 def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
-    """The radius of the smallest ball around `center` that holds at least `fraction` of the points."""
+    """The radius of the smallest ball around `center` that holds at least `fraction` of the points.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; arrays of doubles in C order are read where they lie.
+    center : d numbers
+        The center of the ball.
+    fraction : float
+        In (0, 1].
+
+    Returns
+    -------
+    float
+        The radius, not private.
+    """
     if not 0.0 < fraction <= 1.0:
         raise ValueError(f"fraction must lie in (0, 1], got {fraction!r}")
     array = _array(points)
@@ -58,14 +110,42 @@ def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
 
 
 def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
-    """For each point and each radius, the number of points within the radius, itself included: shape (n, radii)."""
+    """For each point and each radius, the number of points within the radius, itself included: shape (n, radii).
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; arrays of doubles in C order are read where they lie.
+    radii : k numbers
+        Finite and not negative, in any order.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n, k)
+        The counts, not private.
+    """
     sorted_radii, order = _radii(radii)
     counts = _core.nonprivate_ball_counts(_array(points), sorted_radii)
     return counts if order is None else counts[:, order]
 
 
 def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
-    """For each radius, the sum of the m largest ball counts."""
+    """For each radius, the sum of the m largest ball counts.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; arrays of doubles in C order are read where they lie.
+    radii : k numbers
+        Finite and not negative, in any order.
+    m : int
+        How many of the largest counts are summed, from 1 to n.
+
+    Returns
+    -------
+    ndarray of int64 of shape (k,)
+        The sums, not private.
+    """
     sorted_radii, order = _radii(radii)
     array = _array(points)
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)):

@@ -79,6 +79,22 @@ def make_geometric_median(
     number of columns. `rho` is the cost of one changed record; k changed records cost k^2 rho. The result is an array,
     or None when the release failed: a failure is an output with the same cost, not an error, so that a compositor
     counts it.
+
+    Parameters
+    ----------
+    input_domain : opendp Domain
+        `dp.numpy.array2_domain(norm=..., p=2, size=..., num_columns=..., T=float)`.
+    input_metric : opendp Metric
+        Change-one, Hamming, symmetric or insert-delete distance.
+    rho : float
+        The cost of one changed record.
+    method, resolution, failure_probability, profile
+        As in `dpmedian.plan`.
+
+    Returns
+    -------
+    opendp Measurement
+        From an array to its private geometric median, or None.
     """
     bounds = _bounded(input_domain)
     _changes(input_metric, 0)

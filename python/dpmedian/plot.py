@@ -55,6 +55,20 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     """The released point over the cloud of records, with the circle of its predicted error. Returns the axes.
 
     The cloud is the private data itself: the picture is for the holder of the data, and says so.
+
+    Parameters
+    ----------
+    release : Release
+        In two dimensions.
+    points : array, data frame or Arrow table of shape (n, 2)
+        The private records.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+        The picture.
     """
     records = as_records(points)
     array, columns = records.array, records.columns
@@ -107,6 +121,18 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     """The predicted error against the budget, for n/4, n and 4n records; the plan itself is marked. Returns the axes.
 
     Nothing here depends on data.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a method that predicts an error.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+        The picture.
     """
     from dpmedian.planning.choice import make_plan
 

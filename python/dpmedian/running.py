@@ -74,7 +74,6 @@ def run_calibrated(
     cost: PrivacyCost,
     method: str,
     name: str | None = None,
-    before_charge: Callable[[], None] = lambda: None,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -94,7 +93,6 @@ def run_calibrated(
         )
     tape = tape_of(seed, parameters.neighbours)
     tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
-    before_charge()
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:

@@ -14,12 +14,12 @@ from dpmedian.warning import InsecureSeedWarning, warn_caller
 __all__ = ["Tape", "tape_of"]
 
 
-def tape_of(seed: int | None, neighbours: Neighbours = "replace", argument: str = "seed") -> Tape:
+def tape_of(seed: int | None, neighbours: Neighbours = "replace") -> Tape:
     """A tape with fresh noise, or with noise from a seed after an `InsecureSeedWarning`."""
     if seed is None:
         return Tape.draw(None, neighbours)
-    seed = whole(argument, seed)
+    seed = whole("seed", seed)
     if not 0 <= seed < 2**256:
-        raise ValueError(f"{argument} must lie between 0 and 2**256 - 1, got {seed}")
-    warn_caller(f"{argument}= makes the noise predictable: use it for simulations and tests only", InsecureSeedWarning)
+        raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
+    warn_caller("a fixed seed makes the noise predictable: use one for simulations and tests only", InsecureSeedWarning)
     return Tape.draw(seed.to_bytes(32, "little"), neighbours)

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-__all__ = ["InsecureSeedWarning", "LikelyFailureWarning", "warn_caller"]
+__all__ = ["InsecureSeedWarning", "LikelyFailureWarning", "WeakPrivacyWarning", "warn_caller"]
 
 
 class InsecureSeedWarning(UserWarning):
@@ -15,6 +15,10 @@ class InsecureSeedWarning(UserWarning):
 
 class LikelyFailureWarning(UserWarning):
     """A release is predicted to fail more often than `failure_probability`; it would be charged all the same."""
+
+
+class WeakPrivacyWarning(UserWarning):
+    """A budget so large that it promises next to nothing."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -165,7 +165,7 @@ COST = [
     Mutant(
         "releases do not add up",
         f"{ACCOUNTING}/cost.py",
-        "mu_squared=up(up(ratio * ratio) * releases)",
+        "mu_squared=up(up(ratio * ratio) * integer_up(releases))",
         "mu_squared=up(up(ratio * ratio))",
         "pytest tests/test_accounting.py::test_gaussian_cost_rounds_to_the_private_side",
     ),
@@ -179,7 +179,7 @@ COST = [
     Mutant(
         "pure steps do not count",
         f"{ACCOUNTING}/cost.py",
-        "*(epsilon * math.tanh(epsilon / 2.0) * _RHO_MARGIN for epsilon in self.pure_epsilons),",
+        "*(pure_rho(epsilon) for epsilon in self.pure_epsilons),",
         "",
         "pytest tests/test_accounting.py::test_rho_of_the_parts",
     ),
@@ -214,7 +214,7 @@ COST = [
     Mutant(
         "a pure step taken for a Gaussian of the same epsilon",
         f"{ACCOUNTING}/normal.py",
-        "    return (mu * _QUANTILE_MARGIN) ** 2",
+        "    return max((mu * _QUANTILE_MARGIN) ** 2, LEAST)",
         "    return epsilon**2",
         "pytest tests/test_neighbours.py::test_a_gaussian_dominates_the_step",
     ),
@@ -283,6 +283,27 @@ FILTERS = [
         "        return cost.under(self.neighbours)\n",
         "        return replace(cost, neighbours=self.neighbours)\n",
         "pytest tests/test_ledger.py::test_a_ledger_converts_what_can_be_converted",
+    ),
+    Mutant(
+        "units of any size replace each other",
+        f"{ACCOUNTING}/neighbours.py",
+        'if neighbours == "replace" and exactly is not True:',
+        "if False:",
+        "pytest tests/test_neighbours.py::test_how_many_rows_one_unit_can_change_by_enumeration",
+    ),
+    Mutant(
+        "a lock of a file without a name counts",
+        f"{LEDGER}/store.py",
+        "if _has_name(file.fileno(), path):",
+        "if True:",
+        "pytest tests/test_ledger.py::test_who_waited_for_a_file_that_lost_its_name_waits_for_the_one_that_has_it",
+    ),
+    Mutant(
+        "only a file that can be deleted is locked",
+        f"{LEDGER}/store.py",
+        "with self._lock(), self._content_lock():",
+        "with self._lock():",
+        "pytest tests/test_ledger.py::test_a_deleted_lock_file_lets_nobody_in",
     ),
 ]
 

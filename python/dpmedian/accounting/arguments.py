@@ -1,46 +1,75 @@
-"""Checks of numbers that callers pass: errors name the argument, its value and what is accepted."""
+"""Checks of numbers that callers pass: errors name the argument, its value and what is accepted.
+
+A number that no double equals, such as a Fraction or a large integer, is rounded to the private side: a cost up, and
+with `down` what allows something or protects, such as a budget or a standard deviation.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
 
 __all__ = ["not_negative", "positive", "probability", "whole", "within"]
 
 
-def _number(name: str, value: object, accepted: str) -> float:
-    """A real number as a double, or a TypeError that names the argument."""
+def _number(name: str, value: object, accepted: str, down: bool) -> float:
+    """A real number as a double, rounded as asked, or a TypeError that names the argument."""
     if type(value) is float:  # A plan makes hundreds of costs, and the check of an abstract type is slow.
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
-    return float(value)
+    # NumPy compares its integers with doubles as doubles; Python's own numbers are compared exactly.
+    exact: Any = value
+    if isinstance(value, Integral):
+        exact = int(value)
+    elif isinstance(value, Rational):
+        exact = Fraction(value)
+    try:
+        number = float(exact)
+    except OverflowError:
+        return math.inf  # No finite number, which is what the error will say.
+    if down:
+        return math.nextafter(number, -math.inf) if number > exact else number
+    return math.nextafter(number, math.inf) if number < exact else number
 
 
-def within(name: str, value: object, accepted: str, test: Callable[[float], bool]) -> float:
+def within(name: str, value: object, accepted: str, test: Callable[[float], bool], *, down: bool = False) -> float:
     """A finite number that passes the test, or an error that says what is accepted."""
-    number = _number(name, value, accepted)
+    number = _number(name, value, accepted, down)
     if not (math.isfinite(number) and test(number)):
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
     return number
 
 
-def not_negative(name: str, value: object) -> float:
+def not_negative(name: str, value: object, *, down: bool = False) -> float:
     """A finite number that is at least 0."""
-    return within(name, value, "a finite number that is at least 0", lambda x: x >= 0.0)
+    return within(name, value, "a finite number that is at least 0", lambda x: x >= 0.0, down=down)
 
 
-def positive(name: str, value: object) -> float:
+def positive(name: str, value: object, *, down: bool = False) -> float:
     """A finite number greater than 0."""
-    return within(name, value, "a finite number greater than 0", lambda x: x > 0.0)
+    return within(name, value, "a finite number greater than 0", lambda x: x > 0.0, down=down)
 
 
-def probability(name: str, value: object) -> float:
+def probability(name: str, value: object, *, down: bool = False) -> float:
     """A number in [0, 1)."""
-    return within(name, value, "a number in [0, 1)", lambda x: 0.0 <= x < 1.0)
+    return within(name, value, "a number in [0, 1)", lambda x: 0.0 <= x < 1.0, down=down)
 
 
 def whole(name: str, value: object) -> int:
-    """A positive whole number."""
-    return int(within(name, value, "a positive whole number", lambda x: x >= 1.0 and x == int(x)))
+    """A positive whole number, exactly: no double stands between."""
+    accepted = "a positive whole number"
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    else:
+        within(name, value, accepted, lambda x: x >= 1.0)
+        exact: Any = value
+        number = int(exact)
+        if number != exact:
+            raise ValueError(f"{name} must be {accepted}, got {value!r}")
+    if number < 1:
+        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+    return number

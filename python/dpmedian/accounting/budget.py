@@ -36,12 +36,12 @@ class Budget:
             ("rho", self.rho, _RHO_LIMITS),
         ):
             if value is not None:
-                number = positive(name, value)
+                number = positive(name, value, down=True)
                 if not smallest <= number <= largest:
                     raise ValueError(f"{name} must lie between {smallest:g} and {largest:g}, got {value!r}")
                 object.__setattr__(self, name, number)
         if self.delta is not None:
-            delta = probability("delta", self.delta)
+            delta = probability("delta", self.delta, down=True)
             if 0.0 < delta < DELTA_LIMIT:
                 raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {self.delta!r}")
             object.__setattr__(self, "delta", delta)
@@ -109,7 +109,7 @@ class Budget:
         float
             The conversion of rho-zCDP, or the budget's own epsilon; infinite where delta is too small for the budget.
         """
-        delta = probability("delta", delta)
+        delta = probability("delta", delta, down=True)
         if 0.0 < delta < DELTA_LIMIT:
             raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
         if self.rho is None:

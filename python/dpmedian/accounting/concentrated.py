@@ -1,19 +1,37 @@
-"""From zero-concentrated differential privacy to (epsilon, delta)."""
+"""Zero-concentrated differential privacy: what steps cost in rho, and from there to (epsilon, delta)."""
 
 from __future__ import annotations
 
 import math
 
 from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN
+from dpmedian.accounting.rounding import LEAST
 from dpmedian.accounting.search import border
 
-__all__ = ["concentrated_delta", "concentrated_epsilon"]
+__all__ = ["concentrated_delta", "concentrated_epsilon", "pure_rho", "range_rho"]
+
+# The products and the hyperbolic tangent in rho are off by a few units in the last place.
+_RHO_MARGIN = 1.0 + 2.0**-49
+
+# No order above this is tried: its powers would leave the range of doubles.
+_LARGEST_ORDER = 1e300
+
+
+def pure_rho(epsilon: float) -> float:
+    """The rho of an epsilon-DP step, rounded up."""
+    return max(epsilon * math.tanh(epsilon / 2.0), LEAST) * _RHO_MARGIN if epsilon > 0.0 else 0.0
+
+
+def range_rho(eta: float) -> float:
+    """The rho of an eta-bounded-range step, rounded up."""
+    return max(eta * eta / 8.0, LEAST) * _RHO_MARGIN if eta > 0.0 else 0.0
 
 
 def concentrated_delta(rho: float, epsilon: float) -> float:
     """The conversion of Canonne, Kamath and Steinke: any order gives a valid bound, we take a nearly best one."""
     if rho == 0.0:
         return 0.0
+    rho = max(rho, LEAST)
     # With s = a - 1 the derivative of the exponent is (2s + 1) rho - epsilon - log(1 + 1/s): increasing and concave, so
     # Newton's method started to the left of the root climbs to it. Both starting points lie to the left.
     s = 1.0 / math.expm1(min(max(rho - epsilon, 0.0) + math.sqrt(2.0 * rho), 700.0))
@@ -23,6 +41,7 @@ def concentrated_delta(rho: float, epsilon: float) -> float:
         s += max(step, 0.0)
         if step <= 1e-9 * s:
             break
+    s = min(s, _LARGEST_ORDER)
     exponent = s * ((s + 1.0) * rho - epsilon) - math.log(s) - (s + 1.0) * math.log1p(1.0 / s)
     if exponent >= 0.0:
         return 1.0

@@ -31,11 +31,11 @@ from dataclasses import dataclass, fields, replace
 
 from dpmedian.accounting.arguments import not_negative, positive, probability, whole, within
 from dpmedian.accounting.composition import composed_delta
-from dpmedian.accounting.concentrated import concentrated_delta
+from dpmedian.accounting.concentrated import concentrated_delta, pure_rho, range_rho
 from dpmedian.accounting.losses import losses_of
-from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, unit_of
+from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, require_group, require_records, unit_of
 from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN, pure_mu_squared
-from dpmedian.accounting.rounding import product_up, sum_up, up
+from dpmedian.accounting.rounding import half_up, integer_up, product_up, sum_up, up
 from dpmedian.accounting.search import border
 
 __all__ = ["DELTA_LIMIT", "PrivacyCost"]
@@ -45,9 +45,6 @@ DELTA_LIMIT = 1e-100
 
 # What version 0.1.0 called the fields: its files are still read.
 _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "discretization"}
-
-# The products and the hyperbolic tangent in rho are off by a few units in the last place.
-_RHO_MARGIN = 1.0 + 2.0**-49
 
 
 @dataclass(frozen=True)
@@ -116,15 +113,16 @@ class PrivacyCost:
             Its `mu_squared` and `discretization`, rounded up.
         """
         sensitivity = not_negative("sensitivity", sensitivity)
-        sigma = within("sigma", sigma, "a finite number that is at least 1 (in lattice units)", lambda x: x >= 1.0)
+        accepted = "a finite number that is at least 1 (in lattice units)"
+        sigma = within("sigma", sigma, accepted, lambda x: x >= 1.0, down=True)
         coordinates = whole("coordinates", coordinates)
         releases = whole("releases", releases)
         # Proved for all sigma of at least 7, where every release of this package lies; below, with a larger constant.
         share = 40.0 if sigma >= 7.0 else 19.0
         ratio = up(sensitivity / sigma)
         return cls(
-            mu_squared=up(up(ratio * ratio) * releases),
-            discretization=up(up(up(releases * coordinates / share) / sigma) / sigma),
+            mu_squared=up(up(ratio * ratio) * integer_up(releases)),
+            discretization=up(up(up(integer_up(releases * coordinates) / share) / sigma) / sigma),
         )
 
     @classmethod
@@ -178,9 +176,9 @@ class PrivacyCost:
             )
         if self.unit != other.unit:
             raise ValueError(
-                f"costs of the units {self.unit!r} and {other.unit!r} do not add up: a cost per 'record' becomes one "
-                "per unit with cost.for_group(records per unit, unit=...), a cost per unit one per 'record' with "
-                "cost.per_record()"
+                f"costs of the units {self.unit!r} and {other.unit!r} do not add up: under 'add_remove' a cost per "
+                "'record' becomes one per unit with cost.for_group(most records of a unit, unit=...), and a cost per "
+                "unit one per 'record' with cost.per_record()"
             )
 
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
@@ -194,7 +192,7 @@ class PrivacyCost:
 
     # For whom it holds.
 
-    def for_group(self, k: int, *, unit: str | None = None) -> PrivacyCost:
+    def for_group(self, k: int, *, unit: str | None = None, exactly: bool = False) -> PrivacyCost:
         """The cost for neighbours that differ in up to k units at once (group privacy).
 
         Parameters
@@ -202,7 +200,12 @@ class PrivacyCost:
         k : int
             The size of the group.
         unit : str, optional
-            The label of the group where it is the new unit, such as "user" with k rows each at most.
+            The label of the group where it is the new unit, such as "user". Under "add_remove" each may have at most
+            k records.
+        exactly : bool
+            Under "replace" a new unit is refused unless this states that each has exactly k records, in every data
+            set that could have been: where one with 1 record may take the place of one with 2, the number of records
+            changes, which a release under "replace" may show.
 
         Returns
         -------
@@ -212,10 +215,13 @@ class PrivacyCost:
         Raises
         ------
         ValueError
-            If the cost has a `delta0`: what events on which nothing is promised mean for a group is not proved.
+            If the cost has a `delta0`: what events on which nothing is promised mean for a group is not proved. If the
+            unit is new, and is "record", see `per_record`, or is not `exactly` k under "replace".
         """
         k = whole("k", k)
         label = self.unit if unit is None else unit_of(unit)
+        if label != self.unit:
+            require_group(self.neighbours, self.unit, label, k, exactly)
         if self.delta0 > 0.0:
             raise ValueError(
                 f"no group bound is proved for a cost with delta0 = {self.delta0:g}: account for the group when the "
@@ -261,12 +267,16 @@ class PrivacyCost:
         return replace(self.for_group(2), neighbours="replace")
 
     def per_record(self) -> PrivacyCost:
-        """The cost for a single record of a unit: that of two units, since a changed row may change its unit as well.
+        """The cost for a single record of a unit, under "add_remove": that of two units.
 
-        A row that is added to, or removed from, a unit changes what that unit contributes: two edits under
-        "add_remove". A row that is replaced by one of another unit changes both: two replacements under "replace".
+        A row that is added to, or removed from, a unit changes what that unit contributes: the unit is removed, and
+        added again. Under "replace" there is no such bound, and a ValueError: a row that changes its unit may change
+        the number of units, which the release took for public.
         """
-        return self if self.unit == RECORD else self.for_group(2, unit=RECORD)
+        if self.unit == RECORD:
+            return self
+        require_records(self.neighbours, self.unit)
+        return replace(self.for_group(2), unit=RECORD)
 
     # What it amounts to.
 
@@ -275,16 +285,16 @@ class PrivacyCost:
         """The zero-concentrated cost of everything but delta0."""
         return sum_up(
             (
-                self.mu_squared / 2.0,
-                *(epsilon * math.tanh(epsilon / 2.0) * _RHO_MARGIN for epsilon in self.pure_epsilons),
-                *(eta * eta / 8.0 * _RHO_MARGIN for eta in self.bounded_ranges),
+                half_up(self.mu_squared),
+                *(pure_rho(epsilon) for epsilon in self.pure_epsilons),
+                *(range_rho(eta) for eta in self.bounded_ranges),
             )
         )
 
     @property
     def dominating_mu_squared(self) -> float:
         """The mu^2 of a single Gaussian that dominates everything but delta0 and the discretization."""
-        pure = (*self.pure_epsilons, *(eta / 2.0 for eta in self.bounded_ranges))
+        pure = (*self.pure_epsilons, *(half_up(eta) for eta in self.bounded_ranges))
         return sum_up((self.mu_squared, *(pure_mu_squared(epsilon) for epsilon in pure)))
 
     @property
@@ -309,7 +319,7 @@ class PrivacyCost:
         float
             A delta for which the release is (epsilon, delta)-DP, at most 1.
         """
-        epsilon = not_negative("epsilon", epsilon)
+        epsilon = not_negative("epsilon", epsilon, down=True)
         rest = min(self._composed_delta(epsilon), concentrated_delta(self.rho, epsilon))
         if rest == 0.0:
             return min(self.delta0, 1.0)
@@ -330,7 +340,7 @@ class PrivacyCost:
         float
             An epsilon for which the release is (epsilon, delta)-DP; infinite when no epsilon will do.
         """
-        delta = probability("delta", delta)
+        delta = probability("delta", delta, down=True)
         if 0.0 < delta < DELTA_LIMIT:
             raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
         if delta < self.delta0:
@@ -359,7 +369,7 @@ class PrivacyCost:
         if self.mu_squared == 0.0 and epsilon >= self._pure_sum:
             return 0.0
         losses = losses_of(self.pure_epsilons, self.bounded_ranges)
-        return composed_delta(self.mu_squared, self.discretization, losses, epsilon)
+        return max(composed_delta(self.mu_squared, self.discretization, losses, epsilon), DELTA_FLOOR)
 
     # How it reads and is stored.
 

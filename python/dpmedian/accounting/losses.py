@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 
-from dpmedian.accounting.rounding import sum_up, up
+from dpmedian.accounting.rounding import LEAST, sum_up, up
 
 __all__ = ["Losses", "losses_of"]
 
@@ -53,8 +53,11 @@ def _range_losses(eta: float) -> Losses:
     """The loss with density e^(l/2) / (4 sinh(eta/2)) on [-eta, eta], spread onto evenly spaced points.
 
     Spreading the mass between two neighbouring points onto them, so that both distributions keep their total, gives
-    the trapezoidal rule with its sum made exactly 1.
+    the trapezoidal rule with its sum made exactly 1. Where the points would be too close for doubles to have their
+    digits, the step counts as a pure one, which it is.
     """
+    if eta < LEAST:
+        return _pure_losses(eta)
     step = 2.0 * eta / _RANGE_INTERVALS
     scale = 2.0 * math.tanh(step / 4.0) / -math.expm1(-eta)
     inner = ((up(up(j * step) - eta), scale * math.exp(j * step / 2.0 - eta)) for j in range(1, _RANGE_INTERVALS))

@@ -6,6 +6,8 @@ import functools
 import math
 from statistics import NormalDist
 
+from dpmedian.accounting.rounding import LEAST
+
 __all__ = ["DELTA_FLOOR", "DELTA_MARGIN", "gaussian_delta", "pure_mu_squared", "upper_tail"]
 
 # The normal tail is evaluated to a relative error below 1e-11 (a test compares it with many digits), so this factor
@@ -107,4 +109,4 @@ def pure_mu_squared(epsilon: float) -> float:
         for _ in range(6):
             y += (target - math.erf(y)) * math.sqrt(math.pi) / 2.0 * math.exp(y * y)
         mu = 2.0 * _ROOT_TWO * y
-    return (mu * _QUANTILE_MARGIN) ** 2
+    return max((mu * _QUANTILE_MARGIN) ** 2, LEAST)

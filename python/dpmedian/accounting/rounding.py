@@ -6,7 +6,11 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-__all__ = ["product_up", "sum_up", "up"]
+__all__ = ["LEAST", "half_up", "integer_up", "product_up", "sum_up", "up"]
+
+LEAST = 2.0**-1000
+"""What is smaller, but not 0, counts as this much where a product could lose its digits, or vanish, for want of
+exponents: doubles have all of their digits down to 2^-1022."""
 
 
 def up(x: float) -> float:
@@ -26,5 +30,20 @@ def sum_up(values: Iterable[float]) -> float:
 
 def product_up(k: int, x: float) -> float:
     """The smallest double that is at least k times x."""
-    rounded = k * x
-    return up(rounded) if Fraction(rounded) < k * Fraction(x) else rounded
+    exact = k * Fraction(x)
+    try:
+        rounded = float(exact)  # Correctly rounded, unlike k * x, where k itself may be no double.
+    except OverflowError:
+        return math.inf
+    return up(rounded) if Fraction(rounded) < exact else rounded
+
+
+def integer_up(k: int) -> float:
+    """The smallest double that is at least k."""
+    return product_up(k, 1.0) if abs(k) > 2**53 else float(k)
+
+
+def half_up(x: float) -> float:
+    """The smallest double that is at least x/2: halving is exact but for the smallest doubles."""
+    half = x / 2.0
+    return half if 2.0 * half >= x else up(half)

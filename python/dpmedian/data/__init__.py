@@ -19,5 +19,10 @@ def load_positions() -> NDArray[np.float64]:
     """2,000 positions, in kilometres east and north of a grid's origin, of invented people in an invented city.
 
     Three neighbourhoods, a commuter belt, and 60 devices without a fix, which report the origin.
+
+    Returns
+    -------
+    ndarray of shape (2000, 2)
+        The positions.
     """
     return read_points(POSITIONS).array

@@ -62,6 +62,28 @@ def read_points(
     too, and quotes end with their line), a line with another number of cells is NaN, a first line of numbers only is an
     error until `header` is told, and a file without a header needs `columns` by number or the dimension `d`, as lists
     of no fixed length do.
+
+    Parameters
+    ----------
+    path : path, or "-" for stdin
+        The file.
+    columns : list of str or int, optional
+        Columns by name, or by number from 1; all by default.
+    header : bool, optional
+        Whether delimited text has a header.
+    name : str, optional
+        An array of an NPZ file.
+    nonfinite : {"raise", "center", "drop"}
+        What happens to cells that are no finite numbers.
+    format, delimiter, decimal, encoding : str, optional
+        How the file is written, where its name or its header does not say it.
+    d : int, optional
+        The public dimension, where no record may decide it.
+
+    Returns
+    -------
+    Records
+        The points as an array, and the names of their columns.
     """
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -97,9 +98,16 @@ def spending(
     def mark(state: FinalState) -> None:
         try:
             charge.mark(state)
-        except OSError as error:
+        except Exception as error:  # Whatever became of the ledger during the run.
             # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
-            warnings.warn(f"the ledger could not note a run as {state}, its cost stays charged: {error}", stacklevel=5)
+            what = (
+                f"the ledger could not note {name or method!r} as {state}, its cost is spent and stays charged: {error}"
+            )
+            try:
+                warnings.warn(what, stacklevel=5)
+            except Warning:  # Somebody turns warnings into errors, and this one would take the result's place.
+                with contextlib.suppress(Exception):
+                    print(what, file=sys.stderr)
 
     try:
         yield

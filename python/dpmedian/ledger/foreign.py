@@ -24,8 +24,8 @@ class PairAccountant:
     It is charged the pair that was asked for. A cost asked for in rho has none, so it is charged
     (epsilon_at(delta), delta) with delta = delta0 + 1e-6, which composes worse than rho does: a `Ledger` in rho loses
     nothing. Such accountants know of no neighbours or units: a cost under "add_remove" is charged as what it is for a
-    replaced record, with a warning, since the pairs in it must all mean the same. The accountant's own errors pass
-    through unchanged.
+    replaced record, with a warning, since the pairs in it must all mean the same; a cost per unit under "replace"
+    bounds nothing for a record, and is refused. The accountant's own errors pass through unchanged.
     """
 
     # Accountants check and append in two steps; the lock makes them one for the threads of this process.

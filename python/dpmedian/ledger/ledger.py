@@ -42,8 +42,9 @@ class Ledger:
         The relation that is counted. A cost under "add_remove" is converted for a ledger under "replace"; the other
         way is impossible.
     unit : str
-        Whose contribution is protected, "record" or a label. A cost per unit is converted for a ledger per record;
-        the other way needs `cost.for_group(records per unit, unit=...)`.
+        Whose contribution is protected, "record" or a label. A cost per unit under "add_remove" is converted for a
+        ledger per record; under "replace" it is refused, since a record that changes its unit may change the number of
+        units. From records to units, see `cost.for_group(k, unit=...)`.
 
     Notes
     -----
@@ -206,9 +207,10 @@ class Ledger:
             self._require(entries, cost)
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             left = self._terms.filter.remaining([*_costs(entries), cost])
-            entries.append(Entry(name, method, now, cost, "pending", left, seeded, stored))
+            charged = Entry(name, method, now, cost, "pending", left, seeded, stored)
+            entries.append(charged)
             number = len(entries) - 1
-        return Charge(lambda state: self._mark(number, state))
+        return Charge(lambda state: self._mark(number, charged, state))
 
     def _converted(self, cost: PrivacyCost) -> PrivacyCost:
         """The cost for the ledger's neighbours and unit."""
@@ -216,9 +218,12 @@ class Ledger:
             raise TypeError(f"cost must be a PrivacyCost, got {cost!r} of type {type(cost).__name__}")
         if cost.unit != self.unit:
             if self.unit != RECORD:
+                way = f"k, unit={self.unit!r}) if each has at most k of the units {cost.unit!r}"
+                if cost.neighbours == "replace":
+                    way = way.replace(") if each has at most", ", exactly=True) if each has, in all data sets, exactly")
                 raise ValueError(
                     f"this ledger protects the unit {self.unit!r}, and the cost holds for one {cost.unit!r}: release "
-                    f"per {self.unit}, or convert it with cost.for_group(records per {self.unit}, unit={self.unit!r})"
+                    f"per {self.unit}, or convert it with cost.for_group({way}"
                 )
             cost = cost.per_record()
         return cost.under(self.neighbours)
@@ -233,9 +238,15 @@ class Ledger:
         nothing = PrivacyCost(neighbours=self.neighbours, unit=self.unit)
         return PrivacyCost.total((nothing, *_costs(entries)))
 
-    def _mark(self, number: int, state: FinalState) -> None:
+    def _mark(self, number: int, charged: Entry, state: FinalState) -> None:
         with self._store.transaction(self._terms) as entries:
-            entry = entries[number]
+            # A file that was restored to an older copy may have no such entry, or that of another release.
+            entry = entries[number] if number < len(entries) else None
+            if entry is None or replace(entry, state="pending") != charged:
+                raise ValueError(
+                    f"the ledger has lost entry {number} ({charged.name}), which cost {charged.cost} and is spent all "
+                    "the same: was it restored to an older copy? Charge the cost again"
+                )
             if entry.state not in ("pending", state):
                 raise ValueError(f"entry {number} ({entry.name}) is already marked as {entry.state}, not {state}")
             entries[number] = replace(entry, state=state)

@@ -1,6 +1,8 @@
 """Where a ledger's entries live: in memory, or in a JSON file that several processes share.
 
-The file is replaced as a whole, so a crash leaves the old or the new one. Format "dpmedian ledger 2"; format 1, of
+The file is replaced as a whole, so a crash leaves the old or the new one. Whoever changes it holds two locks: that of
+the file beside it, which is there also before the ledger is, and that of the ledger's file itself, which nobody can
+delete without losing the ledger. Format "dpmedian ledger 2"; format 1, of
 version 0.1.0, is read as well and becomes format 2 with the next charge.
 """
 
@@ -25,6 +27,10 @@ from dpmedian.ledger.filters import Composition, Filter, filter_of
 __all__ = ["FileStore", "MemoryStore", "Terms"]
 
 _FORMAT, _FORMER_FORMAT = "dpmedian ledger 2", "dpmedian ledger 1"
+
+# How often a lock is tried anew because its file was replaced while we waited. Nobody deletes files so often, but a
+# file system without stable numbers of files would look like it, and waiting for ever would not say why.
+_TRIES = 1000
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ class FileStore:
     @contextlib.contextmanager
     def transaction(self, terms: Terms) -> Iterator[list[Entry]]:
         """The stored entries, written back at the end, unless there was an error; nobody can come between."""
-        with self._lock():
+        with self._lock(), self._content_lock():
             stored, entries = self._read()
             different = stored.difference(terms)
             if different is not None:
@@ -146,10 +152,7 @@ class FileStore:
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise FileNotFoundError(
-                f"there is no ledger at {self.path}; if there was one, restore it, since a new one would not know what "
-                "was spent"
-            ) from None
+            raise self._lost() from None
         try:
             stored = json.loads(text)
             budget = Budget.of(**stored["budget"])
@@ -165,6 +168,12 @@ class FileStore:
             raise ValueError(
                 f"{self.path} is not a ledger this version can read, and was left as it is: {error}"
             ) from error
+
+    def _lost(self) -> FileNotFoundError:
+        return FileNotFoundError(
+            f"there is no ledger at {self.path}; if there was one, restore it, since a new one would not know what was "
+            "spent"
+        )
 
     def _create(self, terms: Terms) -> None:
         fresh = self._write_beside(terms, [])
@@ -192,8 +201,10 @@ class FileStore:
     def _write_beside(self, terms: Terms, entries: Sequence[Entry]) -> Path:
         stored = {"format": _FORMAT, **terms.to_dict(), "entries": [entry.to_dict() for entry in entries]}
         # One name suffices for the new file, since only the holder of the lock writes it; a crash leaves at most this.
+        # It may have left it as a second name of the ledger, so it is removed and never written into.
         fresh = self.path.with_name(self.path.name + ".new")
-        with open(fresh, "w", encoding="utf-8") as file:
+        fresh.unlink(missing_ok=True)
+        with open(fresh, "x", encoding="utf-8") as file:
             json.dump(stored, file, indent=2, ensure_ascii=False, allow_nan=False)
             file.write("\n")
             file.flush()
@@ -216,35 +227,77 @@ class FileStore:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         # Every transaction opens the file anew, so threads exclude each other as processes do.
-        with open(self.path.with_name(self.path.name + ".lock"), "ab") as file:
-            if sys.platform == "win32":
-                import msvcrt
+        beside = self.path.with_name(self.path.name + ".lock")
+        if sys.platform != "win32":
+            with self._locked(beside, "ab"):
+                yield
+            return
+        import msvcrt
 
-                while True:
-                    try:
-                        file.seek(0)
-                        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-                        break
-                    except OSError as error:  # It gives up after ten seconds; another process may be slow.
-                        if error.errno not in (errno.EACCES, errno.EDEADLK):
-                            raise
+        with open(beside, "ab") as file:
+            while True:
                 try:
-                    yield
-                finally:
                     file.seek(0)
-                    msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-            else:
-                import fcntl
+                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+                except OSError as error:  # It gives up after ten seconds; another process may be slow.
+                    if error.errno not in (errno.EACCES, errno.EDEADLK):
+                        raise
+            try:
+                yield
+            finally:
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                except OSError as error:
-                    raise OSError(
-                        error.errno,
-                        f"the ledger {self.path} cannot be locked, so two processes could spend its budget twice: keep "
-                        f"it on a file system with locks ({error.strerror})",
-                    ) from error
-                try:
-                    yield
-                finally:
-                    fcntl.flock(file, fcntl.LOCK_UN)
+    @contextlib.contextmanager
+    def _content_lock(self) -> Iterator[None]:
+        # The lock file can be deleted while somebody holds it, and the next one would lock a new file: two transactions
+        # at once. The ledger itself is the lock that cannot be lost. On Windows nobody deletes an open file.
+        if sys.platform == "win32":
+            yield
+            return
+        # A network file system locks only what is open for writing; elsewhere a ledger that its owner made read-only
+        # can still be locked, and replaced.
+        mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self._locked(self.path, mode))
+            except FileNotFoundError:
+                raise self._lost() from None
+            yield
+
+    if sys.platform != "win32":
+
+        @contextlib.contextmanager
+        def _locked(self, path: Path, mode: str) -> Iterator[None]:
+            """Holds the lock of the file that has this name now, not of one that was deleted or replaced meanwhile."""
+            import fcntl
+
+            for _ in range(_TRIES):
+                with open(path, mode) as file:
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_EX)
+                    except OSError as error:
+                        raise self._unlockable(error.errno, error.strerror) from error
+                    try:
+                        if _has_name(file.fileno(), path):
+                            yield
+                            return
+                    finally:
+                        fcntl.flock(file, fcntl.LOCK_UN)
+            raise self._unlockable(errno.EAGAIN, f"{path.name} changes all the time")
+
+    def _unlockable(self, number: int | None, reason: str | None) -> OSError:
+        return OSError(
+            number,
+            f"the ledger {self.path} cannot be locked, so two processes could spend its budget twice: keep it on a "
+            f"file system with locks ({reason})",
+        )
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one that has this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

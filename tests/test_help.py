@@ -1,0 +1,43 @@
+"""A stranger reads a public docstring once and knows what to pass."""
+
+import inspect
+
+import pytest
+
+import dpmedian
+import dpmedian.building_blocks
+import dpmedian.data
+import dpmedian.files
+import dpmedian.nonprivate
+import dpmedian.plot
+
+PLACES = (dpmedian, dpmedian.building_blocks, dpmedian.nonprivate, dpmedian.files, dpmedian.plot, dpmedian.data)
+PUBLIC = {
+    f"{place.__name__}.{name}": value
+    for place in PLACES
+    for name in place.__all__
+    if inspect.isfunction(value := getattr(place, name))
+}
+PUBLIC["dpmedian.Plan.run"] = dpmedian.Plan.run
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_parameter_of_a_public_function_is_explained(name):
+    """In numpydoc's sections: what `help` and editors show."""
+    function = PUBLIC[name]
+    text = inspect.getdoc(function)
+    parameters = [parameter for parameter in inspect.signature(function).parameters if parameter != "self"]
+    assert "Returns\n-------" in text
+    if parameters:
+        section = text.split("Parameters\n----------")[1].split("Returns\n-------")[0]
+        headings = [line for line in section.splitlines() if line and not line.startswith(" ")]
+        explained = {name.strip() for line in headings for name in line.split(" : ")[0].split(",")}
+        assert set(parameters) <= explained
+
+
+def test_a_name_that_has_moved_says_where_it_is():
+    for name in ("Block", "above_threshold", "radius_finder"):
+        with pytest.raises(AttributeError, match=r"has moved: it is dpmedian\.building_blocks\."):
+            getattr(dpmedian, name)
+    with pytest.raises(AttributeError, match="no attribute"):
+        dpmedian.no_such_name  # noqa: B018
