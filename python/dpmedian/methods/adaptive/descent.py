@@ -11,7 +11,7 @@ from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.metric import error_quantile
 from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, combination, consistent, heights
+from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, combination, consistent, ends, heights
 from dpmedian.release import MethodResult
 
 __all__ = ["COINCIDE", "NotFound", "descend", "finish", "steps_of"]
@@ -181,9 +181,9 @@ class _Descent:
         if slope > c.lost and not state.atom:
             raise NotFound(f"the squared mean gradient is still {slope:.2f} n^2")
         used = state.measured if self.sharp else consistent(state.measured, state.metric, c)
-        base = state.measured[-1].point
         weights = combination(used, state.metric, c.mean, anchored=False)
-        step = weights @ np.array([m.point - base - state.metric.newton(m.gradient) for m in used])
+        # The last gradient is always used, so the ends are relative to its point.
+        step = weights @ ends(used, state.metric)
         point = state.moved(np.asarray(step), damped=False)
         variance = float(weights**2 @ np.array([measure.variance for measure in used]))
         error = error_quantile(state.metric, variance, state.edge, c)

@@ -33,17 +33,16 @@ class Metric:
         return cls(np.full(d, value), np.eye(d), unit)
 
     def newton(self, gradient: Vector) -> Vector:
-        """The inverse Hessian times a gradient: a difference of points."""
-        return np.asarray(self.unit * (self.vectors @ ((self.vectors.T @ gradient) / self.values)))
+        """The inverse Hessian times a gradient, or every row of a matrix of them: a difference of points."""
+        return np.asarray(self.unit * ((gradient @ self.vectors / self.values) @ self.vectors.T))
 
     def root(self, gradient: Vector) -> Vector:
-        """A vector whose squared norm is the decrement g^T H^-1 g."""
-        return np.asarray((self.vectors.T @ gradient) / np.sqrt(self.values))
+        """A vector, or rows, whose squared norm is the decrement g^T H^-1 g."""
+        return np.asarray(gradient @ self.vectors / np.sqrt(self.values))
 
-    def squared(self, difference: Vector) -> float:
-        """v^T H v of a difference of points, in the units of the decrement."""
-        turned = self.vectors.T @ (difference / self.unit)
-        return float(turned @ (self.values * turned))
+    def squared(self, differences: Matrix) -> Vector:
+        """v^T H v of the rows, differences of points, in the units of the decrement."""
+        return np.asarray(((differences / self.unit @ self.vectors) ** 2) @ self.values)
 
     @property
     def trace(self) -> float:

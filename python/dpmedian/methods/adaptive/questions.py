@@ -64,7 +64,10 @@ class Offers:
         if 1 < p.d <= MOMENTS_DIMENSION:
             most = max(c.moments_share[1], c.moments_all[1])
             moments = Offer(
-                lambda rho: SecondMoments.of("second moments", rho, p), _MOMENTS, most, "one or two; more where records coincide"
+                lambda rho: SecondMoments.of("second moments", rho, p),
+                _MOMENTS,
+                most,
+                "one or two; more where records coincide",
             )
         return cls(
             parameters=p,

@@ -20,11 +20,13 @@ __all__ = [
     "combination",
     "consistent",
     "damping",
+    "ends",
     "heights",
     "length",
 ]
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 
 class Measured(NamedTuple):
@@ -60,6 +62,12 @@ def heights(measured: Sequence[Measured], n: int) -> list[float]:
     return [(float(g @ g) - len(g) * variance) / n**2 for _, g, variance in measured]
 
 
+def ends(measured: Sequence[Measured], metric: Metric) -> Matrix:
+    """The ends of all Newton steps, relative to the last point."""
+    points, gradients, _ = zip(*measured, strict=True)
+    return np.asarray(np.array(points) - points[-1] - metric.newton(np.array(gradients)))
+
+
 def explained(d: int, c: Constants) -> float:
     """The decrement, relative to its mean, up to which noise alone explains it."""
     return 1.0 + c.stall * math.sqrt(2.0 / d)
@@ -71,18 +79,17 @@ def averaged(measured: Sequence[Measured], metric: Metric, memory: float, c: Con
     Settled: the last decrement is explained by the noise of its gradient and by that of the place where it was asked.
     """
     base, last, variance = measured[-1]
-    ends = [point - base - metric.newton(gradient) for point, gradient, _ in measured]
+    reached = ends(measured, metric)
     precisions = np.array([1.0 / measure.variance for measure in measured])
-    limit, trace, guess = explained(len(base), c), metric.trace, ends[-1]
+    limit, trace, guess = explained(len(base), c), metric.trace, reached[-1]
     weights = precisions
     for _ in range(3):
         # The residual of a gradient is H (guess - end).
-        fits = np.array([metric.squared(guess - end) for end in ends])
-        keep = fits <= limit * (1.0 / precisions + variance) * trace
+        keep = metric.squared(guess - reached) <= limit * (1.0 / precisions + variance) * trace
         keep &= precisions >= memory * precisions[-1]
         keep[-1] = True
         weights = np.where(keep, precisions, 0.0)
-        guess = np.asarray(weights / weights.sum() @ np.array(ends))
+        guess = np.asarray(weights / weights.sum() @ reached)
     others = float(weights[:-1].sum())
     root = metric.root(last)
     settled = float(root @ root) <= limit * (variance + (1.0 / others if others > 0.0 else 0.0)) * trace
@@ -95,7 +102,7 @@ def combination(measured: Sequence[Measured], metric: Metric, trust: float, anch
     They minimise |sum w_i z_i|^2 + trust sum s_i (w_i - a_i)^2, with z_i the roots of the decrements and s_i their
     noise; a is 0, or 1 at the last one where the combination is anchored: Anderson's acceleration, damped.
     """
-    roots = np.array([metric.root(measure.gradient) for measure in measured])
+    roots = metric.root(np.array([measure.gradient for measure in measured]))
     noise = trust * metric.trace * np.array([measure.variance for measure in measured])
     matrix = roots @ roots.T + np.diag(noise)
     scale = float(np.trace(matrix))
@@ -109,21 +116,16 @@ def combination(measured: Sequence[Measured], metric: Metric, trust: float, anch
 
 def accelerated(measured: Sequence[Measured], metric: Metric, trust: float, anchored: bool) -> Vector:
     """The step from the last point to the combination of the ends of all Newton steps."""
-    base = measured[-1].point
-    weights = combination(measured, metric, trust, anchored)
-    ends = [point - base - metric.newton(gradient) for point, gradient, _ in measured]
-    return np.asarray(weights @ np.array(ends))
+    return np.asarray(combination(measured, metric, trust, anchored) @ ends(measured, metric))
 
 
 def consistent(measured: Sequence[Measured], metric: Metric, c: Constants) -> list[Measured]:
     """The later half, and of the others those that the linear model around its mean explains."""
-    base, half = measured[-1].point, len(measured) // 2
-    ends = [point - base - metric.newton(gradient) for point, gradient, _ in measured]
-    late = np.arange(len(measured)) >= half
+    reached, late = ends(measured, metric), np.arange(len(measured)) >= len(measured) // 2
     variances, keep = np.array([measure.variance for measure in measured]), late
     for _ in range(2):
         weights = np.where(keep, 1.0 / variances, 0.0)
-        guess = np.asarray(weights / weights.sum() @ np.array(ends))
-        fits = np.array([metric.squared(guess - end) for end in ends]) / (variances * metric.trace)
-        keep = (fits <= explained(len(base), c)) | late
+        guess = np.asarray(weights / weights.sum() @ reached)
+        fits = metric.squared(guess - reached) / (variances * metric.trace)
+        keep = (fits <= explained(reached.shape[1], c)) | late
     return [measure for measure, kept in zip(measured, keep, strict=True) if kept]
