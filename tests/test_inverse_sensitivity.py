@@ -355,6 +355,7 @@ def test_bad_arguments_are_named_and_nothing_is_charged(change, message):
     assert ledger.entries == ()
 
 
+@pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_finest_and_the_widest_parameters_run(d):
     points = np.random.default_rng(0).normal(size=(60, d))

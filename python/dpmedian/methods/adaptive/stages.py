@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpmedian.accounting import PrivacyCost
@@ -51,6 +52,10 @@ class Adaptive(CalibratedMethod):
     rho: float
     offers: Offers
     allowance: Allowance
+
+    def __reduce__(self) -> tuple[Callable[..., Adaptive], tuple[PublicParameters, float, Constants]]:
+        """A pickled method is calibrated anew: its offers are functions of these three."""
+        return calibrate, (self.parameters, self.rho, self.constants)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
