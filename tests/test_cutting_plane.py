@@ -211,13 +211,12 @@ def test_edges_give_a_finite_point_in_the_ball(name, profile):
     ("n", "d", "radius", "resolution"),
     [(2, 1, 1.0, 0.5), pytest.param(50, 60, 1e8, 1e-7, marks=pytest.mark.slow), (1000, 2, 1e300, 1e290)],
 )
-def test_odd_sizes_run_or_are_refused(n, d, radius, resolution):
+def test_odd_sizes_run(n, d, radius, resolution):
+    """With this budget none of five runs fails."""
     points = radius * np.random.default_rng(0).uniform(-0.5, 0.5, size=(n, d)) / math.sqrt(d)
-    try:
-        release = cutting(n, d, radius=radius, resolution=resolution, rho=500.0).run(points, seed=1)
-    except dpmedian.ReleaseFailed:
-        return
-    assert np.all(np.isfinite(release.point))
+    plan = cutting(n, d, radius=radius, resolution=resolution, rho=500.0)
+    for seed in range(5):
+        assert np.all(np.isfinite(plan.run(points, seed=seed).point))
 
 
 def test_a_collapsed_region_ends_the_cutting_early():

@@ -80,7 +80,8 @@ EDGES = {
 @pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", EDGES)
-def test_edge_data_give_a_finite_release_or_a_failed_one(name, profile):
+def test_edge_data_give_a_finite_release(name, profile):
+    """Where the plan is not refused, the run with this seed succeeds."""
     points = EDGES[name]
     plan = loc_dpgd(*points.shape, profile, radius=1e5, resolution=0.01, rho=60.0)
     if plan.prediction.failure > 0.5:
@@ -89,10 +90,8 @@ def test_edge_data_give_a_finite_release_or_a_failed_one(name, profile):
         with pytest.raises(ValueError, match="refused before spending"):
             plan.run(points)
         return
-    release = attempt(plan, points, seed=1)
+    release = plan.run(points, seed=1)
     assert release.cost == plan.cost
-    if isinstance(release, dpmedian.ReleaseFailed):
-        return
     assert np.all(np.isfinite(release.point))
     assert np.linalg.norm(release.point) <= 1e5 * (1.0 + 1e-9)
     assert release.scale in grid(1e5, 0.01)
