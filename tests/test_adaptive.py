@@ -348,3 +348,22 @@ def test_required_n_is_the_smallest_that_is_predicted_to_do():
     n = dpmedian.required_n(2, excess=0.1, failure_probability=0.02, **arguments)
     assert dpmedian.plan(n, 2, **arguments).prediction.failure <= 0.02
     assert dpmedian.plan(n - 1, 2, **arguments).prediction.failure > 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "d", "share", "rho"), [(2000, 1, 0.6, 1.0), (5000, 20, 0.6, 0.028), (2000, 1, 0.55, 1.0)]
+)
+def test_the_larger_of_two_values_is_found_or_the_run_fails(n, d, share, rho):
+    """Two values, of which the larger share is the median: 20 runs, none returns the other one."""
+    points = np.zeros((n, d))
+    points[: int(share * n)] = 1.0
+    plan = dpmedian.plan(n, d, rho=rho, method="adaptive")
+    found = []
+    for seed in range(20):
+        try:
+            found.append(float(np.max(np.abs(released(plan, points, seed).point - 1.0))))
+        except dpmedian.ReleaseFailed:
+            continue
+    assert len(found) >= 10
+    assert max(found) < 0.01

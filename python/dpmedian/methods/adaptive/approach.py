@@ -33,6 +33,7 @@ class _Approach:
         self.fine = min(self._price(self.c.moments_noise[0]), self.c.moments_noise[1] * ask.rho)
         self.most = min(max(self.cost, 2.0 * ask.d / ask.m), self.c.sample_most * ask.rho)
         self.known, self.stuck, self.measures = False, 0, 0
+        self.doubted = False
 
     def _price(self, noise: float) -> float:
         """Of a gradient with this noise, in units of the records asked: it has a sensitivity of 2."""
@@ -86,8 +87,31 @@ class _Approach:
         state.measured.clear()
         state.settled, self.stuck = False, 0
 
+    def _in_minority(self) -> bool:
+        """Whether the spread is that of a cluster with fewer than half of the records; asked once.
+
+        There the gradient does not vanish, and no step is long enough. The spread becomes that of the majority.
+        """
+        state, ask, (share, pull, wider) = self.state, self.ask, self.c.majority
+        late = state.measured[-self.c.patience :]
+        mean = np.mean([measure.gradient for measure in late], axis=0)
+        noise = ask.d * float(np.mean([measure.variance for measure in late])) / len(late)
+        if self.doubted or float(mean @ mean) - noise < max((pull * ask.n) ** 2, 9.0 * noise):
+            return False
+        self.doubted = True
+        theta = np.mean([measure.point for measure in late], axis=0)
+        around = ask.initial_spread(theta, state.locator.octave, share)
+        if around < state.quarter + wider:
+            return False
+        state.place(around)
+        state.measured.clear()
+        state.theta, state.settled, self.known, self.stuck = theta, False, False, 0
+        return True
+
     def _unsettled(self) -> Located | None:
         """The spread or the Hessian is not that of this place, or half of the records coincide nearby."""
+        if self._in_minority():
+            return None
         state, ask, c = self.state, self.ask, self.c
         self.measures, self.stuck = self.measures + 1, 0
         late = state.measured[-3:]

@@ -71,8 +71,9 @@ class Constants:
     scale_amplitude: float = _simulated(0.35, "of the pairs: by how much a count usually misses its target")
     scale_prior: float = _safety(32.0, "octaves around 1 that are likely beforehand")
     center_share: Share = _simulated(
-        Share(170.0, 0.03, 0.5, 80),
-        "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies",
+        Share(170.0, 0.015, 0.5, 80, generous=1e4),
+        "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies. "
+        "With less, the search takes the smaller of two values for the median where the larger has 58 % of the records",
     )
     center_resolution: float = _safety(1.0 / 256.0, "cells below this fraction of scale/sqrt(d) are not divided")
     center_width: tuple[float, float] = _simulated(
@@ -140,6 +141,11 @@ class Constants:
     patience: int = _simulated(3, "unsettled steps before the spread and the Hessian are measured again")
     measures: int = _safety(2, "times that they are measured again without a better center")
     measures_keep: float = _safety(0.6, "of rho must be left for that")
+    majority: tuple[float, float, int] = _simulated(
+        (0.55, 0.015, 12),
+        "share of the records that a ball must hold to have the median, the gradient over n from which a smaller "
+        "cluster is doubted, and the quarter octaves by which that ball must be larger",
+    )
     height: float = _simulated(0.03, "squared gradient over n^2 above which unsettled means far away")
     high: float = _simulated(0.2, "the same above which equal records are looked for")
     far: float = _simulated(0.35, "the same where all records pull one way: the spread is measured at once")
@@ -188,6 +194,9 @@ class Constants:
     kink: tuple[int, int, float] = _simulated((12, 8, 0.01), "radius of a kink, its half, and the share of each count")
     kink_stays: float = _simulated(0.55, "of the records within a quarter of the radius: a line of records loses more")
     kink_seen: float = _simulated(1.5, "deviations of the noise that a kink must have")
+    pulled: tuple[float, float] = _simulated(
+        (0.03, 4.0), "of n, and deviations of the noise: a longer mean gradient at the end is that of another place"
+    )
     late_height: float = _simulated(0.15, "squared gradient over n^2 above which equal records are looked for, once")
     polish: tuple[float, float, float] = _simulated(
         (0.005, 0.1, 0.05), "of rho for a mean shift towards a kink, the most noise of it, and the share of its proof"

@@ -41,7 +41,7 @@ def finish(state: State) -> MethodResult:
     step, settled, precision = averaged(state.measured, state.metric, c.memory_all, c)
     slope = heights(state.measured[-1:], ask.n)[0]
     if slope > c.lost and not state.atom:
-        raise NotFound(slope)
+        raise NotFound(f"the squared gradient is still {slope:.2f} n^2")
     point = ask.inside(state.measured[-1].point + step)
     error = error_quantile(state.metric, 1.0 / precision, state.edge, c)
     return MethodResult(point, state.spread, error, () if settled else (UNSETTLED,))
@@ -175,11 +175,26 @@ class _Descent:
         # Where iterates jump over a cluster, the gradients cancel, but each is long.
         return max(heights([Measured(mean, mean, variance)], self.ask.n)[0], single - self.c.jump)
 
+    def _fail_if_pulled(self) -> None:
+        """A mean gradient far above its noise says that the median is elsewhere: perhaps in the larger of two clusters.
+
+        At a corner of the sum of distances single gradients do not vanish, but iterates on all sides of it cancel.
+        """
+        late = self.state.measured[-max(2, len(self.state.measured) // 2) :]
+        mean = np.mean([measure.gradient for measure in late], axis=0)
+        noise = self.ask.d * float(np.mean([measure.variance for measure in late])) / len(late)
+        pull, deviations = self.c.pulled
+        if float(mean @ mean) - noise > max((pull * self.ask.n) ** 2, deviations**2 * noise):
+            length = math.sqrt(float(mean @ mean)) / self.ask.n
+            raise NotFound(f"the mean gradient is still {length:.2f} n: the median is in another cluster")
+
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c
         slope = self._slope(state.measured)
         if slope > c.lost and not state.atom:
             raise NotFound(f"the squared mean gradient is still {slope:.2f} n^2")
+        if not (self.sharp or state.atom):
+            self._fail_if_pulled()
         used = state.measured if self.sharp else consistent(state.measured, state.metric, c)
         weights = combination(used, state.metric, c.mean, anchored=False)
         # The last gradient is always used, so the ends are relative to its point.

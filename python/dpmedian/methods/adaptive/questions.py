@@ -87,9 +87,9 @@ class Offers:
             ),
             initial=Offer(
                 lambda rho: DistanceCount.of("initial spread", rho, p, releases=initial),
-                1,
+                2,
                 c.initial_share.most,
-                f"at most {initial}, until it is sure",
+                f"at most {initial} each time, until it is sure",
             ),
             spread=Offer(
                 lambda rho: DistanceCount.of("spread", rho, p, releases=spread),
@@ -217,8 +217,8 @@ class Questions:
         )
         return self.inside(found)
 
-    def initial_spread(self, theta: Vector, octave: int) -> int:
-        """The quarter octave of the spread around a point, anywhere; likely 2^octave."""
+    def initial_spread(self, theta: Vector, octave: int, share: float | None = None) -> int:
+        """The quarter octave around a point that covers the core, or another share; anywhere, likely 2^octave."""
         c, (low, high) = self.c, self.exponents()[1]
         return self.spender.search(
             self.offers.initial,
@@ -226,7 +226,13 @@ class Questions:
             lambda count, tape: DistanceSearch(
                 low, high, stride=2, amplitude=c.initial_amplitude * self.m, prior_width=c.search_prior, count=count
             ).release(
-                self.sample.source, tape, theta, origin=0, target=c.core * self.m, likely=2.0 * octave, sure=c.sure
+                self.sample.source,
+                tape,
+                theta,
+                origin=0,
+                target=(c.core if share is None else share) * self.m,
+                likely=2.0 * octave,
+                sure=c.sure,
             ),
         )
 
