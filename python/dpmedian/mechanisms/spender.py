@@ -117,7 +117,7 @@ class Spender:
         """What one time would cost: as asked, but at least and at most what fits the lattice, and what is left."""
         asked = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
         if asked < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
-            raise Exhausted(f"{offer.make(self.allowance.rho).name}: {self._used[offer]} times, {self.left:.3g} left")
+            raise Exhausted(f"asked {self._used[offer]} times for {offer.rule!r}, rho = {self.left:.3g} is left")
         return asked
 
     def noise(self, offer: Offer[Mechanism], rho: float) -> float:
