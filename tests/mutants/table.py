@@ -440,7 +440,7 @@ METHODS = [
         f"{PACKAGE}/methods/loc_cutting_plane.py",
         "self.early.stage, self.late.stage, self.selection.stage)",
         "self.early.stage, self.late.stage)",
-        "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane]",
+        "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane-replace]",
     ),
     Mutant(
         "half the range of a selection",
@@ -454,7 +454,7 @@ METHODS = [
         EXPONENTIAL,
         "tape.choose(self.name, scores, self.eta, at_least)",
         "tape.choose(self.name, scores, 2.0 * self.eta, at_least)",
-        "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane]",
+        "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane-replace]",
     ),
     Mutant(
         "fine-tuning asks again for what the burn-in has paid",
@@ -475,7 +475,7 @@ METHODS = [
         f"{PACKAGE}/methods/localize.py",
         "return (*self.finder.stages, descent)",
         "return self.finder.stages",
-        LOC_DPGD_COST,
+        "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_dpgd-replace]",
     ),
     Mutant(
         "a record counts in one pairing only",
