@@ -482,7 +482,7 @@ METHODS = [
         "src/statistics/pair_counts.rs",
         "let pairings = pairings as f64;",
         "let pairings = (pairings as f64).min(1.0);",
-        "cargo statistics::pair_counts::tests::a_replaced_record_moves_a_count_by_at_most_the_pairings",
+        "cargo statistics::tests::sensitivities_are_those_of_the_proofs",
     ),
     Mutant(
         "the replaced record's own ball is forgotten",
