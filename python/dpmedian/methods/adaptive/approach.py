@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmedian.methods.adaptive.location import Located
 from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.adaptive.steps import heights
+from dpmedian.methods.adaptive.steps import heights, pull
 
 __all__ = ["approach", "approach_all"]
 
@@ -92,11 +92,9 @@ class _Approach:
 
         There the gradient does not vanish, and no step is long enough. The spread becomes that of the majority.
         """
-        state, ask, (share, pull, wider) = self.state, self.ask, self.c.majority
+        state, ask, (share, least, wider) = self.state, self.ask, self.c.majority
         late = state.measured[-self.c.patience :]
-        mean = np.mean([measure.gradient for measure in late], axis=0)
-        noise = ask.d * float(np.mean([measure.variance for measure in late])) / len(late)
-        if self.doubted or float(mean @ mean) - noise < max((pull * ask.n) ** 2, 9.0 * noise):
+        if self.doubted or not pull(late, ask.n, least, deviations=3.0):
             return False
         self.doubted = True
         theta = np.mean([measure.point for measure in late], axis=0)

@@ -11,7 +11,16 @@ from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.metric import error_quantile
 from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, combination, consistent, ends, heights
+from dpmedian.methods.adaptive.steps import (
+    Measured,
+    accelerated,
+    averaged,
+    combination,
+    consistent,
+    ends,
+    heights,
+    pull,
+)
 from dpmedian.release import MethodResult
 
 __all__ = ["COINCIDE", "NotFound", "descend", "finish", "steps_of"]
@@ -181,11 +190,8 @@ class _Descent:
         At a corner of the sum of distances single gradients do not vanish, but iterates on all sides of it cancel.
         """
         late = self.state.measured[-max(2, len(self.state.measured) // 2) :]
-        mean = np.mean([measure.gradient for measure in late], axis=0)
-        noise = self.ask.d * float(np.mean([measure.variance for measure in late])) / len(late)
-        pull, deviations = self.c.pulled
-        if float(mean @ mean) - noise > max((pull * self.ask.n) ** 2, deviations**2 * noise):
-            length = math.sqrt(float(mean @ mean)) / self.ask.n
+        length = pull(late, self.ask.n, *self.c.pulled)
+        if length:
             raise NotFound(f"the mean gradient is still {length:.2f} n: the median is in another cluster")
 
     def _result(self) -> MethodResult:

@@ -76,11 +76,6 @@ class Adaptive(CalibratedMethod):
         return coarse + steps_of(p.n, p.d, self.rho, self.constants)
 
     @property
-    def passes_most(self) -> float:
-        """What the run of the most questions would make, all of them about all records."""
-        return self.offers.pairings + sum(stage.releases for stage in self.stages)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         share, m, d = self.constants.center_share, self.offers.sample, self.parameters.d
         if share.needed * d / m**2 <= share.least * self.rho:

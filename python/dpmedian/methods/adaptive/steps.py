@@ -23,6 +23,7 @@ __all__ = [
     "ends",
     "heights",
     "length",
+    "pull",
 ]
 
 Vector = NDArray[np.float64]
@@ -60,6 +61,15 @@ def damping(n: int, d: int, variance: float, c: Constants) -> float:
 def heights(measured: Sequence[Measured], n: int) -> list[float]:
     """Squared gradients over n^2, without their noise."""
     return [(float(g @ g) - len(g) * variance) / n**2 for _, g, variance in measured]
+
+
+def pull(measured: Sequence[Measured], n: int, least: float, deviations: float) -> float:
+    """The length of the mean gradient over n if it is above `least` and this many deviations of its noise, else 0."""
+    mean = np.mean([measure.gradient for measure in measured], axis=0)
+    noise = len(mean) * float(np.mean([measure.variance for measure in measured])) / len(measured)
+    square = float(mean @ mean)
+    stands_out = square - noise > max((least * n) ** 2, deviations**2 * noise)
+    return math.sqrt(square) / n if stands_out else 0.0
 
 
 def ends(measured: Sequence[Measured], metric: Metric) -> Matrix:
