@@ -110,7 +110,7 @@ def test_only_tests_record_and_only_callers_of_building_blocks_state_sensitiviti
         or module
         in (
             "dpmedian.rendering.ledger",
-            "dpmedian.cli",
+            "dpmedian.cli.ledger",
         )
     ), "recording tapes show exact values: they are for tests"
     if "stated" in used:

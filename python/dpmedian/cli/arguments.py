@@ -1,0 +1,99 @@
+"""The arguments that commands share, and how they are read."""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+from typing import NoReturn
+
+from dpmedian import Plan, plan
+from dpmedian.files import FORMATS
+from dpmedian.methods.registry import METHODS
+
+__all__ = [
+    "Parser",
+    "add_budget",
+    "add_file",
+    "add_method",
+    "add_output",
+    "number",
+    "numbers",
+    "plan_of",
+]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with its errors in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"dpmedian: error: {message} ({self.prog} --help says more)\n")
+
+
+def number(text: str) -> float:
+    """A number, also as a fraction: 1/3000."""
+    try:
+        return float(Fraction(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def numbers(text: str) -> list[float]:
+    return [number(part) for part in text.split(",")]
+
+
+def names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def add_budget(parser: argparse.ArgumentParser, what: str = "the release") -> None:
+    group = parser.add_argument_group(f"budget of {what}; there is no default")
+    group.add_argument("--epsilon", type=number, help="with --delta, or alone for pure differential privacy")
+    group.add_argument("--delta", type=number, help="fractions are fine: 1/3000")
+    group.add_argument("--rho", type=number, help="zero-concentrated differential privacy, instead of epsilon")
+
+
+def add_method(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("method; all of it is public and must not depend on the data")
+    methods = ["auto", *METHODS]
+    group.add_argument("--method", default="auto", choices=methods, metavar="NAME", help=", ".join(methods))
+    group.add_argument("--radius", type=number, help="public bound on the distance of any record to the center")
+    group.add_argument("--resolution", type=number, help="smallest distance that matters")
+    group.add_argument("--center", type=numbers, metavar="X,Y,...", help="center of the ball, default the origin")
+    group.add_argument("--failure-probability", type=number, default=0.05, metavar="P", help="default: %(default)s")
+    group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("file")
+    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=f"{', '.join(FORMATS)}; default: by its name")
+    group.add_argument("--columns", type=names, metavar="A,B,...", help="by name, or by number from 1; default all")
+    group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of text is a header; default: it is, unless it has only numbers",
+    )
+    group.add_argument("--delimiter", metavar="C", help="between cells of text, or tab; default: as the header has it")
+    group.add_argument("--decimal", metavar="C", help="decimal sign of text, . or the comma; default: .")
+    group.add_argument("--encoding", metavar="NAME", help="of text, such as latin-1; default: utf-8")
+    group.add_argument("--array", metavar="NAME", help="which array of an npz file")
+    group.add_argument("--dimension", type=int, metavar="D", help="how many coordinates there must be")
+
+
+def add_output(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("--output", choices=["json", "table"], default=default, help="default: %(default)s")
+
+
+def plan_of(options: argparse.Namespace, n: int, d: int) -> Plan:
+    return plan(
+        n,
+        d,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        rho=options.rho,
+        method=options.method,
+        radius=options.radius,
+        resolution=options.resolution,
+        center=options.center,
+        failure_probability=options.failure_probability,
+        profile=options.profile,
+    )

@@ -1,0 +1,56 @@
+"""The command `dpmedian`: its commands, and the exit code of each way in which one can end."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+
+from dpmedian import InsecureSeedWarning, ReleaseFailed, __version__
+from dpmedian.cli import example, ledger, plan, release, reproduce
+from dpmedian.cli.arguments import Parser
+from dpmedian.cli.output import EXIT_CODES, Undelivered, say
+from dpmedian.ledger import BudgetExceeded
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InsecureSeedWarning)
+        warnings.showwarning = _warn
+        try:
+            options.command(options)
+        except BudgetExceeded as error:
+            return say("error", error, 3)
+        except ReleaseFailed as failed:
+            return say("failed", failed, 4)
+        except Undelivered as error:
+            return say("error", error, 5)
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            return say("error", error, 2)
+        except KeyboardInterrupt:
+            return say("interrupted", "what the ledger shows is spent, whatever became of it", 130)
+        except Exception as error:
+            return say("unexpected", f"{type(error).__name__}: {error}", 1)
+    return 0
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    say("warning", message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="dpmedian",
+        description="The differentially private geometric median.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"dpmedian {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (release, plan, ledger, example, reproduce):
+        command.add(commands)
+    return parser

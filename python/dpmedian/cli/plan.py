@@ -1,0 +1,36 @@
+"""`dpmedian plan`: what a release would do and cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from dpmedian import __version__
+from dpmedian.cli.arguments import add_budget, add_method, add_output, plan_of
+from dpmedian.cli.output import as_json
+from dpmedian.rendering.plan import plan_dict
+
+__all__ = ["add", "show_plan"]
+
+
+def show_plan(options: argparse.Namespace) -> None:
+    """Prints what a release would do and cost. It needs no data and spends nothing."""
+    made = plan_of(options, options.n, options.d)
+    print(made if options.output == "table" else as_json({**plan_dict(made), "version": __version__}))
+
+
+def add(commands: Any) -> None:
+    """Adds the command and its arguments."""
+    parser = commands.add_parser(
+        "plan",
+        help="what a release would do, cost and achieve",
+        description="Show what a release would do, cost and achieve. No data, nothing spent.",
+        epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("n", type=int, help="number of records")
+    parser.add_argument("d", type=int, help="dimension")
+    add_budget(parser)
+    add_method(parser)
+    add_output(parser, "table")
+    parser.set_defaults(command=show_plan)

@@ -1,0 +1,64 @@
+"""`dpmedian release`: the private geometric median of a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output, plan_of
+from dpmedian.cli.ledger import open_ledger
+from dpmedian.cli.output import EXIT_CODES, as_json, deliver
+from dpmedian.files import read_points
+from dpmedian.rendering.release import release_dict
+
+__all__ = ["add", "release"]
+
+
+def release(options: argparse.Namespace) -> None:
+    """Reads, plans, charges, runs, and prints the release."""
+    ledger = None if options.ledger is None else open_ledger(options.ledger)
+    points = read_points(
+        options.file,
+        columns=options.columns,
+        header=options.header,
+        name=options.array,
+        nonfinite=options.nonfinite,
+        format=options.format,
+        delimiter=options.delimiter,
+        decimal=options.decimal,
+        encoding=options.encoding,
+        d=options.dimension,
+    )
+    made = plan_of(options, *points.array.shape)
+    progress = False if options.quiet else None
+    result = made.run(
+        points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
+    )
+    deliver(str(result) if options.output == "table" else as_json(release_dict(result)))
+
+
+def add(commands: Any) -> None:
+    """Adds the command and its arguments."""
+    parser = commands.add_parser(
+        "release",
+        help="release the private geometric median of a file",
+        description="Release the differentially private geometric median of the rows of a file.",
+        epilog="example: dpmedian release positions.csv --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", help="one record per row; - is stdin")
+    add_file(parser)
+    parser.add_argument(
+        "--nonfinite",
+        choices=["raise", "center"],
+        default="raise",
+        help="what is no finite number: refuse it, or replace its record by the center; default: %(default)s",
+    )
+    add_budget(parser)
+    add_method(parser)
+    parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
+    parser.add_argument("--name", help="what is released, for the ledger and the result")
+    parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_output(parser, "json")
+    parser.set_defaults(command=release)
