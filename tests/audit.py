@@ -34,7 +34,7 @@ from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.sources.array import ArraySource
-from dpmedian.statistics import Exact
+from dpmedian.statistics import Bound, Exact
 from dpmedian.tape import Tape
 
 # The probability, per row, that an honest claim is refuted. Half of it goes to each of the two error rates.
@@ -154,9 +154,7 @@ def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
 def gaussian(noise: float) -> Game:
     """One release of a vector of counts, moved by its sensitivity."""
     honest, actual = (
-        Gaussian.calibrate(
-            "counts", "counts", lambda bits: math.ldexp(math.sqrt(2.0), bits), rho, largest=100, coordinates=3
-        )
+        Gaussian.calibrate("counts", Bound.of("ranks", "replace", d=2), rho, largest=100, coordinates=3)
         for rho in (0.5, 0.5 / noise**2)
     )
     counts = (np.array([10, 20, 30]), np.array([11, 19, 30]))

@@ -18,8 +18,15 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
 
 `Statistic.sensitivity` and the static `bound` of each class give a `Sensitivity` with `.replace`, `.add_remove` and
-`.under(neighbours)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise.
+`.under(neighbours)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise. `Bound` is the
+same as data: a name and arguments, which a plan prints and a reviewer computes again.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from dpmedian._core import (
     FIRST_QUARTER_OCTAVE,
@@ -38,10 +45,13 @@ from dpmedian._core import (
     Size,
     Statistic,
 )
+from dpmedian.accounting.neighbours import Neighbours
 
 __all__ = [
+    "BOUNDS",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
+    "Bound",
     "Curvature",
     "DistanceCounts",
     "Exact",
@@ -56,3 +66,35 @@ __all__ = [
     "Size",
     "Statistic",
 ]
+
+BOUNDS: dict[str, Callable[..., Sensitivity]] = {
+    "gradient": Gradient.bound,
+    "mean shift": MeanShift.bound,
+    "ranks": Ranks.bound,
+    "distance counts": DistanceCounts.bound,
+    "curvature": Curvature.bound,
+    "second moments": SecondMoments.bound,
+    "size": Size.bound,
+    "pair counts": PairCounts.bound,
+    "largest ball counts": LargestBallCounts.bound,
+}
+"""The sensitivities that need public numbers only, by the name of the statistic."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The L2 sensitivity of a statistic on a lattice of multiples of 2^-bits: a function that is data too."""
+
+    statistic: str
+    neighbours: Neighbours
+    arguments: tuple[tuple[str, Any], ...] = ()
+    """What the bound needs beyond the bits."""
+
+    @classmethod
+    def of(cls, statistic: str, neighbours: Neighbours, **arguments: Any) -> Bound:
+        """The bound of this statistic, with its arguments by name."""
+        return cls(statistic, neighbours, tuple(arguments.items()))
+
+    def __call__(self, bits: int) -> float:
+        """In units of 2^-bits, rounded up."""
+        return BOUNDS[self.statistic](**dict(self.arguments), bits=bits).under(self.neighbours)

@@ -15,6 +15,7 @@ from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
 from dpmedian.running import refuse_if_elsewhere
+from dpmedian.statistics import BOUNDS
 from dpmedian.tape import Tape
 
 CASES = pytest.mark.parametrize("name", METHOD_CASES)
@@ -138,6 +139,15 @@ def test_every_stage_names_a_statistic_that_may_be_asked(name):
     plan, _ = planned(name)
     known = {case.ask(np.zeros(2), 2).name for case in STATISTIC_CASES.values()} | {"records to change"}
     assert {stage.statistic for stage in plan.stages} <= known
+
+
+@RELATIONS
+def test_the_sensitivity_of_a_gaussian_stage_can_be_computed_again(name, relation):
+    plan, _ = planned(name, relation)
+    for stage in plan.stages:
+        if stage.sigma is not None:
+            bound = BOUNDS[stage.statistic](**stage.arguments).under(relation)
+            assert stage.sensitivity == math.ldexp(bound, -stage.arguments["bits"])
 
 
 @CASES

@@ -47,15 +47,26 @@ class BallThreshold:
     def stage(self) -> Stage:
         """The row of a plan, in units of the mean of the m largest counts."""
         threshold, query = self.scales
-        noise = Noise("Laplace", query, f"threshold {self.threshold / self.m:.5g} records, with scale {threshold:.4g}")
+        mechanism = self.mechanism
+        noise = Noise(
+            "Laplace",
+            query,
+            f"threshold {self.threshold / self.m:.5g} records, with scale {threshold:.4g}",
+            {
+                "sensitivity": mechanism.sensitivity,
+                "threshold_rate": list(mechanism.threshold_rate),
+                "query_rate": list(mechanism.query_rate),
+            },
+        )
         return Stage(
-            self.mechanism.name,
+            mechanism.name,
             "largest ball counts",
-            self.mechanism.sensitivity / self.m,
+            mechanism.sensitivity / self.m,
             noise,
             len(self.radii),
-            self.mechanism.cost,
+            mechanism.cost,
             rule=f"AboveThreshold, {len(self.radii)} radii",
+            arguments={"m": self.m, "n": self.n},
         )
 
     def release(self, source: Source, tape: Tape) -> int | None:

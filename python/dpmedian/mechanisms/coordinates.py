@@ -13,7 +13,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Ranks
+from dpmedian.statistics import Bound, Ranks
 
 __all__ = ["CoordinateSearch"]
 
@@ -35,11 +35,10 @@ class CoordinateSearch:
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> CoordinateSearch:
-        n, d, neighbours = parameters.n, parameters.d, parameters.neighbours
+        n, d = parameters.n, parameters.d
         ranks = Gaussian.calibrate(
             name,
-            "ranks",
-            lambda bits: Ranks.bound(d, bits).under(neighbours),
+            Bound.of("ranks", parameters.neighbours, d=d),
             rho,
             largest=n,
             coordinates=d,

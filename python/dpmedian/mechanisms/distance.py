@@ -16,7 +16,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, DistanceCounts, Exact
+from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Bound, DistanceCounts, Exact
 
 __all__ = ["DistanceCount", "DistanceSearch", "radius_of"]
 
@@ -41,11 +41,9 @@ class DistanceCount(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
-        neighbours = parameters.neighbours
         spec = Gaussian.calibrate(
             name,
-            "distance counts",
-            lambda bits: DistanceCounts.bound(bits).under(neighbours),
+            Bound.of("distance counts", parameters.neighbours),
             rho,
             largest=parameters.n,
             releases=releases,

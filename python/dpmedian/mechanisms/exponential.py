@@ -75,7 +75,7 @@ class Selection(Exponential):
     @property
     def stage(self) -> Stage:
         """The row of a plan. Sensitivity and noise are in diameters of the candidates."""
-        noise = Noise("exponential mechanism", 2.0 / self.eta, f"eta {self.eta:.4g} on F/diameter")
+        noise = Noise("exponential mechanism", 2.0 / self.eta, f"eta {self.eta:.4g} on F/diameter", {"eta": self.eta})
         return Stage(self.name, "objective differences", 2.0, noise, 1, self.cost)
 
     def among(self, source: Source, tape: Tape, candidates: NDArray[np.float64], diameter: float | None = None) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,31 @@ SIGMA_LIMITS = (2**30, 2**50)
 _SIGMA_AIM = 40.0
 
 
+class LatticeBound(Protocol):
+    """An L2 sensitivity in units of 2^-bits, and what it is computed from."""
+
+    @property
+    def statistic(self) -> str: ...
+    @property
+    def arguments(self) -> tuple[tuple[str, Any], ...]: ...
+    def __call__(self, bits: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A sensitivity that a caller states, of the caller's own counts."""
+
+    sensitivity: float
+    statistic = "stated counts"
+
+    @property
+    def arguments(self) -> tuple[tuple[str, Any], ...]:
+        return (("sensitivity", self.sensitivity),)
+
+    def __call__(self, bits: int) -> float:
+        return math.ldexp(self.sensitivity, bits)
+
+
 @dataclass(frozen=True)
 class Gaussian:
     """`releases` integer vectors of `coordinates` entries, each with discrete Gaussian noise.
@@ -36,7 +61,7 @@ class Gaussian:
     """
 
     name: str
-    statistic: str
+    bound: LatticeBound
     bits: int
     noise_multiplier: float
     lattice_sensitivity: float
@@ -46,8 +71,7 @@ class Gaussian:
     @staticmethod
     def calibrate(
         name: str,
-        statistic: str,
-        bound: Callable[[int], float],
+        bound: LatticeBound,
         rho: float,
         *,
         largest: int,
@@ -64,7 +88,7 @@ class Gaussian:
         finest = min(finest, 62 - largest.bit_length())
         natural = math.ldexp(bound(finest), -finest) * multiplier
         bits = min(max(round(_SIGMA_AIM - math.log2(natural)), coarsest), finest)
-        made = Gaussian(name, statistic, bits, multiplier, bound(bits), coordinates, releases)
+        made = Gaussian(name, bound, bits, multiplier, bound(bits), coordinates, releases)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
                 f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "
@@ -76,9 +100,7 @@ class Gaussian:
     @staticmethod
     def of_stated(name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
         """For a caller's own integer counts up to `largest`, whose sensitivity the caller states."""
-        return Gaussian.calibrate(
-            name, "stated counts", lambda bits: math.ldexp(sensitivity, bits), rho, largest=largest, releases=releases
-        )
+        return Gaussian.calibrate(name, _Stated(sensitivity), rho, largest=largest, releases=releases)
 
     def stated(self, count: int) -> Exact:
         """A caller's own count with the sensitivity that `of_stated` was given, on this lattice."""
@@ -107,7 +129,14 @@ class Gaussian:
     def stage(self) -> Stage:
         """The row of a plan."""
         return Stage(
-            self.name, self.statistic, self.sensitivity, Noise("Gaussian", self.noise), self.releases, self.cost
+            self.name,
+            self.bound.statistic,
+            self.sensitivity,
+            Noise("Gaussian", self.noise),
+            self.releases,
+            self.cost,
+            coordinates=self.coordinates,
+            arguments={**dict(self.bound.arguments), "bits": self.bits},
         )
 
     def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from dpmedian._core import Feasible, Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Gradient, MeanShift
+from dpmedian.statistics import Bound, Gradient, MeanShift
 
 __all__ = ["NoisyGradient"]
 
@@ -30,11 +30,10 @@ class NoisyGradient(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
         """`releases` gradients that cost rho together."""
-        d, neighbours = parameters.d, parameters.neighbours
+        d = parameters.d
         spec = Gaussian.calibrate(
             name,
-            "gradient",
-            lambda bits: Gradient.bound(d, bits).under(neighbours),
+            Bound.of("gradient", parameters.neighbours, d=d),
             rho,
             largest=parameters.n,
             coordinates=d,

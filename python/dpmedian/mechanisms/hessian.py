@@ -11,6 +11,7 @@ from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Bound
 from dpmedian.statistics import Curvature as CurvatureStatistic
 from dpmedian.statistics import SecondMoments as SecondMomentsStatistic
 
@@ -37,11 +38,9 @@ class Curvature(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
-        neighbours = parameters.neighbours
         spec = Gaussian.calibrate(
             name,
-            "curvature",
-            lambda bits: CurvatureStatistic.bound(bits).under(neighbours),
+            Bound.of("curvature", parameters.neighbours),
             rho,
             largest=parameters.n,
             coarsest=_COARSEST_CURVATURE,
@@ -68,11 +67,10 @@ class SecondMoments(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> SecondMoments:
-        d, neighbours = parameters.d, parameters.neighbours
+        d = parameters.d
         spec = Gaussian.calibrate(
             name,
-            "second moments",
-            lambda bits: SecondMomentsStatistic.bound(d, bits).under(neighbours),
+            Bound.of("second moments", parameters.neighbours, d=d),
             rho,
             largest=parameters.n,
             coordinates=d * (d + 1) // 2,

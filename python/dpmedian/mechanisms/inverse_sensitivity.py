@@ -80,6 +80,7 @@ class InverseSensitivity:
     sensitivity: float
     rate: int
     lattice: Lattice
+    d: int
 
     @classmethod
     def of(cls, epsilon: float, parameters: PublicParameters) -> InverseSensitivity:
@@ -90,7 +91,7 @@ class InverseSensitivity:
         sensitivity = Fraction(lattice_score_sensitivity(d).under(parameters.neighbours)) / 2**_SCORE_BITS
         rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE / sensitivity)
         lattice = Lattice.of(epsilon, n=n, d=d, radius=radius, resolution=resolution)
-        return cls(epsilon, float(sensitivity), min(rate, 2**56 - 1), lattice)
+        return cls(epsilon, float(sensitivity), min(rate, 2**56 - 1), lattice, d)
 
     @property
     def decay(self) -> float:
@@ -104,8 +105,11 @@ class InverseSensitivity:
     @property
     def stage(self) -> Stage:
         """The row of a plan."""
-        noise = Noise("lattice draw", 1.0 / max(self.decay, 1e-300), f"weights exp(-{self.decay:.4g} score)")
-        return Stage("inverse sensitivity", "records to change", self.sensitivity, noise, 1, self.cost)
+        remark = f"weights exp(-{self.decay:.4g} score)"
+        noise = Noise("lattice draw", 1.0 / max(self.decay, 1e-300), remark, {"rate": self.rate})
+        return Stage(
+            "inverse sensitivity", "records to change", self.sensitivity, noise, 1, self.cost, arguments={"d": self.d}
+        )
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
         """The drawn point, relative to the center. The draw asks for thousands of scores, each from all records."""

@@ -12,7 +12,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Exact, PairCounts
+from dpmedian.statistics import Bound, Exact, PairCounts
 
 __all__ = ["PairBisection", "PairCount", "PairSearch"]
 
@@ -29,11 +29,9 @@ class PairCount(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, pairings: int, releases: int) -> PairCount:
-        neighbours = parameters.neighbours
         spec = Gaussian.calibrate(
             name,
-            "pair counts",
-            lambda bits: PairCounts.bound(pairings, bits).under(neighbours),
+            Bound.of("pair counts", parameters.neighbours, pairings=pairings),
             rho,
             largest=pairings * (parameters.n // 2),
             releases=releases,

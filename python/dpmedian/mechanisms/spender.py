@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from dpmedian._core import Tape
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.rounding import product_up
 from dpmedian.mechanisms.gaussian import SIGMA_LIMITS, Gaussian
 from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.search import Found
@@ -86,11 +87,16 @@ class Allowance:
 
     def _stage(self, offer: Offer[Gaussian]) -> Stage:
         least = offer.make(offer.largest * self.rho)
-        share = min(offer.times * offer.largest, 1.0)
-        most = PrivacyCost(mu_squared=share * self.mu_squared, discretization=self.cost.discretization)
-        noise, releases = Noise("Gaussian", least.noise, "at least"), offer.times * least.releases
-        return Stage(
-            least.name, least.statistic, least.sensitivity, noise, releases, most, rule=offer.rule, capped=True
+        alone = product_up(offer.times, least.cost.mu_squared)
+        most = PrivacyCost(mu_squared=min(alone, self.mu_squared), discretization=self.cost.discretization)
+        return replace(
+            least.stage,
+            noise=Noise("Gaussian", least.noise, "at least"),
+            releases=offer.times * least.releases,
+            cost=most,
+            rule=offer.rule,
+            capped=True,
+            times=offer.times,
         )
 
 

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,9 +90,7 @@ class Localize(Calibrated):
         worst = self.gradient(max(self.most_rounds, 1))
         rule = f"{self.steps} x ceil(log2({self.radius:.4g}/scale)), at most {self.steps} x {self.most_rounds}"
         noise = Noise("Gaussian", worst.noise, "at most")
-        descent = Stage(
-            worst.name, worst.statistic, worst.sensitivity, noise, worst.releases, self.descent_cost, rule=rule
-        )
+        descent = replace(worst.stage, noise=noise, cost=self.descent_cost, rule=rule)
         return (*self.finder.stages, descent)
 
     @property
