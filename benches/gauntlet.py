@@ -4,6 +4,7 @@
     python benches/gauntlet.py --quick    # a tenth of the runs
     python benches/gauntlet.py --peers    # beside it: private coordinate medians, and methods that need a radius
     python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
+    python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
 
 The sets in HELD_OUT were not looked at while the method's constants were chosen. Predictions are relative to F of the
 core: n times the median distance from the median, about F(median) for a cloud and less where far records dominate it.
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
+from counting import CountedSource, CountedTape, Counts
 from numpy.typing import NDArray
 
 import dpmedian
@@ -284,6 +287,49 @@ def small_table(runs: int) -> None:
     print(f"\nn = 300, d = 2: {good} of {runs} runs have an excess below 1e-2.")
 
 
+LARGE = ((100_000, 10), (1_000_000, 3), (100_000, 50))
+LARGE_SETS = ("gauss", "t2", "cauchy", "lognormal", "two", "three", "halves", "aniso", "lattice", "atom")
+
+
+def large_table(runs: int, sets: Sequence[str], sizes: Sequence[tuple[int, int]]) -> None:
+    """Many records: what a run asks of all of them, and what it spends before its last gradient."""
+    for n, d in sizes:
+        print(f"\n## Many records: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
+        print(
+            "| data | runs | failed | median excess | M | passes, most | of the sample | before last, most | covered |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|")
+        for name in sets:
+            print(large_row(name, SETS[name](np.random.default_rng(1), n, d), runs), flush=True)
+
+
+def large_row(name: str, points: Points, runs: int) -> str:
+    plan = dpmedian.plan(*points.shape, epsilon=1.0, delta=1e-6, method="adaptive")
+    source, yardstick = ArraySource.of(points, plan.parameters), Yardstick(points)
+    limit, excess, covered, counted = yardstick.limit(plan.cost.rho), [], [], []
+    for seed in range(runs):
+        counts = Counts()
+        try:
+            found = plan.calibrated.run(CountedSource(source, counts), cast(Tape, CountedTape(seed, counts)))
+        except dpmedian.ReleaseFailed:
+            continue
+        counted.append(counts)
+        excess.append(yardstick.excess(found.point))
+        if found.error_radius is not None and not found.notes:
+            covered.append(bool(np.linalg.norm(found.point - yardstick.median) <= found.error_radius))
+    if not counted:
+        return f"| {name} | {runs} | {runs} | | | | | | |"
+    made = Runs(np.array(excess), 1.0, np.array([]), np.array([]), runs - len(excess), plan, limit)
+    passes, samples = [counts.passes for counts in counted], [counts.sample_passes for counts in counted]
+    before = [counts.before_last for counts in counted]
+    share = f"{np.mean(covered):.0%} of {len(covered)}" if covered else ""
+    return (
+        f"| {name} | {runs} | {made.failed} | {np.median(excess):.2e} | {made.over_limit()} | "
+        f"{np.mean(passes):.1f}, {max(passes)} | {np.mean(samples):.0f} | {np.mean(before):.1%}, {max(before):.1%} | "
+        f"{share} |"
+    )
+
+
 def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
     """The one-sided Clopper-Pearson bound: the rate at which so few events have probability alpha."""
     if events == runs:
@@ -340,6 +386,8 @@ def main() -> None:
         "--peers", action="store_true", help="coordinate medians, and methods that need a radius, beside it"
     )
     parser.add_argument("--long", action="store_true", help="only the long table: no silent garbage")
+    parser.add_argument("--large", action="store_true", help="only the tables of 10^5 and 10^6 records")
+    parser.add_argument("--sets", nargs="+", choices=LARGE_SETS, default=LARGE_SETS, help="of the large tables")
     options = parser.parse_args()
 
     def count(usual: int) -> int:
@@ -347,6 +395,9 @@ def main() -> None:
 
     if options.long:
         long_table(count(3000))
+        return
+    if options.large:
+        large_table(count(50), options.sets, LARGE)
         return
     paper_table(count(20), options.peers)
     gauntlet_table(count(200), options.peers)

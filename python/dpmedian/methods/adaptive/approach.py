@@ -145,21 +145,31 @@ def approach_all(state: State) -> bool:
     ask, c = state.ask, state.ask.c
     state.measured.clear()
     for last, share in enumerate(c.all_costs):
-        for attempt in range(c.all_attempts):
+        for _ in range(c.all_attempts):
             state.measure(ask.every, state.theta, share * ask.rho)
             state.propose(c.memory_all)
-            if last or (not state.settled and attempt != 1):
+            left = state.left_over()
+            if left > 1.0 or (last and not state.known_here):
                 # At the better place; then the same gradients in the better metric.
                 state.measure_hessian_of_all()
                 state.propose(c.memory_all)
-            if state.settled or ask.left < c.all_keeps:
+                left = state.left_over()
+            if left < 1.0 or ask.left < c.all_keeps:
                 break
-    # An atom as heavy as the noise of the last gradient would spoil it. In three and more dimensions a smooth density
-    # has no records that near; the second count tells an atom from a line.
+    return _kink(state)
+
+
+def _kink(state: State) -> bool:
+    """Whether so many records coincide nearby that they would spoil the last gradient.
+
+    In three and more dimensions a smooth density has no records that near; the second count tells an atom from a line.
+    """
+    ask, c = state.ask, state.ask.c
     wide, half, _ = c.kink
-    share, seen = c.kink_all
-    near, noise = ask.count(ask.every, state.theta, state.quarter - wide - half, share * ask.rho)
+    most, per_dimension, seen = c.kink_all
+    cost = min(most, per_dimension / ask.d) * ask.rho
+    near, noise = ask.count(ask.every, state.theta, state.quarter - wide - half, cost)
     if near <= math.pow(2.0, -(wide + half) / 4.0 * ask.d) * ask.n + seen * noise:
         return False
-    far, _ = ask.count(ask.every, state.theta, state.quarter - wide, share * ask.rho)
-    return near > c.kink_stays * far
+    far, noise = ask.count(ask.every, state.theta, state.quarter - wide, cost)
+    return far > math.pow(2.0, -wide / 4.0 * ask.d) * ask.n + seen * noise and near > c.kink_stays * far

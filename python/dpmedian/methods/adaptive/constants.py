@@ -172,16 +172,22 @@ class Constants:
     useless: float = _simulated(0.5, "such a noise at the largest smoothing radius: the second moments are left out")
     careful: float = _simulated(2.0, "variances over an eigenvalue added to it: too soft overshoots, too stiff is slow")
     moments_all: tuple[float, float] = _simulated(
-        (4e6, 0.005), "with all records: needed, times d/n^2, and the most of rho"
+        (2e7, 0.005), "with all records: needed, times d/n^2, and the most of rho"
     )
+    bias: float = _safety(0.5, "of the Hessian per smoothing radius in spreads: by how much smoothing may change it")
     curvature_all: float = _simulated(0.25, "what the curvature gets beside them")
 
     # All records after a sample.
-    all_costs: tuple[float, float] = _simulated((0.005, 0.04), "of rho for the first two gradients of all records")
-    all_attempts: int = _safety(4, "times that each of them is repeated while it is not settled")
+    all_costs: tuple[float, float] = _simulated((0.005, 0.035), "of rho for the first two gradients of all records")
+    all_attempts: int = _safety(
+        4, "times that each of them is repeated while the errors of the Hessian leave more of it than its noise"
+    )
     all_keeps: float = _safety(0.75, "of rho that is left when they are no longer repeated")
     sample_most: float = _simulated(0.005, "of rho for a gradient of the sample")
-    kink_all: tuple[float, float] = _simulated((0.01, 2.2), "of rho for a count near the center; deviations to be seen")
+    kink_all: tuple[float, float, float] = _simulated(
+        (0.01, 0.1, 2.2),
+        "of rho for a count near the center, but 0.1/d, whose noise is that of a gradient; deviations to be seen twice",
+    )
 
     # Descent on all records.
     tail: tuple[float, int, int] = _simulated((6.5, 4, 20), "steps: n sqrt(rho/d)/6.5, between 4 and 20")

@@ -26,15 +26,29 @@ class Metric:
     values: Vector
     vectors: Matrix
     unit: float
+    doubt: float
+    """The variance of what a unit vector times the Hessian has in each coordinate, by the Hessian's own noise."""
+    smoothing: float
+    """The radius at which it was smoothed, in spreads."""
 
     @classmethod
     def round(cls, value: float, d: int, unit: float) -> Metric:
-        """The same curvature in all directions."""
-        return cls(np.full(d, value), np.eye(d), unit)
+        """The same curvature in all directions; it may be as wrong as it is large."""
+        return cls(np.full(d, value), np.eye(d), unit, value**2 / d, 1.0)
 
     def newton(self, gradient: Vector) -> Vector:
         """The inverse Hessian times a gradient, or every row of a matrix of them: a difference of points."""
         return np.asarray(self.unit * ((gradient @ self.vectors / self.values) @ self.vectors.T))
+
+    def left_over(self, gradient: Vector, n: int, bias: float) -> float:
+        """The variance of each coordinate of the gradient at the end of its step, by the errors of the Hessian.
+
+        These are its noise, and what smoothing and the length of the step change: `bias` of it for every spread.
+        """
+        step = gradient @ self.vectors / self.values
+        length = float(np.linalg.norm(step))
+        changed = bias * max(self.smoothing, length / n) * float(self.values.mean())
+        return (self.doubt + changed**2 / len(step)) * length**2
 
     def root(self, gradient: Vector) -> Vector:
         """A vector, or rows, whose squared norm is the decrement g^T H^-1 g."""

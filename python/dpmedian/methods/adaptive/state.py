@@ -30,6 +30,8 @@ class State:
         self.sharp = False
         # Second moments released so far, and the edge of their noise relative to the curvature.
         self.hessians, self.edge = 0, 0.0
+        # Where the Hessian of all records was measured, if it was.
+        self.hessian_at: Vector | None = None
         self.place(located.spread)
 
     def place(self, quarter: int) -> None:
@@ -71,6 +73,11 @@ class State:
             step = accelerated(self.measured, self.metric, c.trust, anchored=True)
         self.theta = self.moved(step)
 
+    def left_over(self) -> float:
+        """What the error of the metric leaves of the last gradient after its step, over the gradient's own noise."""
+        _, gradient, variance = self.measured[-1]
+        return self.metric.left_over(gradient, self.ask.n, self.ask.c.bias) / variance
+
     def measure_spread(self, theta: Vector, low: int | None = None) -> int:
         window = self.ask.c.spread_window if low is None else (low, self.ask.c.spread_window[1])
         return self.ask.spread(theta, self.quarter, window, self.ask.c.core)
@@ -108,7 +115,9 @@ class State:
         values = np.maximum(values, max(0.01 * curvature, 0.1 * semicircle))
         values += c.careful * (semicircle**2 / (2.0 * ask.d) + noise**2) / values
         self.hessians, self.edge = self.hessians + 1, semicircle / curvature
-        self.metric = Metric(values / (smoothing * size), vectors, self.unit)
+        # Off the diagonal the second moments have half the variance.
+        doubt = (0.5 * noise_of_moments**2 + noise**2 / ask.d) / (smoothing * size) ** 2
+        self.metric = Metric(values / (smoothing * size), vectors, self.unit, doubt, smoothing)
 
     def measure_hessian_of_all(self) -> None:
         """With all records, at the present point."""
@@ -116,3 +125,11 @@ class State:
         needed, most = c.moments_all
         cost = min(needed * ask.d / ask.n**2, most * ask.rho)
         self.measure_hessian(ask.every, self.theta, c.curvature_all * cost, cost, c.edge_all, c.smoothing_all)
+        self.hessian_at = self.theta
+
+    @property
+    def known_here(self) -> bool:
+        """Whether the Hessian of all records was measured here, within the radius at which it is smoothed."""
+        if self.hessian_at is None:
+            return False
+        return length(self.theta - self.hessian_at) <= self.metric.smoothing * self.spread
