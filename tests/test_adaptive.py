@@ -290,6 +290,40 @@ def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
     assert failed <= allowed + math.sqrt(2.0 * 6.91 * allowed) + 2.0 * 6.91 / 3.0
 
 
+class CountingSource:
+    """Counts the answers about all records, and about a sample of them."""
+
+    def __init__(self, source, asked, kind="all"):
+        self.source, self.asked, self.kind, self.d = source, asked, kind, source.d
+
+    def answer(self, statistic, passes=1.0):
+        self.asked[self.kind] += passes
+        return self.source.answer(statistic, passes)
+
+    def sample(self, stream, size):
+        return CountingSource(self.source.sample(stream, size), self.asked, "sample")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "d"), [(1000, 2), (5000, 5), (100_000, 3)])
+def test_the_plan_says_how_often_the_records_are_read(n, d):
+    """A cloud is read about as often as expected; records that coincide at most as often as the plan allows."""
+    plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
+    reads = plan.calibrated.reads
+    points = np.random.default_rng(n).normal(size=(n, d))
+    for coincide in (False, True):
+        if coincide:
+            points = np.round(0.7 * points)
+        asked = {"all": 0.0, "sample": 0.0}
+        source = CountingSource(ArraySource.of(points, plan.parameters), asked)
+        plan.calibrated.run(source, Tape.draw(bytes(32)))
+        assert asked["all"] <= reads.most
+        if not coincide:
+            assert 0.6 * reads.expected <= asked["all"] <= 1.2 * reads.expected
+            assert 0.5 * reads.sample_expected <= asked["sample"] <= 1.3 * reads.sample_expected
+    assert f"about {reads.expected:.0f}, at most {reads.most}" in str(plan)
+
+
 def test_the_plan_says_when_far_data_may_be_missed():
     assert not dpmedian.plan(3000, 3, epsilon=1.0, delta=1e-6).notes
     assert "10^5 spreads" in str(dpmedian.plan(300, 3, epsilon=1.0, delta=1e-6))

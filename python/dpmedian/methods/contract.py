@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
@@ -14,7 +14,7 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction", "cloud_curvature"]
+__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction", "Reads", "cloud_curvature"]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,24 @@ class Calibrated(ABC):
         """Passes over the data: at most, or usually where a run decides as it goes. For the progress bar."""
 
 
+class Reads(NamedTuple):
+    """How often a run reads all records, and a hidden sample of them. Their validation and drawing are apart."""
+
+    expected: float
+    """On data with one middle."""
+    most: int
+    sample: int = 0
+    """Records of the sample, 0 where there is none, and how often they are read on such data."""
+    sample_expected: float = 0.0
+
+
 class CalibratedMethod(Calibrated):
     """A method that can run."""
+
+    @property
+    def reads(self) -> Reads | None:
+        """What to expect, and the most; None where a note of the method says it."""
+        return Reads(self.passes, math.ceil(self.passes))
 
     @property
     def notes(self) -> tuple[str, ...]:

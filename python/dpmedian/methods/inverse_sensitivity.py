@@ -104,6 +104,11 @@ class LatticeDraw(CalibratedMethod):
     def passes(self) -> float:
         return 1.0
 
+    @property
+    def reads(self) -> None:
+        """Parts of the records are read again and again: a note says how often."""
+        return None
+
     def bound(self, failure_probability: float | None = None) -> Bound:
         """The theorem at beta = `failure_probability`, by default the one that was given."""
         n, d, lattice = self.parameters.n, self.parameters.d, self.mechanism.lattice

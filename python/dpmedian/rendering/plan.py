@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.methods.contract import Reads
 from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.table import html_table, text_table
 
@@ -41,6 +42,14 @@ def _row(stage: Stage) -> tuple[str, ...]:
     return stage.name, releases, _noise(stage.noise), f"{stage.sensitivity:.4g}", rho
 
 
+def _reads(reads: Reads) -> str:
+    """How often the records are read, in words."""
+    most = f"at most {reads.most}"
+    passes = most if reads.expected == reads.most else f"about {reads.expected:.0f}, {most}"
+    sample = f"; {reads.sample_expected:.0f} over a hidden sample of {reads.sample}" if reads.sample else ""
+    return f"passes over all records: {passes}{sample}; their validation is one more"
+
+
 def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
     together = "; the stages share it, and no run spends more" if any(stage.capped for stage in plan.stages) else ""
@@ -59,6 +68,8 @@ def _facts(plan: Plan) -> list[str]:
     # Smaller probabilities are extrapolated, and nobody has counted that many runs.
     failure = "below 1e-6" if predicted.failure < 1e-6 else f"{predicted.failure:.2g}"
     facts.append(f"predicted probability of failure: {failure}")
+    if plan.calibrated.reads is not None:
+        facts.append(_reads(plan.calibrated.reads))
     return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]
 
 
@@ -114,5 +125,6 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "cost": cost_dict(plan.cost),
         "stages": [stage_dict(stage) for stage in plan.stages],
         "prediction": {name: _finite(value) for name, value in vars(plan.prediction).items()},
+        "reads": None if plan.calibrated.reads is None else plan.calibrated.reads._asdict(),
         "notes": list(plan.notes),
     }

@@ -162,14 +162,21 @@ def approach_all(state: State) -> bool:
 def _kink(state: State) -> bool:
     """Whether so many records coincide nearby that they would spoil the last gradient.
 
-    In three and more dimensions a smooth density has no records that near; the second count tells an atom from a line.
+    In three and more dimensions a smooth density has no records that near. Where there seem to be some, a second count
+    with a larger radius must have them too, and not many more: it tells an atom from a line.
     """
     ask, c = state.ask, state.ask.c
     wide, half, _ = c.kink
-    most, per_dimension, seen = c.kink_all
+    most, per_dimension, first, both = c.kink_all
     cost = min(most, per_dimension / ask.d) * ask.rho
-    near, noise = ask.count(ask.every, state.theta, state.quarter - wide - half, cost)
-    if near <= math.pow(2.0, -(wide + half) / 4.0 * ask.d) * ask.n + seen * noise:
+
+    def beyond(quarters: int) -> tuple[float, float]:
+        """Records within a radius beyond those of a smooth density, and the noise, in records."""
+        held, noise = ask.count(ask.every, state.theta, state.quarter - quarters, cost)
+        return held - math.pow(2.0, -quarters / 4.0 * ask.d) * ask.n, noise
+
+    near, noise = beyond(wide + half)
+    if near <= first * noise:
         return False
-    far, noise = ask.count(ask.every, state.theta, state.quarter - wide, cost)
-    return far > math.pow(2.0, -wide / 4.0 * ask.d) * ask.n + seen * noise and near > c.kink_stays * far
+    far, noise = beyond(wide)
+    return near + far > both * noise and near > c.kink_stays * far - noise

@@ -184,14 +184,15 @@ class Constants:
     )
     all_keeps: float = _safety(0.75, "of rho that is left when they are no longer repeated")
     sample_most: float = _simulated(0.005, "of rho for a gradient of the sample")
-    kink_all: tuple[float, float, float] = _simulated(
-        (0.01, 0.1, 2.2),
-        "of rho for a count near the center, but 0.1/d, whose noise is that of a gradient; deviations to be seen twice",
+    kink_all: tuple[float, float, float, float] = _simulated(
+        (0.01, 0.1, 1.2, 3.3),
+        "of rho for a count near the center, but 0.1/d, whose noise is that of a gradient; deviations of its noise from "
+        "which on a second one is asked, and of both together from which on records coincide: one run of 200 is wrong",
     )
 
     # Descent on all records.
     tail: tuple[float, int, int] = _simulated((6.5, 4, 20), "steps: n sqrt(rho/d)/6.5, between 4 and 20")
-    tail_sharp: int = _simulated(24, "steps where many records coincide")
+    tail_sharp: tuple[int, int] = _simulated((24, 20), "steps where many records coincide, and after a sample")
     again: tuple[float, float] = _simulated((0.4, 0.35), "of the steps have 0.35 of the budget; then the Hessian again")
     mean: float = _simulated(16.0, "trust in the mean against the least gradient, in the descent and at its end")
     heat: tuple[float, float] = _simulated(

@@ -81,7 +81,7 @@ class _Descent:
         step = 0
         while step < len(self.weights):
             if self.sharp:
-                self.weights += [1.0] * (c.tail_sharp - len(self.weights))
+                self.weights += [1.0] * (c.tail_sharp[0 if ask.sampled_all else 1] - len(self.weights))
             if step == max(self.again, 2) and not state.atom and state.measured and ask.left > 0.2:
                 self._look_for_atom()
             if self.for_moments and step == self.again:

@@ -42,6 +42,7 @@ class Offers:
     parameters: PublicParameters
     sample: int
     pairings: int
+    center_questions: int
     scale: Offer[PairCount]
     center: Offer[Gaussian]
     initial: Offer[DistanceCount]
@@ -73,6 +74,7 @@ class Offers:
             parameters=p,
             sample=m,
             pairings=pairings,
+            center_questions=center,
             scale=Offer(
                 lambda rho: PairCount.of("pair scale", rho, p, pairings=pairings, releases=scale),
                 1,
@@ -121,20 +123,20 @@ class Offers:
             ),
         )
 
+    @property
+    def _around_points(self) -> tuple[Offer[Gaussian], ...]:
+        """The kinds that read the records once each time: a search around a point counts all radii at once."""
+        kinds = (self.initial, self.shift, self.count, self.spread, self.curvature, self.moments, self.gradient)
+        return tuple(kind for kind in kinds if kind is not None)
+
+    @property
+    def most_reads(self) -> int:
+        """Each pairing and each question about the center reads the records once, too."""
+        return self.pairings + self.center_questions + sum(kind.times for kind in self._around_points)
+
     def allowance(self, rho: float) -> Allowance:
         """The cap on all of them together."""
-        kinds = (
-            self.scale,
-            self.center,
-            self.initial,
-            self.shift,
-            self.count,
-            self.spread,
-            self.curvature,
-            self.moments,
-            self.gradient,
-        )
-        return Allowance(rho, tuple(kind for kind in kinds if kind is not None))
+        return Allowance(rho, (self.scale, self.center, *self._around_points))
 
 
 @dataclass(frozen=True, eq=False)

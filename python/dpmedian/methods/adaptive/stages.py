@@ -30,7 +30,7 @@ from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.prediction import predict
 from dpmedian.methods.adaptive.questions import Offers, Questions
 from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
@@ -38,9 +38,9 @@ from dpmedian.tape import Tape
 
 __all__ = ["Adaptive", "calibrate"]
 
-# Passes that a run on a cloud makes: questions about the center, those of the other searches, and what is asked about
-# points before the descent or the last gradient. Measured by counting answers, rounded up.
-_CENTER, _SEARCHES, _POINTS = 80, 4, 12
+# How often a run on a cloud reads the records of its searches and of its approach, beside the pairs and the descent; and
+# all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
+_COARSE, _AFTER_SAMPLE = 80, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +68,19 @@ class Adaptive(CalibratedMethod):
 
     @property
     def passes(self) -> float:
-        p, offers = self.parameters, self.offers
-        coarse = offers.pairings + _CENTER + _SEARCHES + _POINTS
-        if offers.sample < p.n:
-            # Gradients, Hessians and a count of all records.
-            return coarse * offers.sample / p.n + 8
-        return coarse + steps_of(p.n, p.d, self.rho, self.constants)
+        reads = self.reads
+        return reads.expected + reads.sample_expected * reads.sample / self.parameters.n
+
+    @property
+    def reads(self) -> Reads:
+        p, offers, c = self.parameters, self.offers, self.constants
+        coarse = offers.pairings + _COARSE
+        if offers.sample == p.n:
+            return Reads(coarse + steps_of(p.n, p.d, self.rho, c), offers.most_reads)
+        # Each gradient may be followed by a Hessian, of two reads; at a kink there are mean shifts and their counts.
+        before = len(c.all_costs) * c.all_attempts * 3 + 2
+        most = before + c.tail_sharp[1] + 2 + 2 + 2 * c.polish_rounds + 1
+        return Reads(_AFTER_SAMPLE, most, offers.sample, coarse)
 
     @property
     def notes(self) -> tuple[str, ...]:
