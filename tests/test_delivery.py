@@ -1,9 +1,12 @@
 """After a charge nothing says that nothing was spent, and what was paid for is not lost."""
 
+import io
 import json
 import os
+import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -26,9 +29,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+RELEASE = [*COMMAND, "release", "points.csv", *BUDGET, "--ledger", "ledger.json", "--name", "typical place"]
+
+
 def release(folder: Path, **options) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, "release", "points.csv", *BUDGET, "--ledger", "ledger.json", "--name", "typical place"]
-    return subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True, check=False, **options)
+    return subprocess.run(RELEASE, cwd=folder, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+def in_shell(folder: Path, redirections: str) -> subprocess.CompletedProcess[str]:
+    """The same command with streams that only a shell can close."""
+    line = f"{shlex.join(RELEASE)} {redirections}"
+    return subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def states(folder: Path) -> list[tuple[str, str]]:
@@ -63,6 +74,72 @@ def test_a_closed_pipe_loses_no_point_and_says_that_it_is_spent(folder):
     assert done.returncode == 5
     assert states(folder) == [("typical place", "released")]
     assert delivered(done.stderr)["method"] == "adaptive"
+
+
+def test_a_closed_stdout_loses_no_point(folder):
+    """Python has no stdout then, and prints to nowhere without a word."""
+    done = in_shell(folder, ">&-")
+    assert done.returncode == 5
+    assert states(folder) == [("typical place", "released")]
+    assert set(delivered(done.stderr)["point"]) == {"x", "y"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("redirections", "code"),
+    [(">&- 2>&-", 5), (">/dev/full 2>/dev/full", 5), ("--seed 1 2>/dev/full", 0), ("--seed 1 2>&-", 0)],
+)
+def test_the_exit_code_does_not_depend_on_whether_stderr_takes_the_message(folder, redirections, code):
+    done = in_shell(folder, redirections)
+    assert done.returncode == code
+    assert states(folder) == [("typical place", "released")]
+    if code == 0:
+        # The warning about the seed has not taken stdout for the stderr that is closed.
+        assert set(json.loads(done.stdout)["point"]) == {"x", "y"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["plan 2000 2 --rho 1", "ledger show ledger.json", "example positions.csv"])
+def test_no_command_is_silent_about_output_that_nobody_got(folder, command):
+    for redirection in (">/dev/full", ">&-"):
+        line = f"{shlex.join(COMMAND)} {command} {redirection}"
+        done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr[:17]) == (2, "dpmedian: error: ")
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_terminal_that_is_gone_stops_no_run(monkeypatch):
+    ledger = dpmedian.Ledger(rho=1.0)
+    monkeypatch.setattr(sys, "stderr", Gone())
+    release = dpmedian.geometric_median(load_positions(), rho=0.1, progress=True, ledger=ledger)
+    assert release.point.shape == (2,)
+    assert [entry.state for entry in ledger.entries] == ["released"]
+
+
+def test_a_warning_that_cannot_be_shown_takes_no_point_away(folder, monkeypatch):
+    """A full disk breaks the ledger's note and stderr together."""
+    ledger = dpmedian.Ledger.open(folder / "ledger.json")
+
+    def gone(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def lose_the_ledger(fraction: float) -> None:
+        if fraction == 0.0:
+            monkeypatch.setattr(dpmedian.Ledger, "_mark", gone)
+            monkeypatch.setattr(warnings, "showwarning", gone)
+
+    release = dpmedian.geometric_median(load_positions(), rho=0.1, progress=lose_the_ledger, ledger=ledger)
+    assert release.point.shape == (2,)
+    assert states(folder) == [("geometric median", "pending")]
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser writes anywhere")

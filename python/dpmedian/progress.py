@@ -53,8 +53,7 @@ class Progress:
             with contextlib.suppress(Exception):
                 self._show(1.0)
         if self._drawn:
-            sys.stderr.write("\r" + " " * (_WIDTH + 18) + "\r")
-            sys.stderr.flush()
+            self._draw("\r" + " " * (_WIDTH + 18) + "\r")
 
     def _advance(self, fraction: float) -> None:
         now = time.monotonic()
@@ -68,6 +67,12 @@ class Progress:
             self._callback(fraction)
         elif self._bar and time.monotonic() - self._started >= self._patience:
             filled = round(_WIDTH * fraction)
-            sys.stderr.write(f"\rdpmedian [{'#' * filled}{'.' * (_WIDTH - filled)}] {fraction:4.0%}")
+            self._draw(f"\rdpmedian [{'#' * filled}{'.' * (_WIDTH - filled)}] {fraction:4.0%}")
+
+    def _draw(self, text: str) -> None:
+        try:
+            sys.stderr.write(text)
             sys.stderr.flush()
             self._drawn = True
+        except (OSError, ValueError):  # A terminal that is gone must not take with it what was paid for.
+            self._bar = self._drawn = False

@@ -7,20 +7,20 @@ from typing import Any
 
 from dpmedian import Ledger
 from dpmedian.cli.arguments import add_budget, add_output
-from dpmedian.cli.output import as_json
+from dpmedian.cli.output import as_json, show
 
 __all__ = ["add", "create_ledger", "open_ledger", "show_ledger"]
 
 
 def create_ledger(options: argparse.Namespace) -> None:
     """Creates a ledger, or shows the one that is there if its budget is the same."""
-    print(Ledger(epsilon=options.epsilon, delta=options.delta, rho=options.rho, path=options.file))
+    show(Ledger(epsilon=options.epsilon, delta=options.delta, rho=options.rho, path=options.file))
 
 
 def show_ledger(options: argparse.Namespace) -> None:
     """Prints a ledger's budget and entries."""
     ledger = open_ledger(options.file)
-    print(ledger if options.output == "table" else as_json(ledger.to_dict()))
+    show(ledger if options.output == "table" else as_json(ledger.to_dict()))
 
 
 def open_ledger(path: str) -> Ledger:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmedian import __version__
 from dpmedian.cli.arguments import add_budget, add_method, add_output, plan_of
-from dpmedian.cli.output import as_json
+from dpmedian.cli.output import as_json, show
 from dpmedian.rendering.plan import plan_dict
 
 __all__ = ["add", "show_plan"]
@@ -16,7 +16,7 @@ __all__ = ["add", "show_plan"]
 def show_plan(options: argparse.Namespace) -> None:
     """Prints what a release would do and cost. It needs no data and spends nothing."""
     made = plan_of(options, options.n, options.d)
-    print(made if options.output == "table" else as_json({**plan_dict(made), "version": __version__}))
+    show(made if options.output == "table" else as_json({**plan_dict(made), "version": __version__}))
 
 
 def add(commands: Any) -> None:

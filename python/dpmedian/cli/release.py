@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output, plan_of
 from dpmedian.cli.ledger import open_ledger
-from dpmedian.cli.output import EXIT_CODES, as_json, deliver
+from dpmedian.cli.output import EXIT_CODES, as_json, paid_for, show
 from dpmedian.files import read_points
 from dpmedian.rendering.release import release_dict
 
@@ -34,7 +34,8 @@ def release(options: argparse.Namespace) -> None:
     result = made.run(
         points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
     )
-    deliver(str(result) if options.output == "table" else as_json(release_dict(result)))
+    with paid_for(result):
+        show(result if options.output == "table" else as_json(release_dict(result)))
 
 
 def add(commands: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmedian.cli.arguments import number, numbers
-from dpmedian.cli.output import say
+from dpmedian.cli.output import say, show
 from dpmedian.reproduce import Experiment, draw, run, table, write
 
 __all__ = ["add", "reproduce"]
@@ -24,7 +24,7 @@ def reproduce(options: argparse.Namespace) -> None:
     experiment = replace(Experiment().quick() if options.quick else Experiment(), **chosen)
     runs = run(experiment, False if options.quiet else None)
     write(runs, options.csv)
-    print(table(experiment, runs))
+    show(table(experiment, runs))
     try:
         draw(experiment, runs, options.png)
     except ImportError as error:

@@ -105,7 +105,9 @@ def spending(
             )
             try:
                 warnings.warn(what, stacklevel=5)
-            except Warning:  # Somebody turns warnings into errors, and this one would take the result's place.
+            except (
+                Exception
+            ):  # A warning that is turned into an error, or cannot be shown, would take the result's place.
                 with contextlib.suppress(Exception):
                     print(what, file=sys.stderr)
 
