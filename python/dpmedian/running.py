@@ -17,8 +17,12 @@ from dpmedian.sources.array import ArraySource
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import as_records
 from dpmedian.tape import Tape, tape_of
+from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
 __all__ = ["Done", "Runnable", "charged", "refuse_if_elsewhere", "run_calibrated"]
+
+# Budgets from here on are mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
+_WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
@@ -52,11 +56,16 @@ class Done(Generic[Value]):
     columns: tuple[str, ...] | None
 
 
-@contextlib.contextmanager
 def charged(
     account: Account, method: str, cost: PrivacyCost, name: str | None = None, *, seeded: bool = False
-) -> Iterator[None]:
+) -> contextlib.AbstractContextManager[None]:
     """Charges the cost before the block runs. Whatever stops the block afterwards says that the cost is spent."""
+    _warn_if_weak(cost)  # Here, where the frames up to the caller's line are all our own.
+    return _charged(account, method, cost, name, seeded)
+
+
+@contextlib.contextmanager
+def _charged(account: Account, method: str, cost: PrivacyCost, name: str | None, seeded: bool) -> Iterator[None]:
     with spending(account, method, cost, name, seeded=seeded):
         try:
             yield
@@ -64,6 +73,17 @@ def charged(
             raise
         except Exception as error:
             raise RuntimeError(f"the run stopped after its cost was charged ({cost}): {error}") from error
+
+
+def _warn_if_weak(cost: PrivacyCost) -> None:
+    """Warns of a cost that protects little. One in rho is judged by the epsilon that it has at a delta that is weak."""
+    epsilon = cost.epsilon if cost.epsilon is not None else cost.epsilon_at(_WEAK_DELTA)
+    if epsilon >= _WEAK_EPSILON or (cost.delta or cost.delta0) >= _WEAK_DELTA:
+        warn_caller(
+            f"the budget {cost} promises next to nothing: usual values are epsilon up to 10, rho up to 1, and delta "
+            "far below 1/n",
+            WeakPrivacyWarning,
+        )
 
 
 def run_calibrated(

@@ -18,13 +18,9 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.release import Release
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.running import run_calibrated
-from dpmedian.warning import LikelyFailureWarning, WeakPrivacyWarning, warn_caller
+from dpmedian.warning import LikelyFailureWarning, warn_caller
 
 __all__ = ["Plan"]
-
-
-# Budgets from here on are mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
-_WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,20 +96,13 @@ class Plan:
         )
 
     def _warn(self) -> None:
-        """Says what a reader of the plan would have seen: a likely failure, or a budget that protects little."""
+        """Says what a reader of the plan would have seen: a likely failure."""
         parameters, failure = self.parameters, self.prediction.failure
         if failure > parameters.failure_probability:
             warn_caller(
                 f"this release is predicted to fail with probability {failure:.2g}, above failure_probability = "
                 f"{parameters.failure_probability:g}, and a failure is charged",
                 LikelyFailureWarning,
-            )
-        epsilon, delta = parameters.budget.epsilon or 0.0, parameters.budget.delta or 0.0
-        if epsilon >= _WEAK_EPSILON or delta >= _WEAK_DELTA:
-            warn_caller(
-                f"the budget {parameters.budget} promises next to nothing: usual values are epsilon up to 10 and delta "
-                "far below 1/n",
-                WeakPrivacyWarning,
             )
 
     def run(
