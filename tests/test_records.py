@@ -420,7 +420,7 @@ def test_no_record_decides_the_dimension():
         polars.DataFrame({"e": rows}),
         arrow.table({"e": rows}),
     ):
-        with pytest.raises(ValueError, match=r"have no public dimension, .* say the dimension, d="):
+        with pytest.raises(ValueError, match=r"have no public dimension, .* say the dimension, as plan"):
             as_records(points, nonfinite="center").require_finite()
     # A column of objects may be one of numbers with an odd record, so it is one unless the dimension says otherwise.
     frame = pandas.DataFrame({"e": rows})

@@ -24,16 +24,15 @@ BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.MULTILINE | re.D
 
 
 @contextlib.contextmanager
-def _workplace() -> Iterator[Path]:
-    """An empty directory to run in, from which the examples and the bundled data can be seen."""
+def _workplace() -> Iterator[None]:
+    """An empty directory to run in, as a reader has it, from which the examples can be seen."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "examples").symlink_to(ROOT / "examples")
-        (place / "positions.csv").write_bytes((ROOT / "python/dpmedian/data/positions.csv").read_bytes())
         os.chdir(place)
         try:
-            yield place
+            yield
         finally:
             os.chdir(before)
 
@@ -46,7 +45,7 @@ def _run_python(code: str, namespace: dict[str, object], name: str) -> str:
     return printed.getvalue()
 
 
-def _run_console(block: str, place: Path) -> str:
+def _run_console(block: str) -> str:
     # The examples run with a seed here, and would say each time, with the path of a file, what is wrong with that.
     environment = {
         **os.environ,
@@ -58,8 +57,7 @@ def _run_console(block: str, place: Path) -> str:
         done = subprocess.run(
             command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
         )
-        # A page names no directory of the machine that it was written on.
-        lines.append(f"$ {command}\n{done.stdout}".rstrip().replace(str(place.resolve()) + os.sep, ""))
+        lines.append(f"$ {command}\n{done.stdout}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -69,7 +67,7 @@ def refresh(page: Path) -> tuple[str, str]:
     namespace: dict[str, object] = {"__name__": "__main__"}
     pieces, end, printed = [], 0, None
     os.environ.setdefault("MPLBACKEND", "Agg")
-    with _workplace() as place:
+    with _workplace():
         for found in BLOCK.finditer(text):
             kind, body = found.groups()
             between = text[end : found.start()]
@@ -77,7 +75,7 @@ def refresh(page: Path) -> tuple[str, str]:
                 line = text[: found.start(2)].count("\n")
                 printed = _run_python("\n" * line + body, namespace, str(page))
             elif kind == "console":
-                body, printed = _run_console(body, place), None
+                body, printed = _run_console(body), None
             elif printed is not None and not between.strip():
                 body, printed = printed.rstrip() + "\n", None
             pieces += [between, f"```{kind}\n{body}```"]

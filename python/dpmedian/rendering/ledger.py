@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,7 +97,7 @@ def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int]:
         heading.append(f"neighbours: {ledger.neighbours} one {ledger.unit}")
     heading.append(f"filter: {ledger.composition}")
     if ledger.path:
-        heading.append(f"file: {ledger.path}")
+        heading.append(f"file: {_from_here(ledger.path)}")
     rows: list[tuple[str, ...]] = [
         (
             entry.name,
@@ -110,6 +111,13 @@ def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int]:
         for entry in entries[-_SHOWN:]
     ]
     return heading, rows, max(len(entries) - _SHOWN, 0)
+
+
+def _from_here(path: Path) -> str:
+    """The path as one would type it: ledgers know theirs from the root, so that no change of directory loses it."""
+    with contextlib.suppress(OSError, ValueError):  # Elsewhere, or the directory is gone.
+        return str(path.relative_to(Path.cwd().resolve()))
+    return str(path)
 
 
 def _short(cost: PrivacyCost) -> str:

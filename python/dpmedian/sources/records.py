@@ -121,7 +121,8 @@ class Intake:
         if self.d is None and self.unattended:
             raise ValueError(
                 f"points: {what} have no public dimension, and no record may decide it in an unattended run; pass an "
-                "array or a frame with one column per coordinate, or say the dimension, d=..."
+                "array or a frame with one column per coordinate, or say the dimension, as plan(n, d, ...).run(points) "
+                "does, or d=... of a file (--dimension)"
             )
         return self.d
 
