@@ -186,8 +186,8 @@ class Constants:
     sample_most: float = _simulated(0.005, "of rho for a gradient of the sample")
     kink_all: tuple[float, float, float, float] = _simulated(
         (0.01, 0.1, 1.2, 3.3),
-        "of rho for a count near the center, but 0.1/d, whose noise is that of a gradient; deviations of its noise from "
-        "which on a second one is asked, and of both together from which on records coincide: one run of 200 is wrong",
+        "of rho for a count near the center, but 0.1/d, whose noise is that of a gradient; deviations of its noise "
+        "from which on a second one is asked, and of both together from which on records coincide",
     )
 
     # Descent on all records.

@@ -38,8 +38,8 @@ from dpmedian.tape import Tape
 
 __all__ = ["Adaptive", "calibrate"]
 
-# How often a run on a cloud reads the records of its searches and of its approach, beside the pairs and the descent; and
-# all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
+# How often a run on a cloud reads the records of its searches and of its approach, beside the pairs and the descent;
+# and all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
 _COARSE, _AFTER_SAMPLE = 80, 7
 
 
