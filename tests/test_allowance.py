@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import dpmedian
-from contract.registry import METHOD_CASES, SOURCES, cloud
+from contract.registry import METHOD_CASES, RELATION_CASES, SOURCES, cloud
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
 from dpmedian.release import ReleaseFailed
@@ -63,10 +62,7 @@ def test_an_allowance_is_set_once():
             Tape.draw(bytes(32)).allow(bad, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("name", "relation"),
-    [(name, relation) for name, case in METHOD_CASES.items() for relation in sorted(METHODS[case.method].relations)],
-)
+@pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
 @pytest.mark.parametrize("source", ["array", "three parts"])
 def test_every_method_runs_on_what_it_is_charged(name, relation, source):
     """And spends it: with a hundredth of the charge a release is refused."""

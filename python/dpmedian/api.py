@@ -17,7 +17,7 @@ __all__ = ["geometric_median", "plan", "required_n"]
 
 
 def plan(
-    n: int,
+    n: int | None,
     d: int,
     *,
     epsilon: float | None = None,
@@ -29,15 +29,20 @@ def plan(
     center: ArrayLike | None = None,
     failure_probability: float = 0.05,
     profile: str = "default",
+    neighbours: str = "replace",
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
-    Neighbours are data sets of the same public size n that differ in one replaced record.
+    Neighbours are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
+    sets of which one has one record more: then the number of records is private.
 
     Parameters
     ----------
-    n, d : int
-        The number of records and their dimension. Both are public.
+    n : int or None
+        The public number of records; with "add_remove" a public guess, or None. A guess changes what the plan predicts
+        and which method is taken; the run follows a noisy size that it releases first.
+    d : int
+        The dimension, which is public.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
@@ -56,6 +61,8 @@ def plan(
         and above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
+    neighbours : {"replace", "add_remove"}
+        Whether neighbours differ in one replaced record, or one of them has one record more.
 
     Returns
     -------
@@ -83,6 +90,8 @@ def geometric_median(
     center: ArrayLike | None = None,
     failure_probability: float = 0.05,
     profile: str = "default",
+    neighbours: str = "replace",
+    n: int | None = None,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -91,8 +100,9 @@ def geometric_median(
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
-    Neighbours are data sets of the same public size n that differ in one replaced record. The full planned cost is
-    charged before the first release, and stays charged if the run fails.
+    Neighbours are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
+    sets of which one has one record more: then the number of records is private. The full planned cost is charged
+    before the first release, and stays charged if the run fails.
 
     Parameters
     ----------
@@ -115,14 +125,20 @@ def geometric_median(
         and above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
+    neighbours : {"replace", "add_remove"}
+        Whether neighbours differ in one replaced record, or one of them has one record more.
+    n : int, optional
+        With "add_remove" a public guess of the number of records, which must not be taken from the data: it changes
+        what is predicted, and which method "auto" takes. With "replace" it may only repeat the number of points.
     ledger : Ledger, optional
         The budget that is charged.
     seed : int, optional
         Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
     progress : bool or callable, optional
         None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
-    nonfinite : {"raise", "center"}
-        What happens to a record with a missing or infinite value: an error, or it becomes the center.
+    nonfinite : {"raise", "center", "drop"}
+        What happens to a record with a missing or infinite value: an error, or it becomes the center, or with
+        "add_remove" it is left out.
     name : str, optional
         What is released, for the ledger and the reader.
 
@@ -141,8 +157,9 @@ def geometric_median(
     """
     arguments = locals()
     records = as_records(points, nonfinite=nonfinite)
-    n, d = records.array.shape
-    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d), method)
+    if neighbours == "replace":
+        n = _public_size(n, len(records.array))
+    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=records.array.shape[1]), method)
     return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)
 
 
@@ -158,6 +175,7 @@ def required_n(
     resolution: float | None = None,
     failure_probability: float = 0.05,
     profile: str = "default",
+    neighbours: str = "replace",
 ) -> int:
     """The smallest n whose plan predicts an excess and a probability of failure of at most the ones asked for.
 
@@ -167,7 +185,7 @@ def required_n(
         The dimension.
     excess : float
         The wanted F(point)/F(median) - 1, F being the sum of distances.
-    epsilon, delta, rho, method, radius, resolution, failure_probability, profile
+    epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbours
         As in `plan`.
 
     Returns
@@ -198,3 +216,13 @@ def required_n(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def _public_size(n: int | None, found: int) -> int:
+    """The number of points, which is public where neighbours replace a record; a number that was given must be it."""
+    if n is not None and n != found:
+        raise ValueError(
+            f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "
+            "neighbours='add_remove' it is a guess"
+        )
+    return found

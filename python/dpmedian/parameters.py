@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -33,10 +33,11 @@ class PublicParameters:
     """What is known before the data are looked at. Every field is public and must not depend on the data.
 
     `neighbours` says which data sets count as neighbours: "replace" for sets of the same public size n that differ in
-    one replaced record, "add_remove" for sets of which one has one record more.
+    one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
+    and n is a public guess of it, or None; a method that runs is calibrated to parameters whose n is a noisy release.
     """
 
-    n: int
+    n: int | None
     d: int
     budget: Budget
     radius: float | None = None
@@ -45,11 +46,13 @@ class PublicParameters:
     failure_probability: float = 0.05
     profile: Profile = DEFAULT
     neighbours: Neighbours = "replace"
+    size_noise: float = 0.0
+    """The standard deviation of n, where it is a noisy release."""
 
     @classmethod
     def of(
         cls,
-        n: int,
+        n: int | None,
         d: int,
         *,
         epsilon: float | None = None,
@@ -64,11 +67,8 @@ class PublicParameters:
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
-        n, d = whole("n", n), whole("d", d)
-        if n < 2:
-            raise ValueError(f"n must be at least 2 for a private release, got {n}")
-        if n > RECORDS_MAX:
-            raise ValueError(f"n must be at most 2**30 records, got {n}")
+        relation, d = neighbours_of(neighbours), whole("d", d)
+        n = _records(n, relation)
         if d < 1:
             raise ValueError(f"d must be at least 1, got {d}")
         if radius is not None:
@@ -91,14 +91,34 @@ class PublicParameters:
             center=None if center is None else _center(center, d),
             failure_probability=beta,
             profile=Profile.named(profile),
-            neighbours=neighbours_of(neighbours),
+            neighbours=relation,
         )
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any], **shape: int) -> PublicParameters:
+    def from_arguments(cls, arguments: Mapping[str, Any], **shape: int | None) -> PublicParameters:
         """Picks the public parameters out of the arguments of a public function, which passes its `locals()`."""
         names = inspect.signature(cls.of).parameters
         return cls.of(**{name: value for name, value in {**arguments, **shape}.items() if name in names})
+
+    @property
+    def private_size(self) -> bool:
+        """Whether the number of records is private."""
+        return self.neighbours == "add_remove"
+
+    @property
+    def size(self) -> int:
+        """The number of records that a method is calibrated to: the public n, or where that is private a noisy one."""
+        assert self.n is not None, "a method is calibrated to a number of records, which is released first"
+        return self.n
+
+    @property
+    def records_most(self) -> int | None:
+        """How many records there can be, from which lattices are chosen; None where nothing public bounds them."""
+        return None if self.private_size else self.n
+
+    def at_size(self, n: int, noise: float = 0.0) -> PublicParameters:
+        """The same for another number of records, that must be public or released with this noise."""
+        return replace(self, n=max(n, 2), size_noise=noise)
 
     @property
     def origin(self) -> NDArray[np.float64]:
@@ -156,6 +176,19 @@ def positive(name: str, value: object) -> float:
     if not (math.isfinite(number) and 0.0 < number <= LARGEST):
         raise ValueError(f"{name} must be positive and finite (at most 2**1000), got {value!r}")
     return number
+
+
+def _records(n: object, neighbours: Neighbours) -> int | None:
+    if n is None and neighbours == "add_remove":
+        return None
+    if n is None:
+        raise TypeError("n must be an integer, the public number of records; only 'add_remove' neighbours hide it")
+    n = whole("n", n)
+    if n < 2:
+        raise ValueError(f"n must be at least 2 for a private release, got {n}")
+    if n > RECORDS_MAX:
+        raise ValueError(f"n must be at most 2**30 records, got {n}")
+    return n
 
 
 def _center(center: ArrayLike, d: int) -> NDArray[np.float64]:

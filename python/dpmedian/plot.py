@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
+from dpmedian.rendering.release import records_text
 from dpmedian.sources.records import as_records
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     names = columns or release.columns or ("first coordinate", "second coordinate")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    ax.set_title(f"{release.method}, n = {release.n}, {release.plan.parameters.budget}", fontsize=10)
+    ax.set_title(f"{release.method}, {records_text(release)}, {release.plan.parameters.budget}", fontsize=10)
     ax.legend(loc="upper left", fontsize=9, framealpha=0.95)
     ax.text(
         0.99,
@@ -120,7 +121,7 @@ def _measure(plan: Plan) -> tuple[str, str] | None:
 def plot_plan(plan: Plan, ax: Any = None) -> Any:
     """The predicted error against the budget, for n/4, n and 4n records; the plan itself is marked. Returns the axes.
 
-    Nothing here depends on data.
+    Nothing here depends on data. A plan without a guess of its private n is drawn for the sizes that it shows.
 
     Parameters
     ----------
@@ -136,7 +137,11 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     """
     from dpmedian.planning.choice import make_plan
 
-    found = _measure(plan)
+    examples = [n for n, _ in plan.calibrated.examples]
+    known = plan if plan.n is not None else make_plan(plan.parameters.at_size(examples[1]), plan.method)
+    assert known.n is not None
+    sizes = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
+    found = _measure(known)
     if found is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
     measure, label = found
@@ -156,10 +161,11 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
         return np.nan if error is None or other.prediction.failure > 0.5 else float(error)
 
     values = asked * np.geomspace(1 / 8, 8, 13)
-    for n, color in zip((max(plan.n // 4, 2), plan.n, 4 * plan.n), _LINES, strict=True):
+    for n, color in zip(sizes, _LINES, strict=True):
         ax.plot(values, [predicted(n, value) for value in values], color=color, linewidth=2, label=f"n = {n:,}")
-    here = getattr(plan.prediction, measure)
-    ax.plot([asked], [here], "o", markersize=9, color=_INK, label=f"this plan: {here:.2g}", zorder=3)
+    if plan.n is not None:
+        here = getattr(plan.prediction, measure)
+        ax.plot([asked], [here], "o", markersize=9, color=_INK, label=f"this plan: {here:.2g}", zorder=3)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ticks = asked * 2.0 ** np.arange(-3, 4)

@@ -12,6 +12,8 @@ class Profile:
     """The constants of the paper's algorithms that are ours to choose. Both profiles keep the same privacy promise."""
 
     name: str
+    relations: frozenset[str]
+    """The neighbours that its methods are proved for: the sums of ball counts would show how many records there are."""
 
     # RadiusFinder.
     radius_search: str
@@ -61,6 +63,7 @@ class Profile:
 
 DEFAULT = Profile(
     name="default",
+    relations=frozenset({"replace", "add_remove"}),
     radius_search="pair counts",
     # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D: the target lies in between.
     pair_fraction=0.6,
@@ -85,6 +88,7 @@ DEFAULT = Profile(
 
 _PAPER = Profile(
     name="paper",
+    relations=frozenset({"replace"}),
     radius_search="ball counts",
     pair_fraction=0.6,
     pair_margin=0.02,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -19,16 +20,18 @@ __all__ = ["MethodResult", "Release", "ReleaseFailed"]
 class ReleaseFailed(RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
-    The message contains public or already noisy values only.
+    The message contains public or already noisy values only. `size` is the noisy number of records, where that is
+    private and was released.
     """
 
-    def __init__(self, message: str, cost: PrivacyCost) -> None:
+    def __init__(self, message: str, cost: PrivacyCost, size: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.cost = cost
+        self.size = size
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.message, self.cost)
+        return type(self), (self.message, self.cost, self.size)
 
     def __str__(self) -> str:
         return f"{self.message} (the budget is spent: {self.cost})"
@@ -42,6 +45,7 @@ class MethodResult:
     scale: float | None = None
     error_radius: float | None = None
     notes: tuple[str, ...] = ()
+    size: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,8 @@ class Release:
     post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
     19 runs of 20 on data with one middle; with clusters of which none has half of the records, or one half scattered,
     in fewer, and `notes` say where it may be too small. `seeded` says whether the noise came from a seed: such a
-    release protects nobody. `name` is what the caller called it.
+    release protects nobody. `name` is what the caller called it. Where neighbours add or remove a record, n is None,
+    `size` is a noisy number of records (None if the method needs none), and `plan` is the plan at that size.
     """
 
     point: NDArray[np.float64]
@@ -60,12 +65,18 @@ class Release:
     error_radius: float | None
     cost: PrivacyCost
     method: str
-    n: int
+    n: int | None
     plan: Plan = field(repr=False)
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     seeded: bool = False
     name: str | None = None
+    size: int | None = None
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """When data sets are neighbours: "replace" or "add_remove"."""
+        return self.cost.neighbours
 
     def __post_init__(self) -> None:
         self.point.setflags(write=False)

@@ -15,7 +15,7 @@ from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.protocol import Source
-from dpmedian.sources.records import as_records
+from dpmedian.sources.records import NONFINITE, as_records
 from dpmedian.tape import Tape, tape_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
@@ -37,6 +37,17 @@ class Runnable(Protocol[Value_co]):
     def passes(self) -> float: ...
 
     def run(self, source: Source, tape: Tape) -> Value_co: ...
+
+
+def check_nonfinite(nonfinite: str, parameters: PublicParameters) -> None:
+    """Raises if there is no such way to treat records that are not finite, or none for these neighbours."""
+    if nonfinite not in NONFINITE:
+        raise ValueError(f"nonfinite must be one of {', '.join(map(repr, NONFINITE))}, got {nonfinite!r}")
+    if nonfinite == "drop" and not parameters.private_size:
+        raise ValueError(
+            "nonfinite='drop' changes the number of records, which neighbours='replace' takes for public: use "
+            "nonfinite='center', or neighbours='add_remove'"
+        )
 
 
 def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
@@ -101,13 +112,13 @@ def run_calibrated(
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
 
-    Whatever raises before the charge depends on public parameters, on the shape, or, where `nonfinite` is "raise", on
-    values that the curator alone sees. Afterwards a failure is an output, and every error says that the cost is spent.
+    Whatever raises before the charge depends on public parameters, on the shape (where the number of records is
+    private, on the dimension only), or, where `nonfinite` is "raise", on values that the curator alone sees. Afterwards
+    a failure is an output, and every error says that the cost is spent.
     """
-    if nonfinite not in ("raise", "center"):
-        raise ValueError(f"nonfinite must be 'raise' or 'center', got {nonfinite!r}")
+    check_nonfinite(nonfinite, parameters)
     records = as_records(points, nonfinite=nonfinite, d=parameters.d)
-    if records.array.shape != (parameters.n, parameters.d):
+    if not parameters.private_size and records.array.shape != (parameters.n, parameters.d):
         raise ValueError(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
         )

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from dpmedian import statistics
 from dpmedian._core import Points, Sensitivity, Statistic
+from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
+from dpmedian.profile import Profile
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.partitioned import PartitionedSource
 from dpmedian.tape import Tape
@@ -53,6 +55,16 @@ METHOD_CASES = {
         "inverse_sensitivity", 40, 3, {"epsilon": 1.0, **LOCALIZED}, "inverse_sensitivity"
     ),
 }
+
+
+RELATION_CASES = [
+    (name, relation)
+    for name, case in METHOD_CASES.items()
+    for relation in sorted(
+        METHODS[case.method].relations & Profile.named(case.arguments.get("profile", "default")).relations
+    )
+]
+"""Every case with every relation that its method and its profile are proved for."""
 
 
 def _hidden() -> Any:

@@ -10,7 +10,7 @@ import pytest
 import dpmedian
 from audit import GAMES
 from conftest import neighbours
-from contract.registry import METHOD_CASES, SOURCES, STATISTIC_CASES, cloud
+from contract.registry import METHOD_CASES, RELATION_CASES, SOURCES, STATISTIC_CASES, cloud
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
@@ -19,11 +19,7 @@ from dpmedian.statistics import BOUNDS
 from dpmedian.tape import Tape
 
 CASES = pytest.mark.parametrize("name", METHOD_CASES)
-# Every case with every relation that its method is proved for.
-RELATIONS = pytest.mark.parametrize(
-    ("name", "relation"),
-    [(name, relation) for name, case in METHOD_CASES.items() for relation in sorted(METHODS[case.method].relations)],
-)
+RELATIONS = pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
 KEY = (7).to_bytes(32, "little")
 
 

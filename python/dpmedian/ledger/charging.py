@@ -115,7 +115,7 @@ def spending(
         yield
     except ReleaseFailed as failed:
         mark("failed")
-        raise ReleaseFailed(failed.message, cost) from None
+        raise ReleaseFailed(failed.message, cost, size=failed.size) from None
     except BaseException:
         mark("interrupted")
         raise

@@ -33,9 +33,9 @@ class BallThreshold:
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], m: int, threshold: int
     ) -> BallThreshold:
-        bound = LargestBallCounts.bound(m, parameters.n).under(parameters.neighbours)
+        bound = LargestBallCounts.bound(m, parameters.size).under(parameters.neighbours)
         sensitivity = math.ceil(max(bound, parameters.profile.ball_sensitivity * m))
-        return cls(radii, parameters.n, m, threshold, AboveThreshold.of(name, sensitivity, epsilon_of_rho(rho)))
+        return cls(radii, parameters.size, m, threshold, AboveThreshold.of(name, sensitivity, epsilon_of_rho(rho)))
 
     @property
     def scales(self) -> tuple[float, float]:

@@ -25,9 +25,9 @@ _EVERY = 8
 class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
-    Neighbours and sensitivity: those of `Ranks`; every coordinate's rank moves by at most 1, so sqrt(d) in L2. Cost: at
-    most `ranks.releases` Gaussian vectors, those that were asked. Failure: none; a search with too much noise returns a
-    point far away.
+    Neighbours and sensitivity: those of centered `Ranks`, ranks minus half of all records: sqrt(d) in L2 under
+    replacement, and half of that under add/remove. Cost: at most `ranks.releases` Gaussian vectors, those that were
+    asked. Failure: none; a search with too much noise returns a point far away.
     """
 
     n: int
@@ -35,16 +35,17 @@ class CoordinateSearch:
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> CoordinateSearch:
-        n, d = parameters.n, parameters.d
+        d = parameters.d
         ranks = Gaussian.calibrate(
             name,
-            Bound.of("ranks", parameters.neighbours, d=d),
+            Bound.of("ranks", parameters.neighbours, d=d, centered=True),
             rho,
-            largest=n,
+            largest=parameters.records_most,
             coordinates=d,
             releases=releases,
+            coarsest=1,
         )
-        return cls(n, ranks)
+        return cls(parameters.size, ranks)
 
     def release(
         self,
@@ -67,8 +68,8 @@ class CoordinateSearch:
         asked = 0
         while asked < self.ranks.releases:
             thresholds = np.ascontiguousarray(center + posterior.ask())
-            noisy = self.ranks.release(tape, source.answer(Ranks(thresholds, self.ranks.bits)))
-            posterior.learn(gain * (0.5 * self.n - noisy))
+            noisy = self.ranks.release(tape, source.answer(Ranks(thresholds, self.ranks.bits, centered=True)))
+            posterior.learn(-gain * noisy)
             asked += 1
             if width > 0.0 and asked % _EVERY == 0:
                 sides = posterior.quantile(1.0 - 0.5 * sure) - posterior.quantile(0.5 * sure)

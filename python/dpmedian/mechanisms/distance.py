@@ -20,6 +20,9 @@ from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Bound
 
 __all__ = ["DistanceCount", "DistanceSearch", "radius_of"]
 
+# A count minus half of all records needs no number of records where that is private, and moves by half a record there.
+_HALF = (1, 1)
+
 
 def radius_of(quarter_octave: int) -> float:
     """2^(quarter_octave/4)."""
@@ -33,35 +36,36 @@ def _entry(table: Exact, quarter_octave: int) -> Exact:
 
 @dataclass(frozen=True)
 class DistanceCount(Gaussian):
-    """Numbers of records within a radius of a point.
+    """Numbers of records within a radius of a point, minus half of all records.
 
-    Neighbours and sensitivity: those of `DistanceCounts`, 1 under both relations. Cost: `releases` Gaussian counts.
-    Failure: none.
+    Neighbours and sensitivity: those of `DistanceCounts` with a target of one half, 1 under replacement and 1/2 under
+    add/remove. Cost: `releases` Gaussian counts. Failure: none.
     """
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
         spec = Gaussian.calibrate(
             name,
-            Bound.of("distance counts", parameters.neighbours),
+            Bound.of("distance counts", parameters.neighbours, target=_HALF),
             rho,
-            largest=parameters.n,
+            largest=parameters.records_most,
             releases=releases,
+            coarsest=_HALF[1],
         )
         return cls(**vars(spec))
 
     def table(self, source: Source, theta: NDArray[np.float64]) -> Exact:
-        """The exact counts of all radii."""
-        return source.answer(DistanceCounts(np.ascontiguousarray(theta), self.bits))
+        """The exact counts of all radii, minus half of all records."""
+        return source.answer(DistanceCounts(np.ascontiguousarray(theta), self.bits, _HALF))
 
-    def within(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int) -> float:
-        """The noisy number of records within a radius of theta."""
-        return float(self.release(tape, _entry(self.table(source, theta), quarter_octave))[0])
+    def within(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int, size: int) -> float:
+        """The noisy number of records within a radius of theta, of `size` that there are, or are thought to be."""
+        return 0.5 * size + float(self.release(tape, _entry(self.table(source, theta), quarter_octave))[0])
 
 
 @dataclass(frozen=True)
 class DistanceSearch:
-    """The smallest radius around a point that holds a target number of records: a posterior search.
+    """The smallest radius around a point that holds a share of the records: a posterior search.
 
     Cost: that of `count`. Failure: none; a search with too much noise returns a wrong radius.
     """
@@ -71,7 +75,7 @@ class DistanceSearch:
     stride: int
     """Quarter octaves between two radii of the search."""
     amplitude: float
-    """By how much counts usually miss the target, or more."""
+    """By how much counts usually miss what is searched for, or more."""
     prior_width: float
     count: DistanceCount
 
@@ -82,15 +86,17 @@ class DistanceSearch:
         theta: NDArray[np.float64],
         *,
         origin: int,
-        target: float,
+        share: float,
+        size: int,
         likely: float,
         sure: float = 0.0,
     ) -> Found[int]:
         """The quarter octave of the radius: `origin` plus a multiple of the stride.
 
-        It stops when less than `sure` is in doubt.
+        The share is one of `size` records, which there are, or are thought to be: a share near one half hardly depends
+        on it. It stops when less than `sure` is in doubt.
         """
-        table, stride = self.count.table(source, theta), self.stride
+        table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
         found = search.release(
             tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width, sure

@@ -14,13 +14,17 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.statistics import Exact
 
-__all__ = ["SIGMA_LIMITS", "Gaussian"]
+__all__ = ["CAP_ROUNDING", "SIGMA_LIMITS", "Gaussian"]
+
+# Costs are sums of doubles: a run of thousands of releases adds them up to within this.
+CAP_ROUNDING = 1e-12
 
 # Below the first the difference between discrete and continuous noise would be felt, above the second the sampler's
 # arithmetic would not fit into 128 bits.
 SIGMA_LIMITS = (2**30, 2**50)
-# The binary logarithm of the sigma that lattices aim at, in the middle of the two.
-_SIGMA_AIM = 40.0
+# The binary logarithm of the sigma that lattices aim at: in the middle of the two, or where nothing public bounds the
+# values near the first, so that the clamp to 2^62 bites only beyond 2^30 standard deviations.
+_SIGMA_AIM, _SIGMA_AIM_UNBOUNDED = 40.0, 32.0
 
 
 class LatticeBound(Protocol):
@@ -74,7 +78,7 @@ class Gaussian:
         bound: LatticeBound,
         rho: float,
         *,
-        largest: int,
+        largest: int | None,
         coordinates: int = 1,
         releases: int = 1,
         coarsest: int = 0,
@@ -82,12 +86,14 @@ class Gaussian:
     ) -> Gaussian:
         """The noise that costs rho over all releases, for values of magnitude at most `largest`.
 
-        `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits.
+        Where no public number bounds them, `largest` is None, and the lattice does not depend on their number: the tape
+        clamps what is beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
-        finest = min(finest, 62 - largest.bit_length())
+        aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
+        finest = finest if largest is None else min(finest, 62 - largest.bit_length())
         natural = math.ldexp(bound(finest), -finest) * multiplier
-        bits = min(max(round(_SIGMA_AIM - math.log2(natural)), coarsest), finest)
+        bits = min(max(round(aim - math.log2(natural)), coarsest), finest)
         made = Gaussian(name, bound, bits, multiplier, bound(bits), coordinates, releases)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
@@ -105,6 +111,16 @@ class Gaussian:
     def stated(self, count: int) -> Exact:
         """A caller's own count with the sensitivity that `of_stated` was given, on this lattice."""
         return Exact.stated(np.array([count << self.bits], dtype=np.int64), self.lattice_sensitivity)
+
+    @staticmethod
+    def cap(rho: float, coordinates: int) -> PrivacyCost:
+        """What bounds Gaussian releases of `coordinates` numbers that cost rho at most: see spender.md.
+
+        Whatever they are and however a run chooses them, on lattices of 2^30 units or more. There is room for the
+        rounding of a sum of thousands of costs.
+        """
+        discretization = coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
+        return PrivacyCost(mu_squared=2.0 * rho * (1.0 + CAP_ROUNDING), discretization=discretization)
 
     @property
     def sigma(self) -> int:

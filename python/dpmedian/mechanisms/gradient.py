@@ -35,7 +35,7 @@ class NoisyGradient(Gaussian):
             name,
             Bound.of("gradient", parameters.neighbours, d=d),
             rho,
-            largest=parameters.n,
+            largest=parameters.records_most,
             coordinates=d,
             releases=releases,
             finest=40,

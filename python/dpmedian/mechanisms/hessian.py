@@ -42,7 +42,7 @@ class Curvature(Gaussian):
             name,
             Bound.of("curvature", parameters.neighbours),
             rho,
-            largest=parameters.n,
+            largest=parameters.records_most,
             coarsest=_COARSEST_CURVATURE,
         )
         return cls(**vars(spec))
@@ -72,7 +72,7 @@ class SecondMoments(Gaussian):
             name,
             Bound.of("second moments", parameters.neighbours, d=d),
             rho,
-            largest=parameters.n,
+            largest=parameters.records_most,
             coordinates=d * (d + 1) // 2,
             finest=_FINEST_MOMENTS,
         )

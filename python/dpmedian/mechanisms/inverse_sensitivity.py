@@ -87,7 +87,7 @@ class InverseSensitivity:
         """The weights are 2^(-rate/2^40 * score), rate rounded down: 2 ln 2 rate/2^40 * sensitivity <= epsilon."""
         assert parameters.radius is not None
         assert parameters.resolution is not None
-        n, d, radius, resolution = parameters.n, parameters.d, parameters.radius, parameters.resolution
+        n, d, radius, resolution = parameters.size, parameters.d, parameters.radius, parameters.resolution
         sensitivity = Fraction(lattice_score_sensitivity(d).under(parameters.neighbours)) / 2**_SCORE_BITS
         rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE / sensitivity)
         lattice = Lattice.of(epsilon, n=n, d=d, radius=radius, resolution=resolution)

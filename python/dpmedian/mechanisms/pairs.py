@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,13 @@ from dpmedian.statistics import Bound, Exact, PairCounts
 
 __all__ = ["PairBisection", "PairCount", "PairSearch"]
 
+# A share of the pairs becomes a fraction with this many binary places, or where the lattice has fewer, with those.
+_SHARE_BITS, _COARSEST = 20, 8
+
 
 @dataclass(frozen=True)
 class PairCount(Gaussian):
-    """Numbers of pairs within a radius, summed over `pairings` random pairings of the records.
+    """Numbers of pairs within a radius minus a share of all pairs, over `pairings` random pairings of the records.
 
     Neighbours and sensitivity: those of `PairCounts`, a record being in at most one pair of each pairing. The pairings
     are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
@@ -33,14 +37,17 @@ class PairCount(Gaussian):
             name,
             Bound.of("pair counts", parameters.neighbours, pairings=pairings),
             rho,
-            largest=pairings * (parameters.n // 2),
+            largest=None if parameters.records_most is None else pairings * (parameters.records_most // 2),
             releases=releases,
+            coarsest=_COARSEST,
         )
         return cls(**vars(spec), pairings=pairings)
 
-    def table(self, source: Source, tape: Tape, radii: list[float]) -> Exact:
-        """The exact counts for ascending radii, of pairings drawn once."""
-        return source.answer(PairCounts(radii, self.pairings, tape.hidden(), self.bits), passes=self.pairings)
+    def table(self, source: Source, tape: Tape, radii: list[float], share: float) -> Exact:
+        """The exact counts for ascending radii minus a share of all pairs, of pairings drawn once."""
+        places = min(self.bits, _SHARE_BITS)
+        target = (round(math.ldexp(share, places)), places)
+        return source.answer(PairCounts(radii, self.pairings, tape.hidden(), self.bits, target), passes=self.pairings)
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,10 @@ class PairSearch:
 
     low: int
     high: int
-    target: float
-    """The number of pairs that must be covered."""
+    share: float
+    """Of the pairs, that must be covered."""
     amplitude: float
-    """By how much counts usually miss the target, or more."""
+    """By how much counts usually miss that, or more."""
     prior_width: float
     """Of the prior on the exponents, which has its middle at 0."""
     count: PairCount
@@ -63,16 +70,16 @@ class PairSearch:
     def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:
         """It stops when less than `sure` is in doubt."""
         radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
-        table = self.count.table(source, tape, radii)
+        table = self.count.table(source, tape, radii, self.share)
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
-        return search.release(tape, lambda k: table.pick(k - self.low), self.target, 0.0, self.prior_width, sure)
+        return search.release(tape, lambda k: table.pick(k - self.low), 0.0, 0.0, self.prior_width, sure)
 
 
 @dataclass(frozen=True)
 class PairBisection:
-    """The index of the first radius within which a target number of pairs lies, or None: by noisy bisection.
+    """The index of the first radius within which a share of the pairs lies, or None: by noisy bisection.
 
-    Cost: that of `count`. Failure: None, when no radius was seen to reach the target.
+    Cost: that of `count`. Failure: None, when no radius was seen to reach the share.
     """
 
     radii: tuple[float, ...]
@@ -86,7 +93,7 @@ class PairBisection:
         releases = NoisyBisection.questions(0, len(radii))
         return cls(radii, PairCount.of(name, rho, parameters, pairings=pairings, releases=releases))
 
-    def release(self, source: Source, tape: Tape, target: float) -> int | None:
-        table = self.count.table(source, tape, list(self.radii))
-        index = NoisyBisection(0, len(self.radii), self.count).release(tape, table.pick, target)
+    def release(self, source: Source, tape: Tape, share: float) -> int | None:
+        table = self.count.table(source, tape, list(self.radii), share)
+        index = NoisyBisection(0, len(self.radii), self.count).release(tape, table.pick, 0.0)
         return index if index < len(self.radii) else None

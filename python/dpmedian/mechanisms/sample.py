@@ -5,22 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpmedian._core import Tape
+from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.sources.protocol import Source
 
 __all__ = ["HiddenSample"]
 
+# The probability of a coin is a multiple of 2 to minus this, far finer than one over the number of records.
+_COIN_BITS = 48
+
 
 @dataclass(frozen=True)
 class HiddenSample:
-    """A uniform sample of `size` of the n records, drawn from hidden randomness of the tape.
+    """A random sample of `size` of about n records, drawn from hidden randomness of the tape.
 
-    Neighbours: one record replaced. Sensitivity: every statistic has on the sample the one that it has on all records.
-    Cost: none of its own, and releases about the sample cost what they would about all records. Failure: none.
+    Where a record is replaced n is exact, and the sample uniform of that size. Where one is added or removed every
+    record is in it with probability size/n, by a coin of its own. Sensitivity: every statistic has on the sample the
+    one that it has on all records. Cost: none of its own, and releases about the sample cost what they would about all
+    records. Failure: none.
     """
 
     n: int
     size: int
+    neighbours: Neighbours
 
     def draw(self, source: Source, tape: Tape) -> Source:
         """The records themselves where the sample would have all of them."""
-        return source if self.size >= self.n else source.sample(tape.hidden(), self.size)
+        if self.size >= self.n:
+            return source
+        if self.neighbours == "replace":
+            return source.sample(tape.hidden(), self.size)
+        return source.sample_by_coins(tape.hidden(), ((self.size << _COIN_BITS) // self.n, _COIN_BITS))

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from dpmedian._core import Tape
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.rounding import product_up
-from dpmedian.mechanisms.gaussian import SIGMA_LIMITS, Gaussian
+from dpmedian.mechanisms.gaussian import CAP_ROUNDING, Gaussian
 from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.search import Found
 from dpmedian.mechanisms.stage import Noise, Stage
@@ -21,8 +21,6 @@ Mechanism = TypeVar("Mechanism", bound=Gaussian)
 Mechanism_co = TypeVar("Mechanism_co", bound=Gaussian, covariant=True)
 Value = TypeVar("Value")
 
-# Costs are sums of doubles: a run of thousands of releases adds them up to within this.
-_ROUNDING = 1e-12
 # The least part of the budget that a release gets. It bounds the noise, so that a lattice can be checked beforehand.
 _LEAST = 1e-6
 
@@ -66,7 +64,7 @@ class Allowance:
     @property
     def mu_squared(self) -> float:
         """The cap, with room for the rounding of sums."""
-        return 2.0 * self.rho * (1.0 + _ROUNDING)
+        return 2.0 * self.rho * (1.0 + CAP_ROUNDING)
 
     @property
     def coordinates(self) -> int:
@@ -77,8 +75,7 @@ class Allowance:
     @property
     def cost(self) -> PrivacyCost:
         """Of everything, and of every part: on lattices of 2^30 units or more."""
-        discretization = self.coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
-        return PrivacyCost(mu_squared=self.mu_squared, discretization=discretization)
+        return Gaussian.cap(self.rho, self.coordinates)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

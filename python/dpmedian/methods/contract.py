@@ -14,7 +14,7 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction", "Reads", "cloud_curvature"]
+__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction", "Reads", "cloud_curvature", "hopeless", "worth"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,28 @@ class Prediction:
     def expected_error(self, spread: float) -> float:
         """The same with failures counted. A failure raises an error, so it weighs as only one spread of error."""
         return self.error_at(spread) + self.failure * spread
+
+
+def hopeless(prediction: Prediction, parameters: PublicParameters) -> str | None:
+    """Why a release would be worth nothing, or None.
+
+    It would fail more often than not (or more often than `failure_probability`, where that is larger), or its predicted
+    error is at least half of what returning the center would have.
+    """
+    if prediction.failure > max(parameters.failure_probability, 0.5):
+        return f"would fail with probability {prediction.failure:.2g}"
+    if 0.5 * parameters.assumed_distance <= prediction.error_at(parameters.assumed_spread) < math.inf:
+        return "would release a point that hardly depends on the data"
+    return None
+
+
+def worth(parameters: PublicParameters) -> int:
+    """What a record weighs against the noise, in records of neighbours that replace one.
+
+    Gradients, centered ranks and counts minus a half have half the sensitivity where a record is added or removed, so
+    with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
+    """
+    return 2 if parameters.private_size else 1
 
 
 def cloud_curvature(d: int) -> float:
@@ -111,6 +133,11 @@ class CalibratedMethod(Calibrated):
     def predict(self) -> Prediction:
         """What to expect."""
 
+    @property
+    def examples(self) -> tuple[tuple[int, Prediction], ...]:
+        """What to expect of some numbers of records, where `predict` knows none."""
+        return ()
+
     @abstractmethod
     def run(self, source: Source, tape: Tape) -> MethodResult:
         """Asks the source through mechanisms and the tape; raises `ReleaseFailed` if it finds nothing."""
@@ -126,9 +153,14 @@ class Method(Protocol):
     """Those of them that must be given."""
     relations: frozenset[str]
     """The neighbour relations that it is proved for."""
+    sized: bool
+    """Whether it is calibrated to the number of records, which is released first where it is private."""
 
     def check(self, parameters: PublicParameters) -> None:
         """Raises if an argument that it needs is missing or out of its reach."""
 
     def calibrate(self, parameters: PublicParameters, rho: float) -> CalibratedMethod:
         """The stages that cost about rho."""
+
+    def cap(self, parameters: PublicParameters, rho: float) -> PrivacyCost:
+        """What bounds the cost of `calibrate` for every number of records, where it runs on a noisy one."""

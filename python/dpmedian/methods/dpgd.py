@@ -13,20 +13,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["STEP_RULES", "Dpgd", "calibrate", "check", "name", "needs", "proved_excess", "relations", "uses"]
+__all__ = [
+    "STEP_RULES",
+    "Dpgd",
+    "calibrate",
+    "cap",
+    "check",
+    "name",
+    "needs",
+    "proved_excess",
+    "relations",
+    "sized",
+    "uses",
+]
 
 name = "dpgd"
 uses = frozenset({"radius", "center", "profile"})
 needs = frozenset({"radius"})
-relations = frozenset({"replace"})
+relations = frozenset({"replace", "add_remove"})
+sized = True
 
 
 def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
@@ -88,7 +103,7 @@ class Dpgd(CalibratedMethod):
     def step(self) -> float:
         rule = STEP_RULES[self.parameters.profile.descent_step]
         gradient = self.gradient
-        return rule(2.0 * self.radius, gradient.releases, gradient.noise, self.parameters.n, self.parameters.d)
+        return rule(2.0 * self.radius, gradient.releases, gradient.noise, self.parameters.size, self.parameters.d)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -106,7 +121,7 @@ class Dpgd(CalibratedMethod):
         What to expect is the mean distance of iterates that walk straight from the center to a median half a radius
         away, and the noise of the averaged gradients.
         """
-        n, d, steps = self.parameters.n, self.parameters.d, self.gradient.releases
+        n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
         noise = math.sqrt(d / steps) * self.gradient.noise / n / cloud_curvature(d)
         way, length = self.parameters.assumed_distance, self.step * n
@@ -128,10 +143,18 @@ def check(parameters: PublicParameters) -> None:
     """Whatever has a radius is within its reach."""
 
 
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The steps that the profile allows at most."""
+    return Gaussian.cap(rho, parameters.profile.descent_steps_most * parameters.d)
+
+
 def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:
-    """T = max(1, ceil(n^2 rho/(128 d))), where the two terms of the paper's bound are equal, up to the cap."""
+    """T = max(1, ceil(n^2 rho/(128 d))), where the two terms of the paper's bound are equal, up to the cap.
+
+    Where a record is added or removed the noise is that of twice as many records under replacement.
+    """
     assert parameters.radius is not None
-    n, d = parameters.n, parameters.d
+    n, d = worth(parameters) * parameters.size, parameters.d
     uncapped = max(1, math.ceil(n * n * rho / (128.0 * d)))
     steps = min(uncapped, parameters.profile.descent_steps_most)
     gradient = NoisyGradient.of("descent", rho, parameters, releases=steps)

@@ -90,7 +90,7 @@ class SearchByPairs:
     def of(
         cls, parameters: PublicParameters, radii: tuple[float, ...], rho: float, failure_probability: float
     ) -> SearchByPairs:
-        n, profile = parameters.n, parameters.profile
+        n, profile = parameters.size, parameters.profile
         pairings = min(profile.pairings, max(1, math.ceil(profile.pairs / n)))
         bisection = PairBisection.of("radius", rho, parameters, radii=radii, pairings=pairings)
         return cls(n, failure_probability, profile.pair_fraction, profile.pair_margin, bisection)
@@ -146,7 +146,7 @@ class SearchByPairs:
         return 18.0 * self.deviation
 
     def run(self, source: Source, tape: Tape) -> int | None:
-        return self.bisection.release(source, tape, self.target * self.pairs * self.pairings)
+        return self.bisection.release(source, tape, self.target)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class SearchByBalls:
     def of(
         cls, parameters: PublicParameters, radii: tuple[float, ...], rho: float, failure_probability: float
     ) -> SearchByBalls:
-        n, profile = parameters.n, parameters.profile
+        n, profile = parameters.size, parameters.profile
         m = math.ceil(FRACTION * n)
         logarithm = math.log(2.0 / failure_probability * max(len(radii) - 1, 1))
         offset = profile.ball_offset / math.sqrt(2.0 * rho) * logarithm

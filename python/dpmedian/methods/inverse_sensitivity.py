@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
@@ -25,12 +26,13 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Bound", "LatticeDraw", "calibrate", "check", "name", "needs", "relations", "uses"]
+__all__ = ["Bound", "LatticeDraw", "calibrate", "cap", "check", "name", "needs", "relations", "sized", "uses"]
 
 name = "inverse_sensitivity"
 uses = frozenset({"radius", "resolution", "center"})
 needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace"})
+sized = False
 
 DIMENSION_MAX = 3
 RECORDS_MAX = 2**28
@@ -111,7 +113,7 @@ class LatticeDraw(CalibratedMethod):
 
     def bound(self, failure_probability: float | None = None) -> Bound:
         """The theorem at beta = `failure_probability`, by default the one that was given."""
-        n, d, lattice = self.parameters.n, self.parameters.d, self.mechanism.lattice
+        n, d, lattice = self.parameters.size, self.parameters.d, self.mechanism.lattice
         beta = self.parameters.failure_probability if failure_probability is None else failure_probability
         decay = max(self.mechanism.decay, 1e-300)
         if d == 1:
@@ -131,7 +133,7 @@ class LatticeDraw(CalibratedMethod):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        n, d, bound = self.parameters.n, self.parameters.d, self.bound()
+        n, d, bound = self.parameters.size, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             promise = (
                 f"no accuracy is promised: n must exceed {2.0 * bound.changes:.0f} for this epsilon, radius and "
@@ -161,7 +163,7 @@ class LatticeDraw(CalibratedMethod):
         """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then
         about 2 d/epsilon, and the gradient, twice the score, grows around the median by the curvature of a cloud.
         """
-        n, d, bound = self.parameters.n, self.parameters.d, self.bound()
+        n, d, bound = self.parameters.size, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             return Prediction(excess=math.inf, excess_distance_bound=2.0 * self.radius)
         loss = min(bound.loss(n * self.radius) / n - self.radius, 2.0 * self.radius)
@@ -188,8 +190,13 @@ def check(parameters: PublicParameters) -> None:
             "exponential in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' "
             "and 'dpgd' work in any dimension"
         )
-    if parameters.n > RECORDS_MAX:
-        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {parameters.n}")
+    if parameters.size > RECORDS_MAX:
+        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {parameters.size}")
+
+
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The draw itself: its cost depends on no number of records."""
+    return PrivacyCost.bounded_range(math.sqrt(8.0 * rho))
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LatticeDraw:

@@ -18,24 +18,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.exponential import Selection, eta_of_rho
+from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
 from dpmedian.methods.localize import FINAL, Localize, Localized
-from dpmedian.parameters import PublicParameters
+from dpmedian.parameters import RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["LocCuttingPlane", "calibrate", "check", "name", "needs", "relations", "uses"]
+__all__ = ["LocCuttingPlane", "calibrate", "cap", "check", "name", "needs", "relations", "sized", "uses"]
 
 name = "loc_cutting_plane"
 uses = frozenset({"radius", "resolution", "center", "profile"})
 needs = frozenset({"radius", "resolution"})
-relations = frozenset({"replace"})
+relations = frozenset({"replace", "add_remove"})
+sized = True
 
 Vector = NDArray[np.float64]
 
@@ -74,7 +77,7 @@ class LocCuttingPlane(CalibratedMethod):
     @property
     def error(self) -> float:
         """The noise of the late cuts' mean in units of the spread: near the median the Hessian is about n/spread."""
-        return math.sqrt(self.parameters.d / self.late.releases) * self.late.noise / self.parameters.n
+        return math.sqrt(self.parameters.d / self.late.releases) * self.late.noise / self.parameters.size
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -88,7 +91,7 @@ class LocCuttingPlane(CalibratedMethod):
     def predict(self) -> Prediction:
         """As for `loc_dpgd`: second order in the noise where F is curved; nothing if localization is lost."""
         failure = self.localization.failure
-        if self.parameters.n < self.localization.sufficient:
+        if self.parameters.size < self.localization.sufficient:
             return Prediction(failure=failure)
         relative = self.error / cloud_curvature(self.parameters.d)
         return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=relative, failure=failure)
@@ -114,10 +117,10 @@ class LocCuttingPlane(CalibratedMethod):
         late = trail.gradients[-max(len(trail.gradients) // 4, 1) :]
         noise = trail.noises[-len(late) :]
         slope = float(np.sum(late.mean(axis=0) ** 2)) - late.shape[1] * float(np.mean(noise**2)) / len(late)
-        if found.radius < self.localization.radius and slope > LOST * self.parameters.n**2:
+        if found.radius < self.localization.radius and slope > LOST * self.parameters.size**2:
             raise ReleaseFailed(
                 f"localization was lost: the squared mean gradient of the last cuts is still "
-                f"{slope / self.parameters.n**2:.2f} n^2",
+                f"{slope / self.parameters.size**2:.2f} n^2",
                 self.cost,
             )
 
@@ -186,12 +189,25 @@ def check(parameters: PublicParameters) -> None:
     """Whatever has a radius and a resolution is within its reach."""
 
 
+def _cuts(parameters: PublicParameters, n: int, rho: float) -> int:
+    """k_ft, which grows with n."""
+    d = parameters.d
+    kappa = worth(parameters) * n * math.sqrt(rho / d) + math.sqrt(d)
+    return max(2, math.ceil(-d * math.log(kappa) / math.log1p(-VolumetricCenter.TAU)))
+
+
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The rounds of localization, the cuts of the most records, and the selection, whose eta depends on no size."""
+    numbers = localize.most_numbers(parameters) + _cuts(parameters, RECORDS_MAX, rho) * parameters.d
+    selection = Selection.of("selection", eta_of_rho(SELECTION * rho))
+    return Gaussian.cap((LOCALIZATION + CUTS) * rho, numbers) + selection.cost
+
+
 def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
     """Localization, cuts and selection share rho; printed weights have a cost of their own."""
-    n, d, profile = parameters.n, parameters.d, parameters.profile
+    profile = parameters.profile
     localization = localize.calibrate(parameters, LOCALIZATION * rho, parameters.failure_probability / 3.0)
-    kappa = n * math.sqrt(rho / d) + math.sqrt(d)
-    cuts = max(2, math.ceil(-d * math.log(kappa) / math.log1p(-VolumetricCenter.TAU)))
+    cuts = _cuts(parameters, parameters.size, rho)
     late_cuts, late_rho = cuts // 2, profile.late_cuts * CUTS * rho
     early = NoisyGradient.of("cuts", CUTS * rho - late_rho, parameters, releases=cuts - late_cuts)
     late = NoisyGradient.of("late cuts", late_rho, parameters, releases=late_cuts)

@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.localize import Localize
 from dpmedian.parameters import PublicParameters
@@ -25,12 +27,13 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["LocDpgd", "calibrate", "check", "name", "needs", "relations", "uses"]
+__all__ = ["LocDpgd", "calibrate", "cap", "check", "name", "needs", "relations", "sized", "uses"]
 
 name = "loc_dpgd"
 uses = frozenset({"radius", "resolution", "center", "profile"})
 needs = frozenset({"radius", "resolution"})
-relations = frozenset({"replace"})
+relations = frozenset({"replace", "add_remove"})
+sized = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,26 +62,26 @@ class LocDpgd(CalibratedMethod):
         """On the gradient of the sum."""
         rule, gradient = STEP_RULES[self.parameters.profile.fine_step], self.gradient
         return rule(
-            2.0 * localize.FINAL * scale, gradient.releases, gradient.noise, self.parameters.n, self.parameters.d
+            2.0 * localize.FINAL * scale, gradient.releases, gradient.noise, self.parameters.size, self.parameters.d
         )
 
     @property
     def error(self) -> float:
         """The noise of the averaged iterate in units of the spread."""
         d, averaged = self.parameters.d, self.gradient.releases - self.burn_in
-        return math.sqrt(d / averaged) * self.gradient.noise / self.parameters.n
+        return math.sqrt(d / averaged) * self.gradient.noise / self.parameters.size
 
     @property
     def bound(self) -> float:
         """The proved bound on the average excess distance, in scales: see loc_dpgd.md."""
-        n, d, gradient = self.parameters.n, self.parameters.d, self.gradient
+        n, d, gradient = self.parameters.size, self.parameters.d, self.gradient
         averaged, noise = gradient.releases - self.burn_in, gradient.noise / n
         step, reach = self.step(1.0) * n, 2.0 * localize.FINAL
         return min(reach, proved_excess(reach, reach, step, averaged, noise, d, self.parameters.failure_probability))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        n, d, budget = self.parameters.n, self.parameters.d, self.parameters.budget
+        n, d, budget = self.parameters.size, self.parameters.d, self.parameters.budget
         steps, localization = self.gradient.releases, self.localization
         required = localization.required
         epsilon = budget.epsilon if budget.epsilon is not None else math.sqrt(2.0 * self.cost.rho)
@@ -104,7 +107,7 @@ class LocDpgd(CalibratedMethod):
     def predict(self) -> Prediction:
         """Second order in the noise where F is curved, first order beyond one spread; None if localization is lost."""
         failure = self.localization.failure
-        if self.parameters.n < self.localization.sufficient or self.localization.starves:
+        if self.parameters.size < self.localization.sufficient or self.localization.starves:
             return Prediction(failure=failure)
         error = self.error
         return Prediction(
@@ -128,9 +131,14 @@ def check(parameters: PublicParameters) -> None:
     """Whatever has a radius and a resolution is within its reach."""
 
 
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The rounds of localization and the steps that the profile allows at most."""
+    return Gaussian.cap(rho, localize.most_numbers(parameters) + parameters.profile.fine_steps_most * parameters.d)
+
+
 def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:
     """Half to localization, half to fine-tuning, as printed."""
-    n, d, profile = parameters.n, parameters.d, parameters.profile
+    n, d, profile = worth(parameters) * parameters.size, parameters.d, parameters.profile
     localization = localize.calibrate(parameters, rho / 2.0, parameters.failure_probability / 2.0)
     printed = max(1, math.ceil(n * n * rho / (256.0 * d)))
     steps = min(max(printed, profile.fine_steps_least), profile.fine_steps_most)

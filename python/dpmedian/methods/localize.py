@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.mechanisms.gaussian import SIGMA_LIMITS
+from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods import find_radius
-from dpmedian.methods.contract import Calibrated
+from dpmedian.methods.contract import Calibrated, worth
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.find_radius import FindRadius
 from dpmedian.parameters import PublicParameters
@@ -31,7 +32,7 @@ from dpmedian.release import ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Localize", "Localized", "calibrate", "name"]
+__all__ = ["Localize", "Localized", "calibrate", "most_numbers", "name"]
 
 name = "localize"
 
@@ -71,7 +72,7 @@ class Localize(Calibrated):
 
     def rounds(self, scale: float) -> int:
         """ceil(log2(R/scale)), at least 0. The scale is a release, so this is post-processing."""
-        return max(0, math.ceil(math.log2(self.radius) - math.log2(scale)))
+        return _rounds(self.radius, scale)
 
     def gradient(self, rounds: int) -> NoisyGradient:
         """The budget of the descent, spread evenly over the steps of this many rounds."""
@@ -80,10 +81,7 @@ class Localize(Calibrated):
     @property
     def descent_cost(self) -> PrivacyCost:
         """An upper bound for every number of rounds: each is calibrated to rho, on a lattice of 2^30 units or more."""
-        most = max(self.most_rounds, 1) * self.steps * self.parameters.d
-        return PrivacyCost(
-            mu_squared=2.0 * self.rho * (1.0 + 1e-12), discretization=most / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
-        )
+        return Gaussian.cap(self.rho, max(self.most_rounds, 1) * self.steps * self.parameters.d)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -126,13 +124,13 @@ class Localize(Calibrated):
     @property
     def sufficient(self) -> float:
         """The n from which localization worked in simulations: far below what the proof asks for."""
-        drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho)
+        drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho) / worth(self.parameters)
         return max(drift, self.finder.search.sufficient)
 
     @property
     def starves(self) -> bool:
         """Whether all steps of a round together are shorter than its reach, so that it cannot arrive."""
-        n, d, noise = self.parameters.n, self.parameters.d, self.gradient(max(self.most_rounds, 1)).noise
+        n, d, noise = self.parameters.size, self.parameters.d, self.gradient(max(self.most_rounds, 1)).noise
         step = STEP_RULES[self.parameters.profile.localization_step](2.0, self.steps, noise, n, d) * n
         return step * self.steps < 1.0
 
@@ -140,7 +138,7 @@ class Localize(Calibrated):
     def doubts(self) -> tuple[str, ...]:
         """What may go wrong at this n, for the notes of a plan."""
         doubts = []
-        if self.parameters.n < self.sufficient:
+        if self.parameters.size < self.sufficient:
             doubts.append(f"n is too small: localization is likely lost below n = {self.sufficient:.3g}")
         elif self.starves:
             doubts.append("localization cannot arrive: its step shrinks with n, and all steps of a round fall short")
@@ -163,7 +161,7 @@ class Localize(Calibrated):
             )
 
     def run(self, source: Source, tape: Tape) -> Localized:
-        n, d, center = self.parameters.n, self.parameters.d, self.parameters.origin
+        n, d, center = self.parameters.size, self.parameters.d, self.parameters.origin
         scale = self.finder.run(source, tape)
         notes: tuple[str, ...] = ()
         if scale == self.finder.radii[0]:
@@ -180,13 +178,31 @@ class Localize(Calibrated):
         return Localized(theta, scale, min(FINAL * scale, 2.0 * self.radius), notes)
 
 
-def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> Localize:
-    """Half of rho to the radius, half to the descent, as printed."""
+def most_numbers(parameters: PublicParameters) -> int:
+    """The most numbers that are released, whatever the number of records: the search's questions and the gradients."""
+    radii = find_radius.grid(*_scales(parameters))
+    rounds = max(1, _rounds(*_scales(parameters)))
+    return NoisyBisection.questions(0, len(radii)) + rounds * parameters.profile.localization_steps * parameters.d
+
+
+def _scales(parameters: PublicParameters) -> tuple[float, float]:
+    """The largest and the smallest scale of interest."""
     parameters.require(name, "radius", "resolution")
     assert parameters.radius is not None
+    assert parameters.resolution is not None
+    return parameters.radius, parameters.resolution
+
+
+def _rounds(radius: float, scale: float) -> int:
+    return max(0, math.ceil(math.log2(radius) - math.log2(scale)))
+
+
+def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> Localize:
+    """Half of rho to the radius, half to the descent, as printed."""
+    radius, _ = _scales(parameters)
     beta = parameters.failure_probability if failure_probability is None else failure_probability
     finder = find_radius.calibrate(parameters, rho / 2.0, beta / 2.0)
-    made = Localize(parameters, finder, rho / 2.0, parameters.radius, beta)
+    made = Localize(parameters, finder, rho / 2.0, radius, beta)
     # Both ends of what the radius may turn out to be must fit the lattice, so that no run can find that it does not.
     for rounds in (1, max(made.most_rounds, 1)):
         made.gradient(rounds)

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from dpmedian.accounting import calibrate
-from dpmedian.methods import adaptive, inverse_sensitivity
-from dpmedian.methods.contract import Method
+from dpmedian.methods import adaptive, inverse_sensitivity, private_size
+from dpmedian.methods.contract import CalibratedMethod, Method
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.plan import Plan
@@ -40,10 +40,23 @@ def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
             f"method {method.name!r} is not proved for neighbours = {parameters.neighbours!r}, "
             f"only for {sorted(method.relations)}"
         )
+    if parameters.neighbours not in parameters.profile.relations:
+        raise ValueError(
+            f"profile {parameters.profile.name!r} is not proved for neighbours = {parameters.neighbours!r}: its sums "
+            "of ball counts move with the number of records; use profile='default'"
+        )
     method.check(parameters)
     parameters.require(method.name, *sorted(method.needs))
-    largest = calibrate(lambda rho: method.calibrate(parameters, rho).cost, parameters.budget)
-    return Plan(parameters, method.name, method.calibrate(parameters, largest))
+
+    def made(rho: float) -> CalibratedMethod:
+        if parameters.private_size and method.sized:
+            return private_size.calibrate(method.name, parameters, rho)
+        return method.calibrate(parameters, rho)
+
+    largest = made(calibrate(lambda rho: made(rho).cost, parameters.budget))
+    if isinstance(largest, private_size.PrivateSize):
+        largest.check()
+    return Plan(parameters, method.name, largest)
 
 
 def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
@@ -64,6 +77,8 @@ def choose(parameters: PublicParameters) -> Plan:
     if parameters.budget.pure:
         chosen = _calibrated(parameters, inverse_sensitivity)
         return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
+    if parameters.n is None:
+        return replace(_calibrated(parameters, adaptive), reason="chosen by auto: it suits every number of records")
     plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
     if not plans:
         return _calibrated(parameters, adaptive)  # Its error says what is wrong.

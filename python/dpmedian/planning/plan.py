@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction
+from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless
+from dpmedian.methods.private_size import PrivateSize
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import Release
 from dpmedian.rendering.plan import plan_html, plan_text
@@ -36,8 +37,8 @@ class Plan:
     reason: str = ""
 
     @property
-    def n(self) -> int:
-        """The public number of records."""
+    def n(self) -> int | None:
+        """The public number of records; where that is private, a guess or None, or in a release the noisy one."""
         return self.parameters.n
 
     @property
@@ -76,18 +77,11 @@ class Plan:
         """Raises, before anything is spent, if the release would be worth nothing.
 
         That is if it would fail more often than not (or more often than `failure_probability`, where that is larger),
-        or if its predicted error is at least half of what returning the center would have.
+        or if its predicted error is at least half of what returning the center would have. Where the number of records
+        is private and was not guessed nothing is known beforehand: the run says so once it has released the number.
         """
-        failure, most = self.prediction.failure, max(self.parameters.failure_probability, 0.5)
-        if failure > most:
-            wrong = f"would fail with probability {failure:.2g}"
-        elif (
-            0.5 * self.parameters.assumed_distance
-            <= self.prediction.error_at(self.parameters.assumed_spread)
-            < math.inf
-        ):
-            wrong = "would release a point that hardly depends on the data"
-        else:
+        wrong = hopeless(self.prediction, self.parameters)
+        if wrong is None:
             return
         further = ", a radius" if self.parameters.radius is None else ""
         raise ValueError(
@@ -123,15 +117,17 @@ class Plan:
         Parameters
         ----------
         points : array, data frame or Arrow table of shape (n, d)
-            The records, one per row, of the shape that the plan was made for.
+            The records, one per row, of the shape that the plan was made for. Where neighbours add or remove a record
+            there may be any number of them.
         ledger : Ledger, optional
             The budget that is charged, before the data are looked at.
         seed : int, optional
             Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
         progress : bool or callable, optional
             None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
-        nonfinite : {"raise", "center"}
-            What happens to a record with a missing or infinite value: an error, or it becomes the center.
+        nonfinite : {"raise", "center", "drop"}
+            What happens to a record with a missing or infinite value: an error, or it becomes the center, or, where
+            the number of records is private, it is left out.
         name : str, optional
             What is released, for the ledger and the reader.
 
@@ -161,13 +157,20 @@ class Plan:
             error_radius=result.error_radius,
             cost=self.cost,
             method=self.method,
-            n=self.n,
-            plan=self,
+            n=None if self.parameters.private_size else self.n,
+            plan=self if result.size is None else self._seen(result.size),
+            size=result.size,
             notes=(*result.notes, *self._border_notes(result.point)),
             columns=done.columns,
             seeded=seed is not None,
             name=name,
         )
+
+    def _seen(self, size: int) -> Plan:
+        """The plan as it was run: that of the noisy size."""
+        assert isinstance(self.calibrated, PrivateSize)
+        seen = self.calibrated.seen(size)
+        return replace(self, parameters=seen.parameters, calibrated=seen)
 
     def _border_notes(self, point: NDArray[np.float64]) -> tuple[str, ...]:
         """A note where the released point lies near the border of the public ball: post-processing."""

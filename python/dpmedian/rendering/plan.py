@@ -6,8 +6,9 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
-from dpmedian.methods.contract import Reads
+from dpmedian.methods.contract import Prediction, Reads
 from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.table import html_table, text_table
 
@@ -23,7 +24,10 @@ _WORDS = (1, 2)
 
 
 def _title(plan: Plan) -> str:
-    return f"Plan: {plan.method}, n = {plan.n}, d = {plan.d}, {plan.parameters.budget.describe()}"
+    records = f"n = {plan.n}"
+    if plan.parameters.private_size:
+        records = f"add_remove, n private ({'no guess' if plan.n is None else f'guess {plan.n}'})"
+    return f"Plan: {plan.method}, {records}, d = {plan.d}, {plan.parameters.budget.describe()}"
 
 
 def _noise(noise: Noise) -> str:
@@ -50,10 +54,34 @@ def _reads(reads: Reads) -> str:
     return f"passes over all records: {passes}{sample}; their validation is one more"
 
 
+def _probability(failure: float) -> str:
+    """Smaller probabilities are extrapolated, and nobody has counted that many runs."""
+    return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
+
+
+def _example(n: int, predicted: Prediction) -> str:
+    """What to expect of one number of records, in a line."""
+    known = [f"{predicted.excess:.2g} of excess"] if predicted.excess is not None else []
+    if predicted.relative_error is not None:
+        known.append(f"{predicted.relative_error:.2g} spreads to the median")
+    return f"predicted with n = {n}: " + ", ".join([*known, f"failure {_probability(predicted.failure)}"])
+
+
+def _under_replace(cost: PrivacyCost) -> str:
+    """What the cost amounts to for a replaced record, which is two edits."""
+    replaced = cost.under("replace")
+    if cost.delta is None or not cost.delta:
+        return str(replaced)
+    return f"epsilon = {replaced.epsilon_at(cost.delta):.4g}, delta = {cost.delta:.6g} (rho = {replaced.rho:.6g})"
+
+
 def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
     together = "; the stages share it, and no run spends more" if any(stage.capped for stage in plan.stages) else ""
     facts = [f"cost: {plan.cost}{together}"]
+    if plan.parameters.private_size:
+        facts.append(f"the same noise under replace: {_under_replace(plan.cost)}")
+    facts += [_example(n, expected) for n, expected in plan.calibrated.examples]
     if predicted.excess is not None:
         worst = predicted.excess_if_many_coincide
         further = "" if worst is None else f"; if many records coincide, at most {worst:.2g}"
@@ -65,9 +93,8 @@ def _facts(plan: Plan) -> list[str]:
         )
     if predicted.excess_distance_bound is not None:
         facts.append(f"bound on the average excess distance: {predicted.excess_distance_bound:.3g}")
-    # Smaller probabilities are extrapolated, and nobody has counted that many runs.
-    failure = "below 1e-6" if predicted.failure < 1e-6 else f"{predicted.failure:.2g}"
-    facts.append(f"predicted probability of failure: {failure}")
+    if not plan.calibrated.examples:
+        facts.append(f"predicted probability of failure: {_probability(predicted.failure)}")
     if plan.calibrated.reads is not None:
         facts.append(_reads(plan.calibrated.reads))
     return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]

@@ -13,7 +13,7 @@ from dpmedian.rendering.table import html_table, text_pairs
 if TYPE_CHECKING:
     from dpmedian.release import Release
 
-__all__ = ["release_dict", "release_html", "release_text"]
+__all__ = ["records_text", "release_dict", "release_html", "release_text"]
 
 
 def _point(release: Release) -> str:
@@ -21,6 +21,13 @@ def _point(release: Release) -> str:
         pairs = zip(release.columns, release.point.tolist(), strict=True)
         return ", ".join(f"{column} = {value:.9g}" for column, value in pairs)
     return np.array2string(release.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)
+
+
+def records_text(release: Release) -> str:
+    """How many records there are, as far as that is public or was released."""
+    if release.n is not None:
+        return f"n = {release.n}"
+    return "n private" if release.size is None else f"n private, noisy size {release.size}"
 
 
 def _rows(release: Release) -> list[tuple[str, str]]:
@@ -32,7 +39,7 @@ def _rows(release: Release) -> list[tuple[str, str]]:
     if release.error_radius is not None:
         rows.append(("error radius", f"{release.error_radius:.4g}"))
     rows += [
-        ("method", f"{release.method}, n = {release.n}, d = {release.point.size}"),
+        ("method", f"{release.method}, {records_text(release)}, d = {release.point.size}"),
         ("cost", str(release.cost)),
     ]
     if release.seeded:
@@ -59,7 +66,9 @@ def release_dict(release: Release) -> dict[str, Any]:
         "scale": release.scale,
         "error_radius": release.error_radius,
         "method": release.method,
+        "neighbours": release.neighbours,
         "n": release.n,
+        "size": release.size,
         "cost": cost_dict(release.cost),
         "seeded": release.seeded,
         "notes": list(release.notes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,9 +27,15 @@ class ArraySource:
     def of(
         cls, points: Any, parameters: PublicParameters, progress: Progress | None = None, nonfinite: str = "raise"
     ) -> ArraySource:
-        """Admits the records: raises at the first value that is not finite, or maps such records to the center."""
+        """Admits the records: raises at the first value that is not finite, or maps such records to the center.
+
+        Where the number of records is private, such records may also be dropped.
+        """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         records = as_records(points, nonfinite=nonfinite, d=parameters.d)
+        if nonfinite == "drop":
+            assert parameters.private_size, "the runner refuses to drop records where their number is public"
+            records = records.finite()
         try:
             return cls(Points(records.array, ball=parameters.ball, replacement=replacement), progress)
         except ValueError:
@@ -49,6 +56,10 @@ class ArraySource:
     def sample(self, stream: Stream, size: int) -> ArraySource:
         share = min(size / max(self._points.n, 1), 1.0)
         return ArraySource(self._points.sample(stream, size), self._progress, self._share * share)
+
+    def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
+        share = math.ldexp(probability[0], -probability[1])
+        return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(self._share * passes)

@@ -42,5 +42,9 @@ class PartitionedSource:
         """Gathered in this process: the places of a sample are drawn among all records."""
         return ArraySource(Points.concatenate(list(self._parts)), self._progress).sample(stream, size)
 
+    def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
+        """Gathered in this process: the coins are those of all records in their order."""
+        return ArraySource(Points.concatenate(list(self._parts)), self._progress).sample_by_coins(stream, probability)
+
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(passes)

@@ -28,7 +28,14 @@ class Source(Protocol):
         ...
 
     def sample(self, stream: Stream, size: int) -> Source:
-        """A uniform random sample of this many records, or of all if there are fewer, by hidden randomness."""
+        """A uniform random sample of this many records, or of all if there are fewer, by hidden randomness.
+
+        Only where neighbours replace a record.
+        """
+        ...
+
+    def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Source:
+        """A sample that has every record with probability p/2^k, independently, by hidden randomness."""
         ...
 
     def advance(self, passes: float) -> Callable[[float], None]:

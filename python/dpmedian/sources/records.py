@@ -53,6 +53,10 @@ class Records:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype=dtype, copy=bool(copy) or None)
 
+    def finite(self) -> Records:
+        """Those without a missing or infinite value: a map of each record on its own, to itself or to none."""
+        return Records(self.array[np.isfinite(self.array).all(axis=1)], self.columns)
+
     def require_finite(self) -> None:
         """Raises if a value is missing or infinite. For the curator: the error names the place."""
         place = first_nonfinite(self.array)

@@ -13,15 +13,18 @@
 
 from __future__ import annotations
 
-from dpmedian.methods.adaptive.stages import calibrate
+from dpmedian.methods.adaptive.stages import calibrate, cap
 from dpmedian.parameters import PublicParameters
 
-__all__ = ["calibrate", "check", "name", "needs", "relations", "uses"]
+__all__ = ["calibrate", "cap", "check", "name", "needs", "relations", "sized", "uses"]
 
 name = "adaptive"
 uses = frozenset({"radius", "resolution", "center"})
 needs: frozenset[str] = frozenset()
-relations = frozenset({"replace"})
+relations = frozenset({"replace", "add_remove"})
+
+
+sized = True
 
 
 def check(parameters: PublicParameters) -> None:

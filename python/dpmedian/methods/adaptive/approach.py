@@ -31,13 +31,13 @@ class _Approach:
         self.cost = min(self._price(self.c.first_noise), self.c.first_most * ask.rho)
         # A gradient that must be settled before the second moments; the best of a sample has a noise of 1/sqrt(m).
         self.fine = min(self._price(self.c.moments_noise[0]), self.c.moments_noise[1] * ask.rho)
-        self.most = min(max(self.cost, 2.0 * ask.d / ask.m), self.c.sample_most * ask.rho)
+        self.most = min(max(self.cost, self._price(ask.m**-0.5)), self.c.sample_most * ask.rho)
         self.known, self.stuck, self.measures = False, 0, 0
         self.doubted = False
 
     def _price(self, noise: float) -> float:
-        """Of a gradient with this noise, in units of the records asked: it has a sensitivity of 2."""
-        return 2.0 * self.ask.d / noise**2 / self.ask.m**2
+        """Of a gradient with this noise, in units of the records asked."""
+        return 2.0 * self.ask.d / noise**2 / self.ask.m_worth**2
 
     def run(self) -> Located | None:
         state, ask, c = self.state, self.ask, self.c

@@ -69,7 +69,7 @@ class _Descent:
         ask = state.ask
         self.state, self.ask, self.c = state, ask, ask.c
         self.for_moments = state.for_moments
-        steps = steps_of(ask.n, ask.d, ask.rho, self.c)
+        steps = steps_of(ask.n_worth, ask.d, ask.rho, self.c)
         part, ramp = self.c.again
         self.again = round(part * steps)
         self.weights = [ramp if step < self.again else 1.0 for step in range(steps)]
@@ -131,7 +131,7 @@ class _Descent:
         near, _ = ask.count(ask.every, center, state.quarter - wide - half, share * ask.rho)
         extra = far - math.pow(2.0, -wide / 4.0 * ask.d) * ask.n
         stays = near > c.kink_stays * far
-        self.sharp = stays and extra > c.kink_seen * noise + 0.5 * math.sqrt(2.0 * ask.d / ask.rho)
+        self.sharp = stays and extra > c.kink_seen * noise + 0.5 * ask.gradient_noise(ask.rho)
         point = self._polished(center, near) if stays and extra > c.kink_seen * noise else None
         if point is None:
             return None
@@ -146,7 +146,7 @@ class _Descent:
         quarter = self.state.quarter - c.kink[0]
         share, most_noise, proof = c.polish
         cost = share * ask.rho
-        noise = math.sqrt(2.0 * ask.d / cost) / max(held, 1.0)  # Of a mean, relative to the radius.
+        noise = ask.gradient_noise(cost) / max(held, 1.0)  # Of a mean, relative to the radius.
         if noise > most_noise:
             return None
         shrink = min(max(math.floor(-4.0 * math.log2(4.0 * noise)), 4), 24)

@@ -45,11 +45,10 @@ class Locator:
     def recenter(self, start: Located, factor: float, misses: int) -> Located:
         """Mean shifts towards a cluster far smaller than the spread found so far, as long as they shrink it."""
         ask, c = self.ask, self.ask.c
-        for_step = factor * c.recentring_step.of(ask.rho, ask.m, ask.d)
-        for_check = c.recentring_check.of(ask.rho, ask.m)
+        for_step = factor * c.recentring_step.of(ask.rho, ask.m_worth, ask.d)
+        for_check = c.recentring_check.of(ask.rho, ask.m_worth)
         theta, quarter, before, rounds, missed = start.center, start.spread, ask.spent, 0, 0
-        # The sum of a shift has a noise of sqrt(2/rho) in every coordinate, by a sensitivity of 2.
-        if math.sqrt(2.0 * ask.d / for_step) / ask.m > c.recentring_noise:
+        if ask.gradient_noise(for_step) / ask.m > c.recentring_noise:
             return Located(theta, quarter)
         while quarter > self.floor(theta):
             most = c.recentring_most[0 if rounds < 4 else 1]
@@ -79,7 +78,7 @@ class Locator:
         They are near, and the radius is that of the pairs or of doubles, or far records dominate the sum.
         """
         ask, c = self.ask, self.ask.c
-        cost = c.atom_share.of(ask.rho, ask.m)
+        cost = c.atom_share.of(ask.rho, ask.m_worth)
         near, noise = ask.count(ask.sample, theta, quarter + 4, cost)
         if near < 0.5 * ask.m - noise:
             return False

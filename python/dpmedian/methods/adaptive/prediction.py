@@ -6,7 +6,7 @@ import math
 
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.descent import steps_of
-from dpmedian.methods.contract import Prediction, cloud_curvature
+from dpmedian.methods.contract import Prediction, cloud_curvature, worth
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["predict"]
@@ -17,8 +17,9 @@ def predict(parameters: PublicParameters, rho: float, c: Constants) -> Predictio
 
     The worst case uses |F(a) - F(b)| <= n |a - b| and that F(median) is at least n/2 times the median distance.
     """
-    n, d = parameters.n, parameters.d
-    # The noise of one gradient with all of rho, relative to the largest gradient: its sensitivity is 2.
+    n, d = worth(parameters) * parameters.size, parameters.d
+    # The noise of one gradient with all of rho, relative to the largest gradient: its sensitivity is 2, or 1 where a
+    # record is added or removed, as if there were twice as many.
     signal = n * math.sqrt(rho / d)
     noise = math.sqrt(2.0) / signal
     # What the stages before the last gradients cost, and steps that are not small.

@@ -21,6 +21,7 @@ from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.steps import Measured
+from dpmedian.methods.contract import worth
 from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.postprocess import onto_ball
 from dpmedian.sources.protocol import Source
@@ -30,6 +31,7 @@ __all__ = ["Offers", "Questions", "Records"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
 
 # How often a run may ask at most. Nothing on record comes near; the numbers bound what the discretization costs.
 _SPREADS, _COUNTS, _SHIFTS, _CURVATURES, _MOMENTS, _GRADIENTS = 512, 1024, 512, 64, 16, 256
@@ -55,8 +57,8 @@ class Offers:
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
-        m = max(c.sample, math.ceil(c.sample_signal * math.sqrt(p.d / rho)))
-        m = p.n if p.n <= 2 * m else m
+        m = max(c.sample, math.ceil(c.sample_signal / worth(p) * math.sqrt(p.d / rho)))
+        m = p.size if p.size <= 2 * m else m
         pairings = min(max(math.ceil(c.pair_sample / m), 1), c.pairings_most)
         scale, center, initial, spread = (
             share.questions for share in (c.scale_share, c.center_share, c.initial_share, c.spread_share)
@@ -152,10 +154,12 @@ class Questions:
 
     def __init__(self, offers: Offers, allowance: Allowance, constants: Constants, source: Source, tape: Tape) -> None:
         self.offers, self.c, self.parameters = offers, constants, offers.parameters
-        self.n, self.d, self.m, self.rho = self.parameters.n, self.parameters.d, offers.sample, allowance.rho
+        self.n, self.d, self.m, self.rho = self.parameters.size, self.parameters.d, offers.sample, allowance.rho
+        # Of the sample, and of all records, in records of neighbours that replace one: what budgets are chosen by.
+        self.m_worth, self.n_worth = worth(self.parameters) * self.m, worth(self.parameters) * self.n
         self.spender = Spender(allowance, tape)
         self.every = Records(source, self.n)
-        drawn = self.spender.sample(HiddenSample(self.n, self.m), source)
+        drawn = self.spender.sample(HiddenSample(self.n, self.m, self.parameters.neighbours), source)
         self.sample = self.every if self.sampled_all else Records(drawn, self.m)
 
     @property
@@ -189,12 +193,11 @@ class Questions:
     def scale(self) -> int:
         """The power of two that covers `pair_target` of the pairs."""
         c, (low, high) = self.c, self.exponents()[0]
-        pairs = self.m // 2 * self.offers.pairings
-        target, amplitude = c.pair_target * pairs, c.scale_amplitude * pairs
+        amplitude = c.scale_amplitude * (self.m // 2 * self.offers.pairings)
         return self.spender.search(
             self.offers.scale,
             c.scale_share.of(self.rho, self.m),
-            lambda count, tape: PairSearch(low, high, target, amplitude, c.scale_prior, count).release(
+            lambda count, tape: PairSearch(low, high, c.pair_target, amplitude, c.scale_prior, count).release(
                 self.sample.source, tape, c.sure
             ),
         )
@@ -202,10 +205,10 @@ class Questions:
     def center(self, octave: int) -> Vector:
         """The median of every coordinate, to a fraction of 2^octave."""
         c, radius = self.c, self.parameters.radius
-        narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m)
+        narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m_worth)
         found = self.spender.search(
             self.offers.center,
-            c.center_share.of(self.rho, self.m, self.d),
+            c.center_share.of(self.rho, self.m_worth, self.d),
             lambda ranks, tape: CoordinateSearch(self.m, ranks).release(
                 self.sample.source,
                 tape,
@@ -224,7 +227,7 @@ class Questions:
         c, (low, high) = self.c, self.exponents()[1]
         return self.spender.search(
             self.offers.initial,
-            c.initial_share.of(self.rho, self.m),
+            c.initial_share.of(self.rho, self.m_worth),
             lambda count, tape: DistanceSearch(
                 low, high, stride=2, amplitude=c.initial_amplitude * self.m, prior_width=c.search_prior, count=count
             ).release(
@@ -232,7 +235,8 @@ class Questions:
                 tape,
                 theta,
                 origin=0,
-                target=(c.core if share is None else share) * self.m,
+                share=c.core if share is None else share,
+                size=self.m,
                 likely=2.0 * octave,
                 sure=c.sure,
             ),
@@ -243,17 +247,28 @@ class Questions:
         c = self.c
         return self.spender.search(
             self.offers.spread,
-            c.spread_share.of(self.rho, self.m),
+            c.spread_share.of(self.rho, self.m_worth),
             lambda count, tape: DistanceSearch(
                 *window, stride=1, amplitude=c.spread_amplitude * self.m, prior_width=c.search_prior, count=count
-            ).release(self.sample.source, tape, theta, origin=quarter, target=share * self.m, likely=0.0, sure=c.sure),
+            ).release(
+                self.sample.source, tape, theta, origin=quarter, share=share, size=self.m, likely=0.0, sure=c.sure
+            ),
         )
 
     def count(self, records: Records, theta: Vector, quarter: int, cost: float) -> tuple[float, float]:
-        """The number of records within a radius of a point, and its noise."""
-        return self.spender.release(
-            self.offers.count, cost, lambda made, tape: made.within(records.source, tape, theta, quarter)
+        """The number of records within a radius of a point, and its noise, that of half of all records included."""
+        count, noise = self.spender.release(
+            self.offers.count, cost, lambda made, tape: made.within(records.source, tape, theta, quarter, records.size)
         )
+        return count, math.hypot(noise, 0.5 * self.parameters.size_noise * records.size / self.n)
+
+    def gradient_noise(self, cost: float) -> float:
+        """The length of the noise of a gradient or a shift of this cost: its sensitivity is 2, or 1."""
+        return math.sqrt(2.0 * self.d / cost) / worth(self.parameters)
+
+    def moments_edge(self, cost: float) -> float:
+        """The largest eigenvalue of the noise of second moments of this cost: their sensitivity is sqrt(2), or 1."""
+        return math.sqrt(2.0 * self.d / cost / worth(self.parameters))
 
     def shift(self, records: Records, theta: Vector, radius: float, cost: float) -> Vector:
         """The sum of (theta - x)/radius over the records within the radius."""

@@ -30,13 +30,13 @@ from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.prediction import predict
 from dpmedian.methods.adaptive.questions import Offers, Questions
 from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
-from dpmedian.parameters import PublicParameters
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, worth
+from dpmedian.parameters import RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Adaptive", "calibrate"]
+__all__ = ["Adaptive", "calibrate", "cap"]
 
 # How often a run on a cloud reads the records of its searches and of its approach, beside the pairs and the descent;
 # and all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
@@ -69,14 +69,14 @@ class Adaptive(CalibratedMethod):
     @property
     def passes(self) -> float:
         reads = self.reads
-        return reads.expected + reads.sample_expected * reads.sample / self.parameters.n
+        return reads.expected + reads.sample_expected * reads.sample / self.parameters.size
 
     @property
     def reads(self) -> Reads:
         p, offers, c = self.parameters, self.offers, self.constants
         coarse = offers.pairings + _COARSE
-        if offers.sample == p.n:
-            return Reads(coarse + steps_of(p.n, p.d, self.rho, c), offers.most_reads)
+        if offers.sample == p.size:
+            return Reads(coarse + steps_of(worth(p) * p.size, p.d, self.rho, c), offers.most_reads)
         # Each gradient may be followed by a Hessian, of two reads; at a kink there are mean shifts and their counts.
         before = len(c.all_costs) * c.all_attempts * 3 + 2
         most = before + c.tail_sharp[1] + 2 + 2 + 2 * c.polish_rounds + 1
@@ -84,7 +84,8 @@ class Adaptive(CalibratedMethod):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        share, m, d = self.constants.center_share, self.offers.sample, self.parameters.d
+        share, d = self.constants.center_share, self.parameters.d
+        m = worth(self.parameters) * self.offers.sample
         if share.needed * d / m**2 <= share.least * self.rho:
             return ()
         reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < self.constants.signal_far else "10^5"
@@ -125,6 +126,11 @@ def _exactly(locator: Locator, located: Located) -> MethodResult:
     """Half of the records are one point, to the last digit: nothing is left to do, and the rest is not spent."""
     point, scale, error = locator.exactly(located)
     return MethodResult(point, scale, error, (EXACT,))
+
+
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The cost for every number of records: the allowance has the same kinds, and as many of each, for all of them."""
+    return calibrate(parameters.at_size(RECORDS_MAX), rho).cost
 
 
 def calibrate(parameters: PublicParameters, rho: float, constants: Constants = CONSTANTS) -> Adaptive:

@@ -51,8 +51,8 @@ class State:
         """What the second moments of the sample cost, or 0 where their noise would hide them."""
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_share
-        cost = min(needed * ask.d / ask.m**2, (most if ask.sampled_all else 0.5 * most) * ask.rho)
-        useless = math.sqrt(2.0 * ask.d / cost) / ask.m > c.useless * c.smoothing[1]
+        cost = min(needed * ask.d / (ask.m * ask.m_worth), (most if ask.sampled_all else 0.5 * most) * ask.rho)
+        useless = ask.moments_edge(cost) / ask.m > c.useless * c.smoothing[1]
         return 0.0 if useless or ask.offers.moments is None else cost
 
     def measure(self, records: Records, theta: Vector, cost: float) -> None:
@@ -102,7 +102,7 @@ class State:
         ask, c, size = self.ask, self.ask.c, records.size
         noise = 10.0 / math.sqrt(2.0 * for_curvature)
         if for_moments:
-            noise = max(noise, math.sqrt(2.0 * ask.d / for_moments) / edge)
+            noise = max(noise, ask.moments_edge(for_moments) / edge)
         smoothing = min(max(noise / size, least), c.smoothing[1])
         radius = smoothing * self.spread
         found, noise = ask.curvature(records, theta, radius, for_curvature)
@@ -123,7 +123,7 @@ class State:
         """With all records, at the present point."""
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_all
-        cost = min(needed * ask.d / ask.n**2, most * ask.rho)
+        cost = min(needed * ask.d / (ask.n * ask.n_worth), most * ask.rho)
         self.measure_hessian(ask.every, self.theta, c.curvature_all * cost, cost, c.edge_all, c.smoothing_all)
         self.hessian_at = self.theta
 

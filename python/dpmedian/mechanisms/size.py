@@ -1,0 +1,32 @@
+"""The noisy number of records, for neighbours that add or remove one. Proof: size.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpmedian._core import Tape
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.parameters import RECORDS_MAX
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Bound, Size
+
+__all__ = ["NoisySize"]
+
+
+@dataclass(frozen=True)
+class NoisySize(Gaussian):
+    """The number of records, with Gaussian noise.
+
+    Neighbours: one record added or removed; where one is replaced the number is public. Sensitivity: 1. Cost: one
+    Gaussian release. Failure: none; few records may come out as none.
+    """
+
+    @classmethod
+    def of(cls, name: str, rho: float) -> NoisySize:
+        spec = Gaussian.calibrate(name, Bound.of("size", "add_remove"), rho, largest=None)
+        return cls(**vars(spec))
+
+    def among(self, source: Source, tape: Tape) -> int:
+        """The noisy number, as a whole one that can be: rounding and clamping are post-processing."""
+        noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])
+        return min(max(round(noisy), 0), RECORDS_MAX)

@@ -1,0 +1,119 @@
+"""Any method on records whose number is private: the number is released first. Proof: private_size.md."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.size import NoisySize
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless
+from dpmedian.methods.registry import METHODS
+from dpmedian.parameters import RECORDS_MAX, PublicParameters
+from dpmedian.release import MethodResult, ReleaseFailed
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
+
+__all__ = ["PrivateSize", "calibrate"]
+
+# What the size gets of rho. A noise of an eighth of the guess hardly changes what a method does with the rest: that
+# costs 32/n^2. Large data sets need far less, and then a hundredth is not worth saving; more than a few hundredths
+# would be felt. Without a guess it has twice the hundredth, since there may be few records.
+_NEEDED, _LEAST, _MOST, _WITHOUT_GUESS = 32.0, 0.01, 0.06, 0.02
+# What a plan without a guess is printed for, and the sizes that it shows predictions for.
+_TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSize(CalibratedMethod):
+    """The noisy size, then a method that is calibrated to it with `rest`, what the size leaves of rho.
+
+    Neighbours: one record added or removed. Cost: that of the size and the cap on the method, whatever the size turns
+    out to be. Failure: that of the method, and `ReleaseFailed` where so few records are seen that it would be hopeless.
+    """
+
+    method: str
+    parameters: PublicParameters
+    size: NoisySize
+    rest: float
+
+    def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
+        """The method for a number of records that is public, or was released with this noise."""
+        return METHODS[self.method].calibrate(self.parameters.at_size(n, noise), self.rest)
+
+    def check(self) -> None:
+        """Raises if the noise for some size fits no lattice: the ends of what can be seen bound all others."""
+        for n in (0, RECORDS_MAX):
+            self.at(n)
+
+    def seen(self, n: int) -> PrivateSize:
+        """The same plan, printed for another number of records. Noise and cost are those of this one."""
+        return replace(self, parameters=self.parameters.at_size(n))
+
+    @functools.cached_property
+    def typical(self) -> CalibratedMethod:
+        """The method for the guess."""
+        return self.at(_TYPICAL if self.parameters.n is None else self.parameters.n)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return (self.size.stage, *(self._at_guess(stage) for stage in self.typical.stages))
+
+    def _at_guess(self, stage: Stage) -> Stage:
+        """Under a cap of its own a stage has a rule for every size; the others are those of the guess."""
+        if stage.capped:
+            return stage
+        n = _TYPICAL if self.parameters.n is None else self.parameters.n
+        return replace(stage, rule=f"{stage.rule or stage.releases}, at a noisy size of {n}")
+
+    @functools.cached_property
+    def cost(self) -> PrivacyCost:
+        """Whatever the size turns out to be."""
+        return self.size.cost + METHODS[self.method].cap(self.parameters, self.rest)
+
+    @property
+    def passes(self) -> float:
+        return 1.0 + self.typical.passes
+
+    @property
+    def reads(self) -> Reads | None:
+        """Those of the guess, and one for the size."""
+        reads = self.typical.reads
+        if reads is None or self.parameters.n is None:
+            return None
+        return reads._replace(expected=reads.expected + 1.0, most=reads.most + 1)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        own = "n is private: the method runs on the noisy size, and its cost is the same for every size"
+        return (own, *(() if self.parameters.n is None else self.typical.notes))
+
+    def predict(self) -> Prediction:
+        """For the guess. Without one nothing can be said: see `examples`."""
+        return Prediction() if self.parameters.n is None else self.typical.predict()
+
+    @property
+    def examples(self) -> tuple[tuple[int, Prediction], ...]:
+        if self.parameters.n is not None:
+            return ()
+        return tuple((n, self.at(n).predict()) for n in _EXAMPLES)
+
+    def run(self, source: Source, tape: Tape) -> MethodResult:
+        size = self.size.among(source, tape)
+        made = self.at(size, self.size.noise)
+        wrong = hopeless(made.predict(), self.parameters.at_size(size))
+        if wrong is not None:
+            message = f"about {size} records were seen (a noisy number), with which method {self.method!r} {wrong}"
+            raise ReleaseFailed(message, self.cost, size=size)
+        try:
+            return replace(made.run(source, tape), size=size)
+        except ReleaseFailed as failed:
+            raise ReleaseFailed(failed.message, self.cost, size=size) from None
+
+
+def calibrate(method: str, parameters: PublicParameters, rho: float) -> PrivateSize:
+    """A small share of rho to the size, the rest to the method."""
+    n = parameters.n
+    share = _WITHOUT_GUESS if n is None else min(max(_NEEDED / (n * n * rho), _LEAST), _MOST)
+    return PrivateSize(method, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho)
