@@ -114,7 +114,7 @@ def replay() -> Callable[..., int]:
                 result = plan.calibrated.run(source, tape)
             except ReleaseFailed as failed:
                 return failed.message
-            return (result.point.tobytes(), result.scale, result.error_radius, result.notes)
+            return (result.point.tobytes(), result.scale, result.error_radius, result.notes, result.size)
 
         recorded = Tape.record(seed.to_bytes(32, "little"), plan.parameters.neighbours)
         expected = outcome(points, recorded)

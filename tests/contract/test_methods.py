@@ -36,7 +36,7 @@ def outcome(plan: dpmedian.Plan, source: object, tape: Tape) -> object:
         result = plan.calibrated.run(source, tape)
     except dpmedian.ReleaseFailed as failed:
         return failed.message
-    return result.point.tobytes(), result.scale, result.error_radius, result.notes
+    return result.point.tobytes(), result.scale, result.error_radius, result.notes, result.size
 
 
 def test_every_method_and_relation_is_registered():

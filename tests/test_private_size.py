@@ -1,0 +1,193 @@
+"""Neighbours that add or remove a record: the number of records is private, and nothing shows it but through noise."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import dpmedian
+from contract.registry import METHOD_CASES, RELATION_CASES
+from dpmedian.methods.private_size import PrivateSize
+from dpmedian.methods.registry import METHODS
+from dpmedian.parameters import RECORDS_MAX, PublicParameters
+from dpmedian.planning.choice import make_plan
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+HIDDEN = {"neighbours": "add_remove", **BUDGET}
+LOCATED = {"radius": 30.0, "resolution": 0.5}
+SIZED = [name for name, method in METHODS.items() if method.sized]
+
+
+def cloud(n: int, d: int = 2, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def planned(method: str, n: int | None, rho: float = 2.0) -> dpmedian.Plan:
+    located = {name: LOCATED[name] for name in METHODS[method].needs}
+    return make_plan(PublicParameters.of(n, 2, rho=rho, neighbours="add_remove", **located), method)
+
+
+def test_a_release_has_a_noisy_size_and_no_n():
+    release = dpmedian.geometric_median(cloud(2000), **HIDDEN, seed=1)
+    assert release.n is None
+    assert release.neighbours == release.cost.neighbours == "add_remove"
+    assert release.size != 2000
+    assert abs(release.size - 2000) < 6 * release.plan.calibrated.size.noise
+    assert release.plan.n == release.size
+    assert release.plan.cost == release.cost
+    assert f"noisy size {release.size}" in str(release)
+
+
+def test_a_release_under_replacement_has_no_size():
+    release = dpmedian.geometric_median(cloud(2000), **BUDGET, seed=1)
+    assert (release.n, release.size, release.neighbours) == (2000, None, "replace")
+
+
+@pytest.mark.parametrize("method", SIZED)
+def test_the_cost_is_the_same_for_every_size(method):
+    """The cap that is charged bounds what the method costs at every number of records that could be seen."""
+    plan = planned(method, 500)
+    made = plan.calibrated
+    assert isinstance(made, PrivateSize)
+    rest = METHODS[method].cap(made.parameters, made.rest)
+    for n in (0, 1, 2, 3, 10, 50, 499, 10_000, 41_000, 10**6, 2**27, RECORDS_MAX):
+        cost = made.at(n).cost
+        assert cost.mu_squared <= rest.mu_squared
+        assert cost.discretization <= rest.discretization
+        assert cost.bounded_ranges == rest.bounded_ranges
+        assert cost.delta_at(1.0) <= rest.delta_at(1.0)
+    assert plan.cost.rho == pytest.approx(2.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", SIZED)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_data_sets_of_no_and_one_record_run(method, n):
+    """With a guess and with none; a failure is an output."""
+    for guess in (None, 500):
+        plan = planned(method, guess)
+        tape = Tape.draw(bytes([n + 1] * 32), "add_remove")
+        try:
+            result = plan.calibrated.run(ArraySource.of(cloud(n), plan.parameters), tape)
+        except dpmedian.ReleaseFailed as failed:
+            found = (failed.size, failed.cost.rho)
+        else:
+            found = (result.size, plan.cost.rho)
+            assert np.isfinite(result.point).all()
+        assert found[0] in range(50)
+        assert found[1] == plan.cost.rho
+
+
+def test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records():
+    """The plan, its text, its picture and its refusals are those of the guess, whatever the points are."""
+    asked = {"neighbours": "add_remove", "rho": 1e-9, "n": 20}
+    for n in (0, 1, 20, 100_000):
+        ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
+        with pytest.raises(ValueError, match="refused before spending") as refused:
+            dpmedian.geometric_median(cloud(n), ledger=ledger, **asked)
+        assert "n=20" in str(refused.value)
+        assert str(n) not in str(refused.value).replace("n=20", "") or n in (0, 1)
+        assert len(ledger.entries) == 0
+
+
+def test_the_shape_of_the_points_is_checked_by_the_dimension_only():
+    plan = dpmedian.plan(1000, 2, **HIDDEN)
+    assert plan.run(cloud(1500), seed=1).size != 1500
+    with pytest.raises(ValueError, match="d = 2 columns"):
+        plan.run(cloud(1000, 3))
+
+
+def test_too_few_records_are_a_charged_failure_that_names_the_noisy_size():
+    ledger = dpmedian.Ledger(epsilon=1.0, delta=1e-6, neighbours="add_remove")
+    with pytest.raises(dpmedian.ReleaseFailed, match="a noisy number") as failed:
+        dpmedian.geometric_median(cloud(3), **HIDDEN, ledger=ledger, seed=3)
+    assert f"about {failed.value.size} records" in failed.value.message
+    assert failed.value.size != 3
+    assert ledger.remaining == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_size_is_the_first_release_and_all_that_a_run_knows_of_the_number():
+    plan = planned("adaptive", None)
+    tape = Tape.record(bytes(32), "add_remove")
+    result = plan.calibrated.run(ArraySource.of(cloud(400), plan.parameters), tape)
+    name, sensitivity, sigma, exact, noisy = tape.entries()[0]
+    bits = plan.calibrated.size.bits
+    assert (name, sensitivity, exact.tolist()) == ("size", 2.0**bits, [400 << bits])
+    assert sigma == plan.calibrated.size.sigma
+    assert result.size == round(noisy[0] / 2.0**bits)
+
+
+def test_json_has_the_noisy_size():
+    from dpmedian.rendering.plan import plan_dict
+    from dpmedian.rendering.release import release_dict
+
+    release = dpmedian.geometric_median(cloud(1234), **HIDDEN, seed=1)
+    told = json.dumps([release_dict(release), plan_dict(release.plan)])
+    assert "1234" not in told
+    assert release_dict(release)["n"] is None
+    assert release_dict(release)["size"] == plan_dict(release.plan)["n"] == release.size
+
+
+def test_records_that_are_not_finite_can_be_dropped():
+    points = cloud(2000)
+    broken = np.vstack([points[:7], [[np.nan, 0.0]], points[7:], [[np.inf, 1.0]]])
+    expected = dpmedian.geometric_median(points, **HIDDEN, seed=1)
+    found = dpmedian.geometric_median(broken, **HIDDEN, seed=1, nonfinite="drop")
+    assert np.array_equal(found.point, expected.point)
+    assert found.size == expected.size
+
+
+def test_records_are_not_dropped_where_their_number_is_public():
+    with pytest.raises(ValueError, match="neighbours='add_remove'"):
+        dpmedian.geometric_median(cloud(2000), **BUDGET, nonfinite="drop")
+
+
+def test_a_number_of_records_that_is_not_that_of_the_points_is_refused_under_replacement_only():
+    with pytest.raises(ValueError, match="n = 10 is not the number of points, 2000"):
+        dpmedian.geometric_median(cloud(2000), **BUDGET, n=10)
+    assert dpmedian.geometric_median(cloud(2000), **BUDGET, n=2000, seed=1).n == 2000
+    assert dpmedian.geometric_median(cloud(2000), **HIDDEN, n=1000, seed=1).n is None
+
+
+def test_the_profile_of_the_paper_is_refused():
+    with pytest.raises(ValueError, match="profile 'paper' is not proved for neighbours = 'add_remove'"):
+        dpmedian.plan(500, 2, rho=1.0, method="dpgd", radius=1.0, profile="paper", neighbours="add_remove")
+
+
+def test_a_plan_without_a_guess_shows_three_sizes_and_one_with_a_guess_predicts():
+    without, with_guess = dpmedian.plan(None, 2, **HIDDEN), dpmedian.plan(3000, 2, **HIDDEN)
+    assert str(without).startswith("Plan: adaptive, add_remove, n private (no guess), d = 2, ")
+    assert [n for n, _ in without.calibrated.examples] == [1000, 10_000, 100_000]
+    assert all(f"predicted with n = {n}:" in str(without) for n in (1000, 10_000, 100_000))
+    assert str(with_guess).startswith("Plan: adaptive, add_remove, n private (guess 3000), d = 2, ")
+    assert with_guess.prediction.excess is not None
+    for plan in (without, with_guess):
+        under = plan.cost.under("replace").epsilon_at(1e-6)
+        assert f"the same noise under replace: epsilon = {under:.4g}, delta = 1e-06" in str(plan)
+        assert pickle.loads(pickle.dumps(plan)).cost == plan.cost
+
+
+def test_fewer_records_are_required_where_one_is_added_or_removed():
+    asked = {"excess": 1e-4, **BUDGET}
+    replaced, added = (dpmedian.required_n(2, **asked, neighbours=relation) for relation in ("replace", "add_remove"))
+    assert 0.4 < added / replaced < 0.65
+
+
+def test_n_is_needed_where_it_is_public():
+    with pytest.raises(TypeError, match="n must be an integer"):
+        dpmedian.plan(None, 2, **BUDGET)
+
+
+def test_hidden_samples_are_taken_by_coins():
+    """With many records the searches ask a sample; the same bits for every partition are tested by contract."""
+    assert ("adaptive, sample", "add_remove") in RELATION_CASES
+    case = METHOD_CASES["adaptive, sample"]
+    plan = make_plan(PublicParameters.of(case.n, case.d, neighbours="add_remove", **case.arguments), case.method)
+    assert plan.calibrated.typical.offers.sample < case.n
+    release = plan.run(cloud(case.n), seed=1)
+    assert math.hypot(*release.point) < 0.05
