@@ -7,11 +7,46 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
+
 import dpmedian
 from dpmedian.data import POSITIONS
 from dpmedian.files import read_points
 
 PICTURES = Path(__file__).parent / "pictures"
+
+
+def front(release: dpmedian.Release, dark: bool) -> None:
+    """The picture of the front page: a cloud, its mean, which broken devices have pulled away, and the private median.
+
+    The data are invented. Drawn twice, on a transparent ground, for light and for dark pages.
+    """
+    cloud, ink, muted, pulled = ("#aab4c0", "#ff6b81", "#c8ced6", "#ffb454") if dark else (
+        "#7f8c9b", "#b2182b", "#48566a", "#b35c00"
+    )  # fmt: skip
+    points = read_points(POSITIONS).to_numpy()
+    mean = points.mean(axis=0)
+    figure, ax = plt.subplots(figsize=(5.6, 5.0), layout="constrained")
+    ax.scatter(points[:, 0], points[:, 1], s=9, color=cloud, alpha=0.45, linewidths=0)
+    ax.plot(*release.point, marker="+", markersize=22, markeredgewidth=3.2, color=ink)
+    ax.plot(*mean, marker="x", markersize=13, markeredgewidth=3, color=pulled)
+    label = {"fontsize": 13, "arrowprops": {"arrowstyle": "-", "linewidth": 1.2}}
+    for text, place, at, color in (
+        ("private geometric median", release.point, (431.0, 510.0), ink),
+        ("mean: 60 of 2,000 devices\nreport (0, 0) and pull it away", mean, (422.5, 499.2), pulled),
+    ):
+        arrow = {**label["arrowprops"], "color": color}
+        ax.annotate(text, place, xytext=at, color=color, fontsize=label["fontsize"], arrowprops=arrow, weight="bold")
+    ax.set_xlim(416.0, 448.0)
+    ax.set_ylim(497.5, 527.5)
+    ax.set_aspect("equal")
+    ax.set_xlabel("kilometres east", color=muted)
+    ax.set_ylabel("kilometres north", color=muted)
+    ax.tick_params(colors=muted)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    figure.savefig(PICTURES / f"front-{'dark' if dark else 'light'}.png", dpi=130, transparent=True)
+    plt.close(figure)
 
 
 def main() -> None:
@@ -20,6 +55,8 @@ def main() -> None:
     release = dpmedian.geometric_median(positions, epsilon=1.0, delta=1e-6, seed=1)
     release.plot(positions).figure.savefig(PICTURES / "release.png", dpi=100)
     release.plan.plot().figure.savefig(PICTURES / "plan.png", dpi=100)
+    for dark in (False, True):
+        front(release, dark)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""A quarter's budget: a release every week, a fourteenth that is refused, and a table for the privacy review.
+"""
+A budget over a quarter
+=======================
+
+A release every week, a fourteenth that is refused, and a table for the privacy review.
 
 The city's people move a little every week. One ledger holds the budget for all of it; `path=...` would share it between
 processes. Run with a number to make the noise reproducible: budget_over_a_quarter.py 1
@@ -6,6 +10,7 @@ processes. Run with a number to make the noise reproducible: budget_over_a_quart
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import dpmedian
@@ -20,6 +25,7 @@ def main(seed: int | None = None) -> None:
     # Weekly releases at epsilon 0.7 cost far less together than 13 times 0.7: their noise adds up like Gaussians.
     ledger = dpmedian.Ledger(epsilon=2.5, delta=1e-5)
     plan = dpmedian.plan(*positions.shape, epsilon=0.7, delta=5e-7)
+    left = [ledger.remaining]
     for week in range(1, WEEKS + 2):
         positions = positions + rng.normal([0.1, 0.05], 0.3, size=positions.shape)
         try:
@@ -30,8 +36,22 @@ def main(seed: int | None = None) -> None:
             print(f"week {week:2}: refused, {refused.remaining:.3g} of epsilon is left")
         else:
             print(f"week {week:2}: {np.round(release.point, 2)}")
+        left.append(ledger.remaining)
     print()
     print(ledger)
+    draw(left)
+
+
+def draw(left: list[float]) -> None:
+    """The epsilon that is left, at the budget's delta. Nothing here is private: it follows from the plan alone."""
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    ax.step(range(len(left)), left, where="post", color="#b2182b")
+    ax.axvspan(WEEKS, WEEKS + 1, color="#7f8c9b", alpha=0.2, linewidth=0, label="refused")
+    ax.set(
+        xlabel="week", ylabel="epsilon left", xlim=(0, WEEKS + 1), ylim=(0, None), title="One budget, thirteen weeks"
+    )
+    ax.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""The typical reader of a library, as an embedding: which shelf is nearest to the middle of 4,000 people?
+"""
+The typical embedding of a group
+================================
+
+The typical reader of a library, as an embedding: which shelf is nearest to the middle of 4,000 people?
 
 Every person is a unit vector (say, the average of the texts they read). The bound 1 on its length is public, so it may
 be given as the radius. Run with a number to make the noise reproducible: embeddings.py 1
@@ -6,6 +10,7 @@ be given as the radius. Run with a number to make the noise reproducible: embedd
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import dpmedian
@@ -36,6 +41,20 @@ def main(seed: int | None = None) -> None:
         print(f"{SHELVES[row]:<12}{shelves[row] @ unit(release.point):9.2f}{shelves[row] @ unit(exact):21.2f}")
     print(f"cosine between the private and the exact median: {unit(release.point) @ unit(exact):.3f}")
     print(f"cost: {release.cost}")
+    draw(shelves @ unit(release.point), shelves @ unit(exact))
+
+
+def draw(private: np.ndarray, exact: np.ndarray) -> None:
+    """The cosine of every shelf with the private median, and with the exact one, which only invented data may show."""
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    place = np.arange(len(SHELVES))
+    ax.barh(place - 0.2, private, height=0.4, color="#b2182b", label="private")
+    ax.barh(place + 0.2, exact, height=0.4, color="#7f8c9b", label="exact (not private)")
+    ax.set_yticks(place, SHELVES)
+    ax.invert_yaxis()
+    ax.set(xlabel="cosine with the median", title="Which shelf is nearest to 4,000 readers?")
+    ax.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""A federated server that takes the private geometric median of its clients' updates, although a tenth of them lie.
+"""
+Federated updates and hostile clients
+=====================================
+
+A federated server that takes the private geometric median of its clients' updates, although a tenth of them lie.
 
 3,000 clients fit one linear model together. Hostile clients send their update reversed and thirty times as long. The
 server clips nothing by hand: updates longer than the public radius are projected onto it. All rounds share one ledger
@@ -7,6 +11,7 @@ in rho. Run with a number to make the noise reproducible: federated.py 1
 
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import dpmedian
@@ -29,6 +34,7 @@ def main(seed: int | None = None) -> None:
     ledger = dpmedian.Ledger(rho=0.12)
     plan = dpmedian.plan(CLIENTS, DIMENSION, rho=0.02, radius=100.0)
     trusting, robust = np.zeros(DIMENSION), np.zeros(DIMENSION)
+    history = []
     print("distance to the true model")
     print(f"{'round':>5}{'mean of updates':>18}{'private median':>17}{'rho left':>11}")
     for number in range(1, ROUNDS + 1):
@@ -37,8 +43,20 @@ def main(seed: int | None = None) -> None:
         robust = robust + 0.8 * release.point
         errors = [np.linalg.norm(weights - truth) for weights in (trusting, robust)]
         print(f"{number:5}{errors[0]:18.3g}{errors[1]:17.3g}{ledger.remaining:11.2f}")
+        history.append(errors)
     # What may be claimed is the budget: a server that stops early, because of what it saw, has chosen when to stop.
     print(f"all rounds together: epsilon = {ledger.budget.epsilon_at(1e-6):.3g} at delta = 1e-6")
+    draw(np.array(history))
+
+
+def draw(history: np.ndarray) -> None:
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    rounds = np.arange(1, len(history) + 1)
+    ax.semilogy(rounds, history[:, 0], marker="x", color="#7f8c9b", label="mean of updates")
+    ax.semilogy(rounds, history[:, 1], marker="o", color="#b2182b", label="private median")
+    ax.set(xlabel="round", ylabel="distance to the true model", title="A tenth of 3,000 clients lie")
+    ax.legend()
+    plt.show()
 
 
 if __name__ == "__main__":

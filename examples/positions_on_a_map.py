@@ -1,4 +1,8 @@
-"""Where is the middle of the city's people? A private answer as GeoJSON, ready for a map.
+"""
+Positions on a map
+==================
+
+Where is the middle of the city's people? A private answer as GeoJSON, ready for a map.
 
 Distances must mean something: positions are projected to kilometres first, and only the answer goes back to degrees.
 Run with a number to make the noise reproducible (and worthless as protection): positions_on_a_map.py 1
@@ -6,6 +10,8 @@ Run with a number to make the noise reproducible (and worthless as protection): 
 
 import json
 import sys
+
+import matplotlib.pyplot as plt
 
 import dpmedian
 from dpmedian.data import load_positions
@@ -15,7 +21,8 @@ LONGITUDE, LATITUDE, KM_PER_LONGITUDE, KM_PER_LATITUDE = 11.0, 48.0, 74.6, 111.2
 
 
 def main(seed: int | None = None) -> None:
-    release = dpmedian.geometric_median(load_positions(), epsilon=1.0, delta=1e-6, seed=seed)
+    positions = load_positions()
+    release = dpmedian.geometric_median(positions, epsilon=1.0, delta=1e-6, seed=seed)
     east, north = release.point
     feature = {
         "type": "Feature",
@@ -34,6 +41,8 @@ def main(seed: int | None = None) -> None:
         },
     }
     print(json.dumps(feature, indent=2))
+    release.plot(positions)  # for the holder of the data: it shows them
+    plt.show()
 
 
 if __name__ == "__main__":

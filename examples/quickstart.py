@@ -1,4 +1,11 @@
-"""A private release of the bundled positions, its plan, and how far off it is: `make demo`."""
+"""
+A first release
+===============
+
+A private release of the bundled positions, its plan, and how far off it is: `make demo`.
+"""
+
+# sphinx_gallery_thumbnail_path = 'pictures/front-light.png'
 
 import numpy as np
 

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -36,23 +37,12 @@ def test_the_examples_in_docstrings_are_right(name):
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.name)
 def test_every_example_runs_without_a_word_on_stderr(script, tmp_path):
     """As a user runs it, without a seed; `make demo` runs the quickstart."""
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    pytest.importorskip("matplotlib")
+    environment = {**os.environ, "MPLBACKEND": "template"}  # draws nothing and opens no window
+    command = [sys.executable, script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
-
-
-@pytest.mark.slow
-def test_the_documentation_builds_without_warnings(tmp_path):
-    pytest.importorskip("myst_parser")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ROOT / "docs", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
-    # The page of proofs is made of the files beside the code.
-    page = (tmp_path / "proofs.html").read_text()
-    proofs = list((ROOT / "python" / "dpmedian").rglob("*.md"))
-    assert "accounting.md" in {proof.name for proof in proofs}
-    for proof in proofs:
-        assert proof.read_text().splitlines()[0].removeprefix("# ") in page
 
 
 def test_every_public_name_is_in_the_reference():
