@@ -78,6 +78,9 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
+tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; best on an idle machine.
+	$(BIN)/python benches/gauntlet.py --runs 20 > docs/tables/gauntlet.md
+
 venv: $(VENV)/tools  ## The environment of the tests.
 
 pins: $(VENV)/tools  ## Write the exact versions of the test dependencies anew.
@@ -112,4 +115,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo dev quick test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts venv pins clean
+.PHONY: help demo dev quick test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts tables venv pins clean

@@ -26,7 +26,7 @@ extensions = [
     "formulas",
     "proofs",
 ]
-exclude_patterns = ["_build", "**.ipynb"]
+exclude_patterns = ["_build", "tables"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3

@@ -64,5 +64,7 @@ def test_the_documentation_builds_without_warnings_and_needs_no_network(tmp_path
     assert examples - {path.stem for path in (tmp_path / "gallery").glob("*.html")} == {"make_positions"}
     for path in tmp_path.rglob("*.html"):
         loaded = re.findall(r"<(?:script|img|iframe)[^>]*\bsrc=\"(http[^\"]*)", path.read_text("utf-8"))
-        loaded += re.findall(r"<link[^>]*rel=\"(?:stylesheet|preload|icon)\"[^>]*href=\"(http[^\"]*)", path.read_text("utf-8"))
+        loaded += re.findall(
+            r"<link[^>]*rel=\"(?:stylesheet|preload|icon)\"[^>]*href=\"(http[^\"]*)", path.read_text("utf-8")
+        )
         assert loaded == [], path
