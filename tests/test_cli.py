@@ -177,15 +177,21 @@ def test_an_unattended_command_shows_nothing_of_a_record(run, tmp_path):
     assert len(dpmedian.Ledger.open(ledger).entries) == 8
 
 
-def test_a_failed_release_has_its_own_exit_code(run, monkeypatch):
+def test_a_failed_release_has_its_own_exit_code_and_its_record(run, monkeypatch):
     def fail(self, *arguments, **options):
-        raise dpmedian.ReleaseFailed("no heavy cell", self.cost)
+        raise dpmedian.ReleaseFailed("no heavy cell", self.cost, plan=self)
 
     monkeypatch.setattr(dpmedian.Plan, "run", fail)
-    code, out, err = run("release", POSITIONS, *BUDGET, *METHOD)
-    assert (code, out) == (4, "")
-    assert one_line(err)
-    assert "the budget is spent" in err
+    for output in ("json", "table"):
+        code, out, err = run("release", POSITIONS, *BUDGET, *METHOD, "--output", output)
+        assert code == 4
+        assert one_line(err)
+        assert "the budget is spent" in err
+        if output == "json":
+            record = json.loads(out)
+            assert (record["outcome"], record["message"], record["cost"]["epsilon"]) == ("failed", "no heavy cell", 1.0)
+        else:
+            assert out == ""
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["release", "--help"], ["plan", "--help"], ["ledger", "--help"]])

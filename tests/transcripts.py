@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -57,7 +58,8 @@ def _run_console(block: str) -> str:
         done = subprocess.run(
             command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
         )
-        lines.append(f"$ {command}\n{done.stdout}".rstrip())
+        # A page names no moment.
+        lines.append(f"$ {command}\n{MOMENT.sub('2026-01-31T12:00:00+00:00', done.stdout)}".rstrip())
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from dpmedian.api import geometric_median, plan, required_n
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.verification import Verification, verify
 from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PrivacyCost",
     "Release",
     "ReleaseFailed",
+    "Verification",
     "WeakPrivacyWarning",
     "__version__",
     "building_blocks",
@@ -34,6 +36,7 @@ __all__ = [
     "plan",
     "required_n",
     "set_threads",
+    "verify",
 ]
 
 # Names of version 0.1.0 that have another home now.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
 
@@ -17,21 +19,54 @@ if TYPE_CHECKING:
 __all__ = ["MethodResult", "Release", "ReleaseFailed"]
 
 
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
 class ReleaseFailed(RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
     The message contains public or already noisy values only. `size` is the noisy number of records, where that is
-    private and was released.
+    private and was released. A failure of a plan carries it, with the name of the release, its date and whether it was
+    seeded: its audit record is `to_dict()`, for a failure is an output.
     """
 
-    def __init__(self, message: str, cost: PrivacyCost, size: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        cost: PrivacyCost,
+        size: int | None = None,
+        *,
+        plan: Plan | None = None,
+        name: str | None = None,
+        seeded: bool = False,
+        date: str | None = None,
+        version: str = __version__,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.cost = cost
         self.size = size
+        self.plan = plan
+        self.name = name
+        self.seeded = seeded
+        self.date = _now() if date is None else date
+        self.version = version
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.message, self.cost, self.size)
+        return type(self), (self.message, self.cost), self.__dict__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit record of the failure: the plan that was charged, and the message."""
+        from dpmedian.rendering.record import failure_record
+
+        return failure_record(self)
+
+    def to_json(self) -> str:
+        """The audit record as text."""
+        from dpmedian.rendering.record import as_json
+
+        return as_json(self.to_dict())
 
     def __str__(self) -> str:
         return f"{self.message} (the budget is spent: {self.cost})"
@@ -56,8 +91,9 @@ class Release:
     post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
     19 runs of 20 on data with one middle; with clusters of which none has half of the records, or one half scattered,
     in fewer, and `notes` say where it may be too small. `seeded` says whether the noise came from a seed: such a
-    release protects nobody. `name` is what the caller called it. Where neighbours add or remove a record, n is None,
-    `size` is a noisy number of records (None if the method needs none), and `plan` is the plan at that size.
+    release protects nobody. `name` is what the caller called it, `date` when it was made (UTC, ISO 8601) and `version`
+    which version of this package made it. Where neighbours add or remove a record, n is None, `size` is a noisy number
+    of records (None if the method needs none), and `plan` is the plan at that size.
     """
 
     point: NDArray[np.float64]
@@ -72,6 +108,8 @@ class Release:
     seeded: bool = False
     name: str | None = None
     size: int | None = None
+    date: str = field(default_factory=_now)
+    version: str = __version__
 
     @property
     def neighbours(self) -> Neighbours:
@@ -87,6 +125,44 @@ class Release:
 
         index = list(self.columns) if self.columns is not None else None
         return pd.Series(self.point.copy(), index=index, name="geometric median")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit record: what was released, every stage with its sensitivity and noise, and the cost in its parts.
+
+        Nothing in it depends on the data but what was released. `dpmedian.verify` computes its claims again.
+        """
+        from dpmedian.rendering.record import release_record
+
+        return release_record(self)
+
+    def to_json(self) -> str:
+        """The audit record as text, the same that the command `dpmedian release` prints."""
+        from dpmedian.rendering.record import as_json
+
+        return as_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """The release that was recorded. Its plan says what was done; it cannot run again.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave, or the command printed.
+
+        Returns
+        -------
+        Release
+            With the date and the version of the record.
+
+        Raises
+        ------
+        ValueError
+            If the text is no record of a release. Nothing is checked beyond its form: see `dpmedian.verify`.
+        """
+        from dpmedian.verification.reading import release_of
+
+        return release_of(text)
 
     def plot(self, points: ArrayLike, ax: Any = None) -> Any:
         """The point over the private records, in two dimensions, with its predicted error (needs matplotlib)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -68,16 +68,29 @@ class Done(Generic[Value]):
 
 
 def charged(
-    account: Account, method: str, cost: PrivacyCost, name: str | None = None, *, seeded: bool = False
+    account: Account,
+    method: str,
+    cost: PrivacyCost,
+    name: str | None = None,
+    *,
+    seeded: bool = False,
+    record: Mapping[str, Any] | None = None,
 ) -> contextlib.AbstractContextManager[None]:
     """Charges the cost before the block runs. Whatever stops the block afterwards says that the cost is spent."""
     _warn_if_weak(cost)  # Here, where the frames up to the caller's line are all our own.
-    return _charged(account, method, cost, name, seeded)
+    return _charged(account, method, cost, name, seeded, record)
 
 
 @contextlib.contextmanager
-def _charged(account: Account, method: str, cost: PrivacyCost, name: str | None, seeded: bool) -> Iterator[None]:
-    with spending(account, method, cost, name, seeded=seeded):
+def _charged(
+    account: Account,
+    method: str,
+    cost: PrivacyCost,
+    name: str | None,
+    seeded: bool,
+    record: Mapping[str, Any] | None,
+) -> Iterator[None]:
+    with spending(account, method, cost, name, seeded=seeded, record=record):
         try:
             yield
         except ReleaseFailed:
@@ -105,6 +118,7 @@ def run_calibrated(
     cost: PrivacyCost,
     method: str,
     name: str | None = None,
+    record: Mapping[str, Any] | None = None,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -129,6 +143,6 @@ def run_calibrated(
     with Progress(calibrated.passes, progress) as meter:
         source = ArraySource.of(records, parameters, meter, nonfinite)
         refuse_if_elsewhere(calibrated, source)
-        with charged(account, method, cost, name, seeded=seed is not None):
+        with charged(account, method, cost, name, seeded=seed is not None, record=record):
             value = calibrated.run(source, tape)
     return Done(value, records.columns)

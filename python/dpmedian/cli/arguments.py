@@ -81,6 +81,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--output", choices=["json", "table"], default=default, help="default: %(default)s")
+    parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 
 def plan_of(options: argparse.Namespace, n: int, d: int) -> Plan:

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Sequence
 
 from dpmedian import InsecureSeedWarning, ReleaseFailed, __version__
-from dpmedian.cli import example, ledger, plan, release, reproduce
+from dpmedian.cli import example, ledger, plan, release, reproduce, verify
 from dpmedian.cli.arguments import Parser
-from dpmedian.cli.output import EXIT_CODES, Undelivered, say
+from dpmedian.cli.output import EXIT_CODES, Refuted, Undelivered, say
 from dpmedian.ledger import BudgetExceeded
 
 __all__ = ["main"]
@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return say("failed", failed, 4)
         except Undelivered as error:
             return say("error", error, 5)
+        except Refuted as error:
+            return say("refuted", error, 6)
         except (ValueError, TypeError, OSError, ImportError) as error:
             return say("error", error, 2)
         except KeyboardInterrupt:
@@ -51,6 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dpmedian {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (release, plan, ledger, example, reproduce):
+    for command in (release, plan, ledger, verify, example, reproduce):
         command.add(commands)
     return parser

@@ -7,7 +7,8 @@ from typing import Any
 
 from dpmedian import Ledger
 from dpmedian.cli.arguments import add_budget, add_output
-from dpmedian.cli.output import as_json, show
+from dpmedian.cli.output import show
+from dpmedian.rendering.record import as_json
 
 __all__ = ["add", "create_ledger", "open_ledger", "show_ledger"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TextIO
-
-from dpmedian.rendering.release import release_dict
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from dpmedian import Release
+    from dpmedian import Release, ReleaseFailed
 
-__all__ = ["EXIT_CODES", "Undelivered", "as_json", "paid_for", "say", "show"]
+__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "paid_for", "say", "show", "show_failure"]
 
 EXIT_CODES = """\
 exit codes:
@@ -24,8 +21,13 @@ exit codes:
   3    the ledger's budget does not allow the release; nothing was spent
   4    the release failed, which is an output too: its full cost is spent
   5    released and spent, but the result could not be written: it is on stderr
+  6    the claim of a record does not hold
   130  interrupted; what the ledger shows is spent
 """
+
+
+class Refuted(Exception):
+    """A record whose claim does not hold."""
 
 
 class Undelivered(Exception):
@@ -38,8 +40,17 @@ def paid_for(result: Release) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _write_aside(as_json(release_dict(result)))
+        _write_aside(result.to_json())
         raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
+
+
+def show_failure(failed: ReleaseFailed) -> None:
+    """Prints the record of a failure, which is an output; where stdout does not take it, to stderr."""
+    text = failed.to_json()
+    try:
+        show(text)
+    except (OSError, ValueError):
+        _write_aside(text)
 
 
 def show(text: object) -> None:
@@ -51,11 +62,6 @@ def show(text: object) -> None:
     except (OSError, ValueError):
         _abandon(sys.stdout)
         raise
-
-
-def as_json(value: dict[str, Any]) -> str:
-    """The JSON of a value, for people and programs."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def say(kind: str, message: object, code: int = 0) -> int:
@@ -74,7 +80,7 @@ def _write_aside(text: str) -> None:
 
 
 def _abandon(stream: TextIO | None) -> None:
-    """Lets a broken stream lead nowhere: the interpreter flushes it at its end, and its failure is an exit code, too."""
+    """Lets a broken stream lead nowhere: the interpreter flushes it at its end, and its failure is an exit code."""
     with contextlib.suppress(OSError, ValueError):
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpmedian import __version__
 from dpmedian.cli.arguments import add_budget, add_method, add_output, plan_of
-from dpmedian.cli.output import as_json, show
-from dpmedian.rendering.plan import plan_dict
+from dpmedian.cli.output import show
 
 __all__ = ["add", "show_plan"]
 
@@ -16,7 +14,7 @@ __all__ = ["add", "show_plan"]
 def show_plan(options: argparse.Namespace) -> None:
     """Prints what a release would do and cost. It needs no data and spends nothing."""
     made = plan_of(options, options.n, options.d)
-    show(made if options.output == "table" else as_json({**plan_dict(made), "version": __version__}))
+    show(made if options.output == "table" else made.to_json())
 
 
 def add(commands: Any) -> None:

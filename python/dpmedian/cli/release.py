@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from dpmedian import ReleaseFailed
 from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output, plan_of
 from dpmedian.cli.ledger import open_ledger
-from dpmedian.cli.output import EXIT_CODES, as_json, paid_for, show
+from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
 from dpmedian.files import read_points
-from dpmedian.rendering.release import release_dict
 
 __all__ = ["add", "release"]
 
@@ -31,11 +31,16 @@ def release(options: argparse.Namespace) -> None:
     )
     made = plan_of(options, *points.array.shape)
     progress = False if options.quiet else None
-    result = made.run(
-        points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
-    )
+    try:
+        result = made.run(
+            points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
+        )
+    except ReleaseFailed as failed:
+        if options.output == "json":
+            show_failure(failed)
+        raise
     with paid_for(result):
-        show(result if options.output == "table" else as_json(release_dict(result)))
+        show(result if options.output == "table" else result.to_json())
 
 
 def add(commands: Any) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import Tape
-from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting import Neighbours, PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Exact, ObjectiveDifferences
@@ -72,11 +72,11 @@ class Selection(Exponential):
     def of(cls, name: str, eta: float) -> Selection:
         return cls(**vars(Exponential.of(name, eta)))
 
-    @property
-    def stage(self) -> Stage:
+    def stage(self, neighbours: Neighbours) -> Stage:
         """The row of a plan. Sensitivity and noise are in diameters of the candidates."""
-        noise = Noise("exponential mechanism", 2.0 / self.eta, f"eta {self.eta:.4g} on F/diameter", {"eta": self.eta})
-        return Stage(self.name, "objective differences", 2.0, noise, 1, self.cost)
+        moves = 2.0 if neighbours == "replace" else 1.0
+        noise = Noise("exponential mechanism", moves / self.eta, f"eta {self.eta:.4g} on F/diameter", {"eta": self.eta})
+        return Stage(self.name, "objective differences", moves, noise, 1, self.cost)
 
     def among(self, source: Source, tape: Tape, candidates: NDArray[np.float64], diameter: float | None = None) -> int:
         """The index of the chosen row. The weights follow the candidates' diameter, or a larger one that is given."""

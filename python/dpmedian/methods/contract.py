@@ -120,6 +120,16 @@ class CalibratedMethod(Calibrated):
     """A method that can run."""
 
     @property
+    def cap(self) -> PrivacyCost | None:
+        """What bounds the cost of all `capped` stages together; None where every stage has a cost of its own."""
+        return None
+
+    @property
+    def guess(self) -> int | None:
+        """The public guess of a private number of records from which it was calibrated, if there was one."""
+        return None
+
+    @property
     def reads(self) -> Reads | None:
         """What to expect, and the most; None where a note of the method says it."""
         return Reads(self.passes, math.ceil(self.passes))

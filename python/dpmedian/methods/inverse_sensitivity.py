@@ -159,6 +159,10 @@ class LatticeDraw(CalibratedMethod):
             f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
         )
 
+    @property
+    def guess(self) -> int | None:
+        return self.parameters.n if self.parameters.private_size else None
+
     def predict(self) -> Prediction:
         """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then
         about 2 d/epsilon, and the gradient, twice the score, grows around the median by the curvature of a cloud.

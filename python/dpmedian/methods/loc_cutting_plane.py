@@ -68,7 +68,12 @@ class LocCuttingPlane(CalibratedMethod):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        return (*self.localization.stages, self.early.stage, self.late.stage, self.selection.stage)
+        return (
+            *self.localization.stages,
+            self.early.stage,
+            self.late.stage,
+            self.selection.stage(self.parameters.neighbours),
+        )
 
     @property
     def passes(self) -> float:

@@ -37,6 +37,8 @@ class PrivateSize(CalibratedMethod):
     parameters: PublicParameters
     size: NoisySize
     rest: float
+    guessed: int | None
+    """What `parameters.n` was when it was calibrated: only what is printed follows the number that is seen."""
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
         """The method for a number of records that is public, or was released with this noise."""
@@ -51,6 +53,10 @@ class PrivateSize(CalibratedMethod):
         """The same plan, printed for another number of records. Noise and cost are those of this one."""
         return replace(self, parameters=self.parameters.at_size(n))
 
+    @property
+    def guess(self) -> int | None:
+        return self.guessed
+
     @functools.cached_property
     def typical(self) -> CalibratedMethod:
         """The method for the guess."""
@@ -61,16 +67,21 @@ class PrivateSize(CalibratedMethod):
         return (self.size.stage, *(self._at_guess(stage) for stage in self.typical.stages))
 
     def _at_guess(self, stage: Stage) -> Stage:
-        """Under a cap of its own a stage has a rule for every size; the others are those of the guess."""
+        """Where its noise has no rule for every size it is that of the guess; the cap bounds the cost for all sizes."""
         if stage.capped:
             return stage
         n = _TYPICAL if self.parameters.n is None else self.parameters.n
-        return replace(stage, rule=f"{stage.rule or stage.releases}, at a noisy size of {n}")
+        return replace(stage, rule=f"{stage.rule or stage.releases}, at a noisy size of {n}", capped=True)
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
         """Whatever the size turns out to be."""
-        return self.size.cost + METHODS[self.method].cap(self.parameters, self.rest)
+        return self.size.cost + self.cap
+
+    @functools.cached_property
+    def cap(self) -> PrivacyCost:
+        """Of the method, for every size."""
+        return METHODS[self.method].cap(self.parameters, self.rest)
 
     @property
     def passes(self) -> float:
@@ -116,4 +127,4 @@ def calibrate(method: str, parameters: PublicParameters, rho: float) -> PrivateS
     """A small share of rho to the size, the rest to the method."""
     n = parameters.n
     share = _WITHOUT_GUESS if n is None else min(max(_NEEDED / (n * n * rho), _LEAST), _MOST)
-    return PrivateSize(method, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho)
+    return PrivateSize(method, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho, n)

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.parameters import PublicParameters
-from dpmedian.release import Release
+from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
+from dpmedian.rendering.record import as_json, plan_record
 from dpmedian.running import run_calibrated
 from dpmedian.warning import LikelyFailureWarning, warn_caller
 
@@ -138,18 +140,25 @@ class Plan:
         """
         self.refuse_if_hopeless()
         self._warn()
-        done = run_calibrated(
-            self.calibrated,
-            points,
-            self.parameters,
-            cost=self.cost,
-            name=name or "geometric median",
-            method=self.method,
-            ledger=ledger,
-            seed=seed,
-            progress=progress,
-            nonfinite=nonfinite,
-        )
+        try:
+            done = run_calibrated(
+                self.calibrated,
+                points,
+                self.parameters,
+                cost=self.cost,
+                name=name or "geometric median",
+                method=self.method,
+                record=self.to_dict(),
+                ledger=ledger,
+                seed=seed,
+                progress=progress,
+                nonfinite=nonfinite,
+            )
+        except ReleaseFailed as failed:
+            plan = self.at_size(failed.size)
+            raise ReleaseFailed(
+                failed.message, self.cost, failed.size, plan=plan, name=name, seeded=seed is not None
+            ) from None
         result = done.value
         return Release(
             point=result.point,
@@ -158,7 +167,7 @@ class Plan:
             cost=self.cost,
             method=self.method,
             n=None if self.parameters.private_size else self.n,
-            plan=self if result.size is None else self._seen(result.size),
+            plan=self.at_size(result.size),
             size=result.size,
             notes=(*result.notes, *self._border_notes(result.point)),
             columns=done.columns,
@@ -166,8 +175,10 @@ class Plan:
             name=name,
         )
 
-    def _seen(self, size: int) -> Plan:
-        """The plan as it was run: that of the noisy size."""
+    def at_size(self, size: int | None) -> Plan:
+        """The plan as it was run: where the number of records is private, that of the noisy size that was released."""
+        if size is None:
+            return self
         assert isinstance(self.calibrated, PrivateSize)
         seen = self.calibrated.seen(size)
         return replace(self, parameters=seen.parameters, calibrated=seen)
@@ -187,6 +198,14 @@ class Plan:
         from dpmedian.plot import plot_plan
 
         return plot_plan(self, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON can hold it, which a ledger keeps: what is done, with which noise, and what it costs."""
+        return plan_record(self, __version__)
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return as_json(self.to_dict())
 
     def __str__(self) -> str:
         return plan_text(self)

@@ -1,21 +1,19 @@
-"""A plan as text, HTML and JSON."""
+"""A plan as text and HTML."""
 
 from __future__ import annotations
 
-import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import Prediction, Reads
-from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.table import html_table, text_table
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
-__all__ = ["plan_dict", "plan_html", "plan_text"]
+__all__ = ["plan_html", "plan_text"]
 
 _WIDTH = 80
 _HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
@@ -112,46 +110,3 @@ def plan_html(plan: Plan) -> str:
     """The same for a notebook."""
     rows = [_row(stage) for stage in plan.stages]
     return html_table(_HEAD, rows, caption=[_title(plan)], notes=_facts(plan))
-
-
-def stage_dict(stage: Stage) -> dict[str, Any]:
-    """A stage as JSON holds it; sigma is None where the noise is not Gaussian."""
-    return {
-        "name": stage.name,
-        "statistic": stage.statistic,
-        "sensitivity": stage.sensitivity,
-        "noise": stage.noise.kind,
-        "sigma": stage.sigma,
-        "scale": stage.noise.scale,
-        "releases": stage.releases,
-        "rule": stage.rule or None,
-        "capped": stage.capped,
-        "rho": stage.cost.rho,
-        "cost": cost_dict(stage.cost),
-    }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity: what is not predicted is null."""
-    return value if value is None or math.isfinite(value) else None
-
-
-def plan_dict(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON holds it."""
-    parameters = plan.parameters
-    return {
-        "method": plan.method,
-        "n": plan.n,
-        "d": plan.d,
-        "neighbours": parameters.neighbours,
-        "radius": parameters.radius,
-        "resolution": parameters.resolution,
-        "center": None if parameters.center is None else parameters.center.tolist(),
-        "failure_probability": parameters.failure_probability,
-        "profile": parameters.profile.name,
-        "cost": cost_dict(plan.cost),
-        "stages": [stage_dict(stage) for stage in plan.stages],
-        "prediction": {name: _finite(value) for name, value in vars(plan.prediction).items()},
-        "reads": None if plan.calibrated.reads is None else plan.calibrated.reads._asdict(),
-        "notes": list(plan.notes),
-    }

@@ -1,19 +1,17 @@
-"""A release as text, HTML and JSON."""
+"""A release as text and HTML."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmedian._core import __version__
-from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.table import html_table, text_pairs
 
 if TYPE_CHECKING:
     from dpmedian.release import Release
 
-__all__ = ["records_text", "release_dict", "release_html", "release_text"]
+__all__ = ["records_text", "release_html", "release_text"]
 
 
 def _point(release: Release) -> str:
@@ -55,22 +53,3 @@ def release_text(release: Release) -> str:
 def release_html(release: Release) -> str:
     """The same for a notebook."""
     return html_table(None, _rows(release), caption=["Private geometric median"], row_names=True)
-
-
-def release_dict(release: Release) -> dict[str, Any]:
-    """The release as JSON holds it; a point without column names is a list."""
-    point = release.point.tolist()
-    return {
-        "name": release.name,
-        "point": point if release.columns is None else dict(zip(release.columns, point, strict=True)),
-        "scale": release.scale,
-        "error_radius": release.error_radius,
-        "method": release.method,
-        "neighbours": release.neighbours,
-        "n": release.n,
-        "size": release.size,
-        "cost": cost_dict(release.cost),
-        "seeded": release.seeded,
-        "notes": list(release.notes),
-        "version": __version__,
-    }

@@ -67,6 +67,10 @@ class Adaptive(CalibratedMethod):
         return self.allowance.cost
 
     @property
+    def cap(self) -> PrivacyCost:
+        return self.cost
+
+    @property
     def passes(self) -> float:
         reads = self.reads
         return reads.expected + reads.sample_expected * reads.sample / self.parameters.size

@@ -1,0 +1,154 @@
+"""The audit record: a plan, a release or a failure as JSON holds it, with all that a reviewer needs to check the claim.
+
+A record holds public parameters and what was released, nothing else: it may go wherever the release goes.
+`verification/` reads it back and computes its claims again; `docs/record.schema.json` says what is in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmedian.accounting import Budget
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.parameters import PublicParameters
+from dpmedian.profile import Profile
+from dpmedian.rendering.cost import cost_dict, explained
+
+if TYPE_CHECKING:
+    from dpmedian.planning.plan import Plan
+    from dpmedian.release import Release, ReleaseFailed
+
+__all__ = ["FORMAT", "as_json", "failure_record", "plan_record", "release_record"]
+
+FORMAT = "dpmedian-record/1"
+"""The first entry of every record; its number rises when an entry changes its meaning."""
+
+
+def as_json(record: Mapping[str, Any]) -> str:
+    """The text of a record, for people and programs."""
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def release_record(release: Release) -> dict[str, Any]:
+    """The record of a release: its point, and everything of the plan that was charged."""
+    return {
+        "format": FORMAT,
+        "outcome": "released",
+        "date": release.date,
+        "name": release.name,
+        "version": release.version,
+        "seeded": release.seeded,
+        "point": _point(release),
+        "columns": None if release.columns is None else list(release.columns),
+        "scale": release.scale,
+        "error_radius": release.error_radius,
+        "size": release.size,
+        "notes": list(release.notes),
+        **_planned(release.plan),
+    }
+
+
+def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
+    """The record of a failure, which is an output: the same plan, the same cost, and a message in place of a point."""
+    if failed.plan is None:
+        raise ValueError("a building block has no plan, so its failure has no audit record: its cost is .cost")
+    return {
+        "format": FORMAT,
+        "outcome": "failed",
+        "date": failed.date,
+        "name": failed.name,
+        "version": failed.version,
+        "seeded": failed.seeded,
+        "message": failed.message,
+        "size": failed.size,
+        **_planned(failed.plan),
+    }
+
+
+def plan_record(plan: Plan, version: str) -> dict[str, Any]:
+    """The record of a plan, which is what a ledger keeps: nothing in it depends on data."""
+    return {"format": FORMAT, "outcome": "planned", "version": version, **_planned(plan)}
+
+
+def _planned(plan: Plan) -> dict[str, Any]:
+    """What was decided before the data were looked at."""
+    calibrated = plan.calibrated
+    return {
+        "method": plan.method,
+        **_parameters(plan.parameters),
+        "n": None if plan.parameters.private_size else plan.n,
+        "guess": calibrated.guess,
+        "unit": plan.cost.unit,
+        "cost": cost_dict(plan.cost),
+        "cap": None if calibrated.cap is None else calibrated.cap.to_dict(),
+        "cost_explained": explained(plan.cost, calibrated.cap),
+        "stages": [_stage(stage) for stage in plan.stages],
+        "prediction": {name: _finite(value) for name, value in vars(plan.prediction).items()},
+        "examples": [
+            {"n": n, **{name: _finite(value) for name, value in vars(predicted).items()}}
+            for n, predicted in calibrated.examples
+        ],
+        "reads": None if calibrated.reads is None else calibrated.reads._asdict(),
+        "plan_notes": list(plan.notes),
+        "reason": plan.reason or None,
+    }
+
+
+def _parameters(parameters: PublicParameters) -> dict[str, Any]:
+    """All public parameters by name; `PublicParameters.of` takes them back."""
+    names = [
+        "budget",
+        *(name for name in inspect.signature(PublicParameters.of).parameters if hasattr(parameters, name)),
+    ]
+    return {name: _plain(getattr(parameters, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Budget):
+        return value.to_dict()
+    if isinstance(value, Profile):
+        return value.name
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    """A stage: sigma is null where the noise is not Gaussian, and `noise_parameters` holds those of other kinds."""
+    return {
+        "name": stage.name,
+        "statistic": stage.statistic,
+        "arguments": {name: _plain(value) for name, value in stage.arguments.items()},
+        "sensitivity": stage.sensitivity,
+        "noise": stage.noise.kind,
+        "sigma": stage.sigma,
+        "scale": stage.noise.scale,
+        "remark": stage.noise.remark or None,
+        "noise_parameters": {name: _plain(value) for name, value in stage.noise.parameters.items()},
+        "coordinates": stage.coordinates,
+        "releases": stage.releases,
+        "times": stage.times,
+        "rule": stage.rule or None,
+        "capped": stage.capped,
+        "rho": stage.cost.rho,
+        "cost": stage.cost.to_dict(),
+    }
+
+
+def _point(release: Release) -> list[float] | dict[str, float]:
+    """By the names of the columns, where each has a name of its own."""
+    point: list[float] = release.point.tolist()
+    if release.columns is None or len(set(release.columns)) < len(point):
+        return point
+    return dict(zip(release.columns, point, strict=True))
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity: what is not predicted is null."""
+    return value if value is None or math.isfinite(value) else None

@@ -1,0 +1,222 @@
+"""A record read back: the release, the failure or the plan that it tells of.
+
+Only the form is checked here: an entry that is missing, or of another kind than the schema says, is a `ValueError` that
+names it. Whether what it says is true is for `verify` to find out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.stage import Noise, Stage
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
+from dpmedian.parameters import PublicParameters
+from dpmedian.planning.plan import Plan
+from dpmedian.release import MethodResult, Release, ReleaseFailed
+from dpmedian.rendering.record import FORMAT
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
+
+__all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"]
+
+_OUTCOMES = ("planned", "released", "failed")
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded(CalibratedMethod):
+    """What a record says of a calibrated method."""
+
+    recorded_stages: tuple[Stage, ...]
+    recorded_cost: PrivacyCost
+    recorded_prediction: Prediction
+    recorded_notes: tuple[str, ...]
+    recorded_reads: Reads | None
+    recorded_cap: PrivacyCost | None
+    recorded_guess: int | None
+    recorded_examples: tuple[tuple[int, Prediction], ...]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.recorded_stages
+
+    @property
+    def cost(self) -> PrivacyCost:
+        return self.recorded_cost
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.recorded_notes
+
+    @property
+    def cap(self) -> PrivacyCost | None:
+        return self.recorded_cap
+
+    @property
+    def guess(self) -> int | None:
+        return self.recorded_guess
+
+    @property
+    def examples(self) -> tuple[tuple[int, Prediction], ...]:
+        return self.recorded_examples
+
+    @property
+    def reads(self) -> Reads | None:
+        return self.recorded_reads
+
+    @property
+    def passes(self) -> float:
+        return 0.0
+
+    def predict(self) -> Prediction:
+        return self.recorded_prediction
+
+    def run(self, source: Source, tape: Tape) -> MethodResult:
+        _refuse()
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedPlan(Plan):
+    """A plan that was read from a record: it says what was done, and cannot run."""
+
+    def run(self, points: Any, **options: Any) -> Release:
+        """Refuses, before anything is spent."""
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise ValueError("this plan was read from a record and cannot run: make one with dpmedian.plan(...)")
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The JSON object of a record, or a ValueError that says what is wrong with it."""
+    try:
+        record = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number)
+    except ValueError as error:
+        raise ValueError(f"this is no audit record: it is not JSON ({error})") from None
+    if not isinstance(record, dict) or "format" not in record:
+        raise ValueError("this is no audit record: it must be a JSON object with the entry 'format'")
+    if record["format"] != FORMAT:
+        raise ValueError(
+            f"this is a record of the format {record['format']!r}, and this version of dpmedian reads {FORMAT!r}"
+        )
+    if record.get("outcome") not in _OUTCOMES:
+        raise ValueError(f"the record's outcome must be one of {_OUTCOMES}, got {record.get('outcome')!r}")
+    return record
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Where a name stands twice, one reader would see the first value and another the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
+    """What a parsed record tells of, by its outcome."""
+    try:
+        plan = plan_of(record)
+        if record["outcome"] == "planned":
+            return plan
+        told = {name: record[name] for name in ("name", "seeded", "date", "version", "size")}
+        cost = plan.calibrated.cost
+        if record["outcome"] == "failed":
+            return ReleaseFailed(record["message"], cost, plan=plan, **told)
+        columns, point = record["columns"], record["point"]
+        if isinstance(point, dict):
+            if columns is None or list(point) != columns:
+                raise ValueError("point and columns name different coordinates")
+            point = list(point.values())
+        return Release(
+            point=np.array([_number("point", value) for value in point]),
+            scale=record["scale"],
+            error_radius=record["error_radius"],
+            cost=cost,
+            method=plan.method,
+            n=record["n"],
+            plan=plan,
+            notes=tuple(record["notes"]),
+            columns=None if columns is None else tuple(columns),
+            **told,
+        )
+    except KeyError as missing:
+        raise ValueError(f"the record has no entry {missing}") from None
+    except TypeError as error:
+        raise ValueError(f"the record cannot be read: {error}") from None
+
+
+def release_of(text: str) -> Release:
+    """The release of a record, from its text."""
+    found = read(parsed(text))
+    if isinstance(found, Release):
+        return found
+    what = "a failure, which has no point" if isinstance(found, ReleaseFailed) else "a plan: nothing was released"
+    raise ValueError(f"this is the record of {what}")
+
+
+def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
+    """The plan of any record."""
+    parameters = parameters_of(record)
+    if record.get("size") is not None:
+        parameters = parameters.at_size(record["size"])
+    recorded = Recorded(
+        tuple(_stage(stage) for stage in record["stages"]),
+        cost_of(record["cost"]),
+        Prediction(**record["prediction"]),
+        tuple(record["plan_notes"]),
+        None if record["reads"] is None else Reads(**record["reads"]),
+        None if record["cap"] is None else cost_of(record["cap"]),
+        record["guess"],
+        tuple(_example(**example) for example in record["examples"]),
+    )
+    return RecordedPlan(parameters, record["method"], recorded, record["reason"] or "")
+
+
+def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
+    """The public parameters of a record; where the number of records is private, n is the guess."""
+    names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
+    size = record["guess"] if record["neighbours"] == "add_remove" else record["n"]
+    return PublicParameters.of(size, **{name: record[name] for name in sorted(names)}, **record["budget"])
+
+
+def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:
+    return n, Prediction(**predicted)
+
+
+def cost_of(stored: Mapping[str, Any]) -> PrivacyCost:
+    """The cost of a record; its rho is a sum that is computed again."""
+    return PrivacyCost.from_dict({name: value for name, value in stored.items() if name != "rho"})
+
+
+def _stage(stored: Mapping[str, Any]) -> Stage:
+    return Stage(
+        stored["name"],
+        stored["statistic"],
+        _number("sensitivity", stored["sensitivity"]),
+        Noise(stored["noise"], _number("scale", stored["scale"]), stored["remark"] or "", stored["noise_parameters"]),
+        stored["releases"],
+        cost_of(stored["cost"]),
+        rule=stored["rule"] or "",
+        capped=stored["capped"],
+        times=stored["times"],
+        coordinates=stored["coordinates"],
+        arguments=stored["arguments"],
+    )
+
+
+def _number(name: str, value: object) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)

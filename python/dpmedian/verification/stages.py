@@ -1,0 +1,175 @@
+"""A stage of a record, computed again: its sensitivity from its statistic, and its cost from its noise.
+
+Nothing here knows the mechanisms. What they did is computed a second time, from the numbers of the record and from the
+bounds that are proved beside the statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dpmedian._core import lattice_score_sensitivity
+from dpmedian.accounting import Neighbours, PrivacyCost
+from dpmedian.accounting.rounding import product_up
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.statistics import BOUNDS
+
+__all__ = ["shared_discretization", "wrong_with"]
+
+# Gaussian noise lies on lattices on which its standard deviation has between so many units.
+_LEAST_SIGMA, _MOST_SIGMA = 2.0**30, 2.0**50
+
+# Where noise is chosen during a run, its cost is a bound that allows for the rounding of sigma to whole units.
+_ROUNDING = 1e-8
+
+# How many numbers one release of a statistic has, in d dimensions; all others release one.
+_COORDINATES: dict[str, Callable[[int], int]] = {
+    "gradient": lambda d: d,
+    "mean shift": lambda d: d,
+    "ranks": lambda d: d,
+    "second moments": lambda d: d * (d + 1) // 2,
+}
+
+# The scores of a lattice draw are integers in units of 2^-31 records, its weights 2^(-rate/2^40 score).
+_SCORE_BITS, _RATE_BITS = 31, 40
+_LN_TWO_BELOW = Fraction(693147180559945309417232121458, 10**30)
+
+# By how much the difference of two sums of distances moves, in diameters of the candidates.
+_DIFFERENCES: Mapping[Neighbours, float] = {"replace": 2.0, "add_remove": 1.0}
+
+
+def shared_discretization(numbers: int) -> float:
+    """What discrete noise adds, for so many numbers on the coarsest lattice that a run may choose."""
+    return numbers / (40.0 * _LEAST_SIGMA**2)
+
+
+def wrong_with(stage: Stage, neighbours: Neighbours, n: int | None, d: int, cap: PrivacyCost | None) -> Iterator[str]:
+    """What is wrong with a stage, in words; nothing if its numbers are those that follow from the others."""
+    check = _KINDS.get(stage.noise.kind)
+    if check is None:
+        yield f"noise of the kind {stage.noise.kind!r} is unknown"
+        return
+    for name, value in (("n", n), ("d", d)):
+        if stage.arguments.get(name, value) != value:
+            yield f"it is computed for {name} = {stage.arguments[name]}, and the records have {name} = {value}"
+            return
+    length = _COORDINATES[stage.statistic](d) if stage.statistic in _COORDINATES else 1
+    yield from _differs("the number of coordinates", stage.coordinates, length)
+    if stage.capped and cap is None:
+        yield "it is capped, and the record states no cap"
+        return
+    if stage.noise.remark != "at least":
+        yield from _differs("the number of times", stage.times, 1)
+    try:
+        yield from check(stage, neighbours, d, cap)
+    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        yield f"it cannot be computed again: {type(error).__name__}: {error}"
+
+
+def _bound(stage: Stage, neighbours: Neighbours) -> float:
+    """The sensitivity of the statistic on its lattice."""
+    if stage.statistic not in BOUNDS:
+        raise ValueError(f"no sensitivity is proved for the statistic {stage.statistic!r}")
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in stage.arguments.items()}
+    return BOUNDS[stage.statistic](**given).under(neighbours)
+
+
+def _differs(what: str, stated: Any, computed: Any) -> Iterator[str]:
+    if stated != computed:
+        yield f"{what} is stated as {stated!r}, and computed again it is {computed!r}"
+
+
+def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
+    bits, sigma = stage.arguments["bits"], stage.noise.scale
+    lattice = _bound(stage, neighbours)
+    yield from _differs("the sensitivity", stage.sensitivity, math.ldexp(lattice, -bits))
+    units = math.ldexp(sigma, bits)
+    if units != math.floor(units) or not _LEAST_SIGMA <= units <= _MOST_SIGMA:
+        yield f"sigma = {sigma!r} is {units!r} units of 2^-{bits}: it must be a whole number between 2^30 and 2^50"
+        return
+    once, rest = divmod(stage.releases, stage.times)
+    if rest:
+        yield f"{stage.releases} releases are not {stage.times} times the same number"
+        return
+    least = PrivacyCost.gaussian(lattice, units, stage.coordinates, once)
+    stated = stage.cost
+    if stage.noise.remark == "at least":
+        if cap is None:
+            yield "the noise is chosen during the run, and no cap bounds its cost"
+            return
+        most = min(product_up(stage.times, least.mu_squared), cap.mu_squared)
+        yield from _differs("mu_squared", stated.mu_squared, most)
+        yield from _differs("the discretization", stated.discretization, cap.discretization)
+    elif stage.noise.remark == "at most":
+        # The number of releases is found during the run, and all of them together cost what the most would.
+        if not least.mu_squared <= stated.mu_squared <= least.mu_squared * (1.0 + _ROUNDING):
+            yield (
+                f"mu_squared is stated as {stated.mu_squared!r}, and {stage.releases} releases with sigma = {sigma!r} "
+                f"cost {least.mu_squared!r}"
+            )
+        numbers = stage.releases * stage.coordinates
+        yield from _differs("the discretization", stated.discretization, shared_discretization(numbers))
+    else:
+        yield from _differs("mu_squared", stated.mu_squared, least.mu_squared)
+        yield from _differs("the discretization", stated.discretization, least.discretization)
+        yield from _differs("the remark on sigma", stage.noise.remark, "")
+    yield from _nothing_else(stage, "mu_squared", "discretization")
+
+
+def _above_threshold(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
+    given, m = stage.noise.parameters, stage.arguments["m"]
+    sensitivity, least = given["sensitivity"], _bound(stage, neighbours)
+    if sensitivity < least:
+        yield f"the sensitivity of a query is stated as {sensitivity!r}, and it is at least {least!r}"
+    yield from _differs("the sensitivity", stage.sensitivity, sensitivity / m)
+    threshold, query = Fraction(*given["threshold_rate"]), Fraction(*given["query_rate"])
+    exact = sensitivity * (threshold + 2 * query)
+    epsilon = float(exact)
+    yield from _differs("scale", stage.noise.scale, given["query_rate"][1] / given["query_rate"][0] / m)
+    rounded = epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, math.inf)
+    yield from _differs("the epsilon of its pure step", stage.cost.pure_epsilons, (rounded,))
+    # However many queries are asked, it is one step; only its words say how many.
+    yield from _differs("the rule", stage.rule, f"AboveThreshold, {stage.releases} radii")
+    yield from _nothing_else(stage, "pure_epsilons")
+
+
+def _choice(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
+    eta = stage.noise.parameters["eta"]
+    yield from _differs("the sensitivity in diameters", stage.sensitivity, _DIFFERENCES[neighbours])
+    yield from _differs("scale", stage.noise.scale, stage.sensitivity / eta)
+    yield from _differs("its bounded range", stage.cost.bounded_ranges, (eta,))
+    yield from _differs("the number of releases", stage.releases, 1)
+    yield from _nothing_else(stage, "bounded_ranges")
+
+
+def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
+    rate = stage.noise.parameters["rate"]
+    sensitivity = Fraction(lattice_score_sensitivity(d).under(neighbours)) / 2**_SCORE_BITS
+    yield from _differs("the sensitivity", stage.sensitivity, float(sensitivity))
+    least = 2 * _LN_TWO_BELOW * Fraction(rate, 2**_RATE_BITS) * sensitivity
+    (epsilon,) = stage.cost.bounded_ranges
+    if not least <= Fraction(epsilon) <= least * (1 + Fraction(_ROUNDING)) + Fraction(1, 2**36):
+        yield f"its epsilon is stated as {epsilon!r}, and its weights 2^(-{rate}/2^40 score) cost {float(least)!r}"
+    yield from _differs("the number of releases", stage.releases, 1)
+    yield from _differs("scale", stage.noise.scale, 1.0 / (math.ldexp(rate, -_RATE_BITS) * math.log(2.0)))
+    yield from _nothing_else(stage, "bounded_ranges")
+
+
+def _nothing_else(stage: Stage, *parts: str) -> Iterator[str]:
+    """A part of the cost that this kind of noise does not have is a mistake as well."""
+    nothing = PrivacyCost(neighbours=stage.cost.neighbours, unit=stage.cost.unit)
+    rest = replace(stage.cost, **{part: getattr(nothing, part) for part in parts})
+    if rest != nothing:
+        yield f"its cost has parts that noise of the kind {stage.noise.kind!r} does not have: {rest.to_dict()}"
+
+
+_KINDS: dict[str, Callable[[Stage, Neighbours, int, PrivacyCost | None], Iterator[str]]] = {
+    "Gaussian": _gaussian,
+    "Laplace": _above_threshold,
+    "exponential mechanism": _choice,
+    "lattice draw": _lattice_draw,
+}

@@ -1,0 +1,267 @@
+"""Whether the claim of an audit record holds: its sensitivities, its costs and its budget, computed again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmedian._core import __version__
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.planning.choice import make_plan
+from dpmedian.planning.plan import Plan
+from dpmedian.release import Release, ReleaseFailed
+from dpmedian.rendering.cost import explained, protected
+from dpmedian.rendering.record import plan_record
+from dpmedian.verification.reading import parameters_of, parsed, plan_of, read
+from dpmedian.verification.stages import shared_discretization, wrong_with
+
+__all__ = ["Verification", "verify"]
+
+# A cap allows for the rounding of every sigma to a whole number of units.
+_ROUNDING = 1e-8
+
+# Logarithms and roots differ in their last digits between machines, and a plan is calibrated with them.
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a record: what was asked, and what was found wrong."""
+
+    question: str
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What became of computing a record again. `print` it for a report in words."""
+
+    checks: tuple[Check, ...]
+    """All that was asked, in order."""
+    claim: str
+    """What the record claims, in words."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know beyond that."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.wrong
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """What is wrong, in words."""
+        return tuple(text for check in self.checks for text in check.wrong)
+
+    def __str__(self) -> str:
+        lines = [*textwrap.wrap(f"Claim: {self.claim}", 80), ""]
+        for check in self.checks:
+            lines.append(f"  {'WRONG' if check.wrong else 'ok   '}  {check.question}")
+            lines += [f"           {text}" for text in check.wrong]
+        lines += [f"  note   {note}" for note in self.notes]
+        count = len(self.wrong)
+        verdict = (
+            "The claim holds."
+            if self.holds
+            else f"The claim does not hold as recorded: {count} {'thing is' if count == 1 else 'things are'} wrong."
+        )
+        return "\n".join([*lines, "", verdict])
+
+
+def verify(record: str | os.PathLike[str] | Mapping[str, Any] | Plan | Release | ReleaseFailed) -> Verification:
+    """Computes an audit record again: sensitivities from statistics, costs from noise, the budget from the cost.
+
+    It needs no data and spends nothing. That the run did what its record says is a property of the code that made the
+    record, which its tests hold it to; that what the record says is worth its claim is what is checked here.
+
+    Parameters
+    ----------
+    record : str, path, mapping, Plan, Release or ReleaseFailed
+        The text of a record, a `pathlib.Path` of its file, its parsed JSON, or what it was made of.
+
+    Returns
+    -------
+    Verification
+        `.holds`, `.wrong` and, printed, a report in words.
+
+    Raises
+    ------
+    ValueError
+        If this is no record that this version reads.
+
+    Examples
+    --------
+    >>> import dpmedian
+    >>> dpmedian.verify(dpmedian.plan(3000, 2, epsilon=1.0, delta=1e-6)).holds
+    True
+    """
+    if isinstance(record, (Plan, Release, ReleaseFailed)):
+        record = record.to_dict()
+    if isinstance(record, Mapping):
+        record = json.dumps(dict(record))
+    told = parsed(record if isinstance(record, str) else Path(record).read_text(encoding="utf-8"))
+    return _Review(told).verification()
+
+
+class _Review:
+    """One record, and the questions about it."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self.told = record
+        self.found = read(record)
+        self.plan = plan_of(record)
+        self.cost = self.plan.calibrated.cost
+
+    def verification(self) -> Verification:
+        plan, cost, cap = self.plan, self.cost, self.plan.calibrated.cap
+        checks = [Check("whose privacy: relation and unit are the same everywhere", tuple(self.relation()))]
+        for index, stage in enumerate(plan.stages):
+            stated = self.told["stages"][index]
+            wrong = [*wrong_with(stage, plan.parameters.neighbours, plan.n, plan.d, cap), *_sums(stated, stage.cost)]
+            if stated["sigma"] != stage.sigma:
+                wrong.append(f"sigma is {stated['sigma']!r}, and the scale of its noise {stage.noise.scale!r}")
+            question = f"stage {stage.name!r} ({stage.statistic}): sensitivity, noise and cost"
+            checks.append(Check(question, tuple(f"stage {stage.name!r}: {text}" for text in wrong)))
+        how = "the sum of all stages" if cap is None else "what the capped stages share, and the sum of the others"
+        checks.append(Check(f"cost: {how}, rho = {cost.rho:.6g}", tuple(self.total())))
+        checks.append(Check(f"budget: {plan.parameters.budget} covers the cost", tuple(self.budget())))
+        checks.append(Check("words and numbers say the same", tuple(self.words())))
+        notes = []
+        if self.told["version"] == __version__:
+            checks.append(Check("the plan, made anew from its public parameters, is the same", tuple(self.anew())))
+        else:
+            maker = self.told["version"]
+            notes.append(f"version {maker} made this record, and this is {__version__}: the plan was not made anew")
+        if self.told["outcome"] != "planned":
+            checks.append(Check("the noise was not predictable", tuple(self.seed())))
+        return Verification(tuple(checks), self.claim(), tuple(notes))
+
+    def claim(self) -> str:
+        """What is claimed, in one sentence."""
+        what = {
+            "planned": "the planned release",
+            "released": "the release",
+            "failed": "the failed release",
+        }[self.told["outcome"]]
+        name = f" {self.told['name']!r}" if self.told.get("name") else ""
+        return (
+            f"{what}{name} by {self.plan.method!r} is differentially private with {self.plan.parameters.budget}, for "
+            f"{protected(self.cost.neighbours, self.cost.unit)}."
+        )
+
+    def relation(self) -> Iterator[str]:
+        for name in ("neighbours", "unit"):
+            stated, of_cost = self.told[name], getattr(self.cost, name)
+            if stated != of_cost:
+                yield f"{name} is {stated!r}, and that of the cost is {of_cost!r}"
+        if isinstance(self.found, Release):
+            size, columns = self.found.point.size, self.found.columns
+            if size != self.plan.d or (columns is not None and len(columns) != size):
+                yield f"the point has {size} coordinates, and d = {self.plan.d}"
+
+    def total(self) -> Iterator[str]:
+        cost, stages = self.cost, self.plan.stages
+        yield from _sums(self.told["cost"], cost)
+        cap = self.plan.calibrated.cap
+        apart = [stage.cost for stage in stages if not stage.capped]
+        if cap is not None:
+            yield from self.shared(cap, [stage for stage in stages if stage.capped])
+            apart.append(cap)
+        expected = PrivacyCost.total(apart)
+        for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
+            stated, computed = getattr(cost, part), getattr(expected, part)
+            if stated != computed:
+                yield f"{part} of the cost is stated as {stated!r}, and the stages make it {computed!r}"
+
+    @staticmethod
+    def shared(cap: PrivacyCost, stages: list[Stage]) -> Iterator[str]:
+        """Whether a cap is that of the stages under it.
+
+        Where a run chooses its noise, the cap is the most that one of them could cost. Where the noise follows from a
+        noisy number of records, the stages are those of one such number, and the cap is a little more than their sum.
+        """
+        chosen = bool(stages) and all(stage.noise.remark == "at least" for stage in stages)
+        costs = [stage.cost for stage in stages]
+        if chosen:
+            least = PrivacyCost(
+                mu_squared=max(cost.mu_squared for cost in costs),
+                discretization=shared_discretization(sum(stage.releases * stage.coordinates for stage in stages)),
+            )
+            holds = cap == least
+        else:
+            least = PrivacyCost.total(costs)
+            holds = (
+                least.mu_squared <= cap.mu_squared <= least.mu_squared * (1.0 + _ROUNDING)
+                and least.discretization <= cap.discretization
+                and replace(least, mu_squared=0.0, discretization=0.0)
+                == replace(cap, mu_squared=0.0, discretization=0.0)
+            )
+        if not holds:
+            yield f"the cap is stated as {cap.to_dict()}, and that of the stages under it is {least.to_dict()}"
+
+    def budget(self) -> Iterator[str]:
+        budget, cost = self.plan.parameters.budget, self.cost
+        if (cost.epsilon, cost.delta) != (budget.epsilon, budget.delta):
+            yield (
+                f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, and the budget that was asked for "
+                f"is {budget}"
+            )
+        if not budget.fits(cost):
+            if budget.epsilon is not None:
+                found = f"at epsilon = {budget.epsilon:.6g} the cost has delta = {cost.delta_at(budget.epsilon):.6g}"
+            else:
+                found = f"the cost has rho = {cost.rho!r}"
+            yield f"the cost exceeds the budget {budget}: {found}"
+
+    def words(self) -> Iterator[str]:
+        if self.told["cost_explained"] != explained(self.cost, self.plan.calibrated.cap):
+            yield "cost_explained does not explain this cost"
+
+    def anew(self) -> Iterator[str]:
+        try:
+            made = make_plan(parameters_of(self.told), self.plan.method).at_size(self.told.get("size"))
+        except ValueError as error:
+            yield f"no such plan can be made: {error}"
+            return
+        yield from _differences("", self.comparable(self.told), self.comparable(plan_record(made, __version__)))
+
+    @staticmethod
+    def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: record[name] for name in ("stages", "cost", "cap", "prediction", "examples", "plan_notes")}
+
+    def seed(self) -> Iterator[str]:
+        if self.told["seeded"]:
+            yield "the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected"
+
+
+def _sums(stated: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
+    """The rho beside a cost is the one that follows from its parts; hyperbolic tangents differ in their last digit."""
+    rho = stated["rho"]
+    exact = not cost.pure_epsilons
+    if (rho != cost.rho) if exact else not math.isclose(rho, cost.rho, rel_tol=1e-13):
+        yield f"rho is stated as {rho!r}, and its parts make it {cost.rho!r}"
+
+
+def _differences(place: str, stated: Any, made: Any) -> Iterator[str]:
+    """Where two plans differ by more than arithmetic on another machine would."""
+    if isinstance(stated, dict) and isinstance(made, dict):
+        for name in sorted({*stated, *made}):
+            yield from _differences(f"{place}.{name}" if place else name, stated.get(name), made.get(name))
+    elif isinstance(stated, list) and isinstance(made, list) and len(stated) == len(made):
+        for index, (one, other) in enumerate(zip(stated, made, strict=True)):
+            yield from _differences(f"{place}[{index}]", one, other)
+    elif not _same(stated, made):
+        yield f"{place} is stated as {stated!r}, and the plan made anew has {made!r}"
+
+
+def _same(stated: Any, made: Any) -> bool:
+    if isinstance(stated, float) and isinstance(made, float):
+        return math.isclose(stated, made, rel_tol=_CLOSE)
+    return bool(stated == made)

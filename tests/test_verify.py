@@ -1,0 +1,345 @@
+"""Audit records: they read back as what they tell of, and one changed digit of a stage or of the cost is named."""
+
+import json
+import math
+import pickle
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpmedian
+from contract.registry import METHOD_CASES, RELATION_CASES, cloud
+from dpmedian.accounting import PrivacyCost
+from dpmedian.cli import main
+from dpmedian.data import POSITIONS, load_positions
+from dpmedian.files import read_points
+from dpmedian.parameters import PublicParameters
+from dpmedian.planning.choice import make_plan
+from dpmedian.verification.reading import parsed, read
+
+SCHEMA = Path(__file__).parents[1] / "docs" / "record.schema.json"
+CASES = pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
+ASKED = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def planned(name, relation="replace", guessed=True):
+    case = METHOD_CASES[name]
+    n = case.n if guessed else None
+    return make_plan(PublicParameters.of(n, case.d, neighbours=relation, **case.arguments), case.method)
+
+
+def valid(record):
+    """Whether the schema of the documentation describes the record."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(record)]
+
+
+@pytest.fixture(scope="module")
+def release():
+    return dpmedian.geometric_median(read_points(POSITIONS), **ASKED, seed=3, name="typical place")
+
+
+@pytest.fixture(scope="module")
+def failed():
+    """A real failure: data that lie far from where the search begins, and a small budget."""
+    points = np.random.default_rng(0).normal(size=(120, 3)) + 1e12
+    for seed in range(30):
+        try:
+            dpmedian.geometric_median(points, rho=0.2, seed=seed, name="lost")
+        except dpmedian.ReleaseFailed as error:
+            return error
+    raise AssertionError("no run failed")
+
+
+def test_a_release_reads_back_as_itself(release):
+    again = dpmedian.Release.from_json(release.to_json())
+    assert again.to_json() == release.to_json()
+    assert np.array_equal(again.point, release.point)
+    for name in (
+        "scale",
+        "error_radius",
+        "cost",
+        "method",
+        "n",
+        "notes",
+        "columns",
+        "seeded",
+        "name",
+        "date",
+        "version",
+    ):
+        assert getattr(again, name) == getattr(release, name), name
+    assert str(again) == str(release)
+    assert str(again.plan) == str(release.plan)
+    with pytest.raises(ValueError, match="read from a record and cannot run"):
+        again.plan.run(load_positions())
+
+
+def test_a_release_of_a_private_number_of_records_says_the_noisy_one_only():
+    for guess in (None, 500):
+        made = dpmedian.geometric_median(cloud(523, 2, seed=1), rho=0.5, neighbours="add_remove", n=guess)
+        record = made.to_dict()
+        assert valid(record) == []
+        assert (record["n"], record["guess"], record["size"]) == (None, guess, made.size)
+        again = dpmedian.Release.from_json(made.to_json())
+        assert again.to_json() == made.to_json()
+        assert (again.n, again.size, str(again.plan)) == (None, made.size, str(made.plan))
+        found = dpmedian.verify(made)
+        assert found.holds, str(found)
+        plan = planned("adaptive", "add_remove", guessed=guess is not None)
+        assert str(read(parsed(plan.to_json()))) == str(plan)
+        assert dpmedian.verify(plan).holds
+
+
+def test_the_date_is_in_universal_time_and_of_now(release):
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", release.date)
+
+
+@CASES
+def test_plans_of_all_methods_verify_and_follow_the_schema(name, relation):
+    plan = planned(name, relation)
+    found = dpmedian.verify(plan)
+    assert found.holds, str(found)
+    assert "The claim holds." in str(found)
+    assert valid(plan.to_dict()) == []
+    assert read(parsed(plan.to_json())).to_json() == plan.to_json()
+
+
+def test_a_failure_is_an_output_and_has_its_record(failed):
+    record = failed.to_dict()
+    assert valid(record) == []
+    assert (record["outcome"], record["message"], record["name"]) == ("failed", failed.message, "lost")
+    again = read(parsed(failed.to_json()))
+    assert isinstance(again, dpmedian.ReleaseFailed)
+    assert again.to_json() == failed.to_json()
+    assert pickle.loads(pickle.dumps(failed)).to_json() == failed.to_json()
+    assert dpmedian.verify(failed).wrong == dpmedian.verify({**record, "seeded": True}).wrong != ()
+    with pytest.raises(ValueError, match="record of a failure"):
+        dpmedian.Release.from_json(failed.to_json())
+
+
+def test_a_building_block_that_fails_has_no_plan():
+    with pytest.raises(ValueError, match="a building block has no plan"):
+        dpmedian.ReleaseFailed("nothing", PrivacyCost(mu_squared=1.0)).to_dict()
+
+
+def test_the_record_follows_the_schema_and_holds_what_a_reviewer_needs(release):
+    record = release.to_dict()
+    assert valid(record) == []
+    assert valid({**record, "surprise": 1}) != []
+    assert valid({name: value for name, value in record.items() if name != "stages"}) != []
+    assert record["point"] == dict(zip(("east_km", "north_km"), release.point.tolist(), strict=True))
+    assert (record["neighbours"], record["unit"], record["n"], record["d"]) == ("replace", "record", 2000, 2)
+    assert record["budget"] == ASKED
+    assert record["cap"]["mu_squared"] == record["cost"]["mu_squared"]
+    words = " ".join(record["cost_explained"])
+    for part in ("mu_squared", "discretization", "epsilon = 1, delta = 1e-06", "one record was replaced"):
+        assert part in words
+
+
+def test_two_columns_of_one_name_keep_both_coordinates(release):
+    import dataclasses
+
+    twice = dataclasses.replace(release, columns=("x", "x"))
+    assert twice.to_dict()["point"] == release.point.tolist()
+    assert dpmedian.Release.from_json(twice.to_json()).columns == ("x", "x")
+
+
+def test_a_seeded_release_protects_nobody_and_verify_says_so(release):
+    found = dpmedian.verify(release)
+    assert not found.holds
+    assert found.wrong == (
+        "the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",
+    )
+    assert dpmedian.verify({**release.to_dict(), "seeded": False}).holds
+
+
+# One digit.
+
+
+def numbers(value, place=()):
+    """The places of all numbers of a record."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from numbers(part, (*place, name))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from numbers(part, (*place, index))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield place
+
+
+def other_digits(value, rng):
+    """The number with its first and its last digit changed, or a random one, where it is another number then."""
+    text = repr(value)
+    digits = [index for index, sign in enumerate(text.partition("e")[0]) if sign.isdigit()]
+    for index in {digits[0], digits[-1]} if rng.random() < 0.5 else {rng.choice(digits)}:
+        changed = text[:index] + str((int(text[index]) + rng.randint(1, 9)) % 10) + text[index + 1 :]
+        other = type(value)(changed)
+        if other != value:
+            yield other
+
+
+def with_value(record, place, value):
+    copy = json.loads(json.dumps(record))
+    part = copy
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    return copy
+
+
+def at(record, place):
+    for step in place:
+        record = record[step]
+    return record
+
+
+def refuted(record):
+    """What verify says is wrong, an unreadable record included."""
+    try:
+        return dpmedian.verify(record).wrong
+    except ValueError as error:
+        return (str(error),)
+
+
+@CASES
+@pytest.mark.parametrize("version", [pytest.param(dpmedian.__version__, marks=pytest.mark.slow), "0.0.0"])
+def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, version):
+    """Also by the arithmetic of the record alone: of another version the plan is not made anew.
+
+    Then what the claim does not depend on may change unseen: the lattice of counts, whose sensitivity is the same on
+    every lattice, what is taken off them, and whether a stage is 48 releases once or 24 twice.
+    """
+    record = {**planned(name, relation).to_dict(), "version": version}
+    assert refuted(record) == ()
+    rng, tried = random.Random(name), 0
+    places = [place for part in ("stages", "cost", "cap") for place in numbers(record[part], (part,))]
+    if version != dpmedian.__version__:
+        places = [place for place in places if not {"bits", "times", "target"} & set(place)]
+    for place in places:
+        for value in other_digits(at(record, place), rng):
+            if place[-1] == "rho" and math.isclose(value, at(record, place), rel_tol=1e-12):
+                continue  # Hyperbolic tangents differ in their last digit between machines.
+            wrong = refuted(with_value(record, place, value))
+            assert wrong, f"{place}: {at(record, place)!r} -> {value!r}"
+            if place[0] == "stages":
+                stage = record["stages"][place[1]]["name"]
+                assert any(stage in text or "cost" in text or "stages" in text for text in wrong), (place, wrong)
+            tried += 1
+    assert tried >= len(places) / 2
+
+
+@CASES
+def test_a_changed_prediction_or_parameter_is_found_by_making_the_plan_anew(name, relation):
+    record = planned(name, relation).to_dict()
+    rng = random.Random(name)
+    places = [place for part in ("n", "guess", "budget") for place in numbers(record[part], (part,))]
+    for place in [*places, *numbers(record["prediction"], ("prediction",))]:
+        value = at(record, place)
+        if value:
+            assert refuted(with_value(record, place, type(value)(value * rng.choice((2, 3))))), place
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"neighbours": "add_remove"}, "neighbours is 'add_remove', and that of the cost is 'replace'"),
+        ({"unit": "user"}, "unit is 'user', and that of the cost is 'record'"),
+        ({"cap": None}, "stage 'center': it is capped, and the record states no cap"),
+        ({"budget": {"epsilon": 0.5, "delta": 1e-6}}, "the cost exceeds the budget epsilon = 0.5"),
+        ({"cost_explained": []}, "cost_explained does not explain this cost"),
+        ({"stages": []}, "the cap is stated as"),
+        ({"d": 3}, "it is computed for d = 2, and the records have d = 3"),
+    ],
+)
+def test_claims_that_do_not_fit_together_are_named(release, change, wrong):
+    record = {**release.to_dict(), "seeded": False, **change}
+    assert any(wrong in text for text in refuted(record)), refuted(record)
+
+
+def test_a_stage_that_understates_its_sensitivity_consistently_is_named(release):
+    """Half the sensitivity, a quarter of the cost: consistent within itself, but not what the statistic has."""
+    record = release.to_dict()
+    stage = next(stage for stage in record["stages"] if stage["name"] == "center")
+    stage["sensitivity"] /= 2.0
+    wrong = refuted({**record, "version": "0.0.0"})
+    assert any("stage 'center': the sensitivity is stated as" in text for text in wrong)
+
+
+def test_a_cap_above_the_budget_is_named_even_if_everything_else_follows_it(release):
+    record = json.loads(release.to_json().replace(repr(release.cost.mu_squared), repr(4.0 * release.cost.mu_squared)))
+    record["cost"]["rho"] = record["cost"]["mu_squared"] / 2.0
+    for stage in record["stages"]:
+        stage["rho"] = stage["cost"]["mu_squared"] / 2.0
+    assert any("the cost exceeds the budget" in text for text in refuted({**record, "version": "0.0.0"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[]", "JSON object with the entry 'format'"),
+        ('{"format": "dpmedian-record/9"}', "reads 'dpmedian-record/1'"),
+        ('{"format": "dpmedian-record/1", "outcome": "sold"}', "outcome must be one of"),
+        ('{"format": "dpmedian-record/1", "outcome": "planned"}', "no entry"),
+        ('{"format": 1, "format": 2}', "'format' stands twice"),
+        ('{"format": NaN}', "NaN is no number"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_a_reason(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        dpmedian.verify(text)
+
+
+def test_a_record_of_another_kind_of_value_is_refused(release):
+    for place in (("stages", 0, "sensitivity"), ("point", "east_km")):
+        with pytest.raises(ValueError, match="must be a number"):
+            dpmedian.verify(with_value(release.to_dict(), place, "1.0"))
+
+
+# The command.
+
+
+def test_the_command_verifies_what_it_released(tmp_path, capsys):
+    assert main(["release", str(POSITIONS), "--epsilon", "1", "--delta", "1e-6", "--name", "homes"]) == 0
+    file = tmp_path / "record.json"
+    file.write_text(capsys.readouterr().out)
+    assert valid(json.loads(file.read_text())) == []
+    assert main(["verify", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert "the release 'homes' by 'adaptive'" in out
+    assert out.rstrip().endswith("The claim holds.")
+    assert err == ""
+    record = json.loads(file.read_text())
+    record["stages"][1]["sigma"] *= 2.0
+    file.write_text(json.dumps(record))
+    assert main(["verify", str(file)]) == 6
+    out, err = capsys.readouterr()
+    assert "WRONG  stage 'center'" in out
+    assert "The claim does not hold as recorded: 2 things are wrong." in out
+    assert err.startswith("dpmedian: refuted: ")
+    file.write_text("{}")
+    assert main(["verify", str(file)]) == 2
+    assert main(["verify", str(tmp_path / "nowhere.json")]) == 2
+
+
+def test_a_ledger_keeps_the_record_of_what_it_was_charged_for(tmp_path, capsys):
+    path = tmp_path / "ledger.json"
+    ledger = dpmedian.Ledger(rho=1.0, path=path)
+    dpmedian.geometric_median(load_positions(), rho=0.1, ledger=ledger, name="homes")
+    (entry,) = ledger.entries
+    assert entry.name == "homes"
+    assert entry.record["n"] == 2000
+    assert valid(dict(entry.record)) == []
+    found = dpmedian.verify(entry.record)
+    assert found.holds
+    assert math.isclose(entry.cost.rho, entry.record["cost"]["rho"])
+    assert main(["ledger", "show", str(path), "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["entries"]
+    assert (shown["name"], shown["record"]) == ("homes", json.loads(json.dumps(entry.record)))
