@@ -76,7 +76,7 @@ def frames():
 def test_layouts_types_and_lists_give_the_same_records(points, nonfinite):
     records = as_records(points, nonfinite=nonfinite, d=2)
     assert same(records.array, POINTS)
-    assert records.array.dtype == np.float64
+    assert records.array.dtype == (np.float32 if getattr(points, "dtype", None) == np.float32 else np.float64)
     assert records.array.flags.c_contiguous
     assert type(records.array) is np.ndarray
 

@@ -141,7 +141,7 @@ def test_frames_keep_their_column_names():
         assert list(release.to_series().index) == ["a", "b", "c"]
 
 
-def test_points_are_copied_before_the_run():
+def test_a_private_copy_is_made_before_the_run():
     """Whoever changes the array during a run changes nothing: the callback does so at its first chance."""
     points = np.random.default_rng(0).normal(size=(20_000, 10))
     plan = dpmedian.plan(*points.shape, rho=1.0, method="dpgd", radius=10.0)
@@ -153,9 +153,32 @@ def test_points_are_copied_before_the_run():
             changed.append(done)
             points[:] = 1000.0
 
-    assert np.array_equal(plan.run(points, seed=1, progress=change).point, expected)
+    assert np.array_equal(plan.run(points, seed=1, progress=change, copy=True).point, expected)
     assert changed
     assert changed[0] < 0.9, "the array was changed while most of the run was still to come"
+
+
+@pytest.mark.parametrize("options", [{"method": "adaptive"}, {"method": "dpgd", "radius": 3.0}])
+def test_float32_releases_what_the_widened_array_does(options):
+    singles = np.random.default_rng(0).normal(size=(2_000, 3)).astype(np.float32)
+    plan = dpmedian.plan(*singles.shape, rho=1.0, **options)
+    expected = plan.run(singles.astype(np.float64), seed=1).point
+    backwards = np.ascontiguousarray(singles[::-1])[::-1]
+    misaligned = np.frombuffer(b"\0" + singles.tobytes(), dtype=np.uint8)[1:].view(np.float32).reshape(singles.shape)
+    assert not misaligned.flags.aligned
+    for points in (singles, np.asfortranarray(singles), backwards, misaligned, singles.astype(">f4")):
+        assert np.array_equal(plan.run(points, seed=1).point, expected)
+    # Records outside of the ball are projected where they are loaded, and so are those that are not finite replaced.
+    singles[5, 1], doubles = np.inf, singles.astype(np.float64)
+    doubles[5] = 0.0
+    assert np.array_equal(plan.run(singles, seed=1, nonfinite="center").point, plan.run(doubles, seed=1).point)
+
+
+def test_the_core_reads_arrays_in_c_order_only():
+    with pytest.raises(ValueError, match="C order"):
+        _core.Points(np.asfortranarray(np.ones((3, 2))))
+    with pytest.raises(TypeError, match="float32"):
+        _core.Points(np.ones((3, 2), dtype=np.int64))  # type: ignore[arg-type]
 
 
 def test_a_released_point_cannot_be_changed():

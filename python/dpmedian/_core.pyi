@@ -4,7 +4,7 @@ Exact integers enter by `Points.answer` and leave by `Tape` only: in between the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ LAST_QUARTER_OCTAVE: int
 
 _Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
+_Floats = NDArray[np.floating[Any]]  # float64 or float32
 _Ball = tuple[Sequence[float], float]
 
 @final
@@ -201,7 +202,9 @@ class Exact:
 
 @final
 class Points:
-    """The one validated, clamped and projected copy of the records. No exact number can be read from it.
+    """The validated records, read where they lie. No exact number can be read from them.
+
+    The array is in C order and must not change while it is held.
 
     A sample is hidden, and under add/remove so is its size. `sample` has min(m, n) records and is for neighbours that
     replace a record; `sample_by_coins` has every record with probability numerator/2^halvings.
@@ -209,7 +212,7 @@ class Points:
 
     def __new__(
         cls,
-        array: NDArray[np.float64],
+        array: _Floats,
         *,
         ball: _Ball | None = None,
         replacement: Sequence[float] | None = None,
@@ -318,14 +321,12 @@ class CoordinatePosterior:
 def set_threads(threads: int | None = None) -> None: ...
 def gaussian_sigma(sensitivity: float, noise_multiplier: float) -> int: ...
 def lattice_score_sensitivity(d: int) -> Sensitivity: ...
-def nonprivate_median(array: NDArray[np.float64], pulse: _Pulse = None) -> NDArray[np.float64]: ...
-def nonprivate_objective(array: NDArray[np.float64], theta: NDArray[np.float64]) -> float: ...
-def nonprivate_gradient(array: NDArray[np.float64], theta: NDArray[np.float64], bits: int) -> NDArray[np.int64]: ...
-def nonprivate_ball_counts(
-    array: NDArray[np.float64], radii: Sequence[float], *, pairwise: bool = False
-) -> NDArray[np.int64]: ...
-def nonprivate_top_count_sums(array: NDArray[np.float64], radii: Sequence[float], m: int) -> NDArray[np.int64]: ...
-def nonprivate_quantile_radius(array: NDArray[np.float64], center: NDArray[np.float64], count: int) -> float: ...
+def nonprivate_median(array: _Floats, pulse: _Pulse = None) -> NDArray[np.float64]: ...
+def nonprivate_objective(array: _Floats, theta: NDArray[np.float64]) -> float: ...
+def nonprivate_gradient(array: _Floats, theta: NDArray[np.float64], bits: int) -> NDArray[np.int64]: ...
+def nonprivate_ball_counts(array: _Floats, radii: Sequence[float], *, pairwise: bool = False) -> NDArray[np.int64]: ...
+def nonprivate_top_count_sums(array: _Floats, radii: Sequence[float], m: int) -> NDArray[np.int64]: ...
+def nonprivate_quantile_radius(array: _Floats, center: NDArray[np.float64], count: int) -> float: ...
 def nonprivate_lattice_scores(
-    array: NDArray[np.float64], places: NDArray[np.int64], center: Sequence[float], lattice: tuple[float, int, int]
+    array: _Floats, places: NDArray[np.int64], center: Sequence[float], lattice: tuple[float, int, int]
 ) -> NDArray[np.uint64]: ...

@@ -97,6 +97,7 @@ def geometric_median(
     progress: bool | Callable[[float], object] | None = None,
     nonfinite: str = "raise",
     name: str | None = None,
+    copy: bool = False,
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -141,6 +142,9 @@ def geometric_median(
         "add_remove" it is left out.
     name : str, optional
         What is released, for the ledger and the reader.
+    copy : bool
+        An array of float64 or float32 in C order is read where it lies and must not change during the call. True makes
+        a private copy first.
 
     Returns
     -------
@@ -160,7 +164,8 @@ def geometric_median(
     if neighbours == "replace":
         n = _public_size(n, len(records.array))
     made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=records.array.shape[1]), method)
-    return made.run(records, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)
+    options = {"ledger": ledger, "seed": seed, "progress": progress}
+    return made.run(records, **options, nonfinite=nonfinite, name=name, copy=copy)
 
 
 def required_n(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian import _core
-from dpmedian.sources.records import as_records
+from dpmedian.sources.records import Floats, as_records
 
 __all__ = ["ball_counts", "geometric_median", "gradient", "objective", "quantile_radius", "top_count_sums"]
 
@@ -34,7 +34,7 @@ def geometric_median(points: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of doubles in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def objective(points: Any, theta: ArrayLike) -> float:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of doubles in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
     theta : d numbers
         The point from which distances are taken.
 
@@ -69,7 +69,7 @@ def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of doubles in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
     theta : d numbers
         The point at which the gradient is taken.
 
@@ -91,7 +91,7 @@ def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of doubles in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
     center : d numbers
         The center of the ball.
     fraction : float
@@ -115,7 +115,7 @@ def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of doubles in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
     radii : k numbers
         Finite and not negative, in any order.
 
@@ -135,7 +135,7 @@ def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of doubles in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
     radii : k numbers
         Finite and not negative, in any order.
     m : int
@@ -156,7 +156,7 @@ def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
     return sums if order is None else sums[order]
 
 
-def _array(points: Any) -> NDArray[np.float64]:
+def _array(points: Any) -> Floats:
     """The points as an array, which the kernels read where it lies."""
     array = as_records(points).array
     if 0 in array.shape:
@@ -164,7 +164,7 @@ def _array(points: Any) -> NDArray[np.float64]:
     return array
 
 
-def _location(value: ArrayLike, name: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _location(value: ArrayLike, name: str, points: Floats) -> NDArray[np.float64]:
     location = np.array(value, dtype=np.float64, order="C")
     if location.shape != (points.shape[1],):
         raise ValueError(f"{name} must have shape ({points.shape[1]},), got shape {location.shape}")

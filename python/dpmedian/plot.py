@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpmedian.accounting import Budget
 from dpmedian.rendering.release import records_text
-from dpmedian.sources.records import as_records
+from dpmedian.sources.records import Floats, as_records
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -38,7 +38,7 @@ def _axes(ax: Any) -> Any:
     return plt.subplots(figsize=(6.4, 5.6), layout="constrained")[1]
 
 
-def _draw(release: Release, array: NDArray[np.float64], ax: Any, half: float, label: str) -> None:
+def _draw(release: Release, array: Floats, ax: Any, half: float, label: str) -> None:
     """Cloud, point and error circle in a square of the given half width around the point."""
     center = release.point
     ax.scatter(array[:, 0], array[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)

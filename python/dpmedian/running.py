@@ -123,6 +123,7 @@ def run_calibrated(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
     nonfinite: str = "raise",
+    copy: bool = False,
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
 
@@ -141,7 +142,7 @@ def run_calibrated(
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:
-        source = ArraySource.of(records, parameters, meter, nonfinite)
+        source = ArraySource.of(records, parameters, meter, nonfinite, copy)
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
             value = calibrated.run(source, tape)

@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    fn admitted(points: &DMatrix<f64>) -> Points {
-        Points::admit(points.as_view(), None, None).unwrap()
+    fn admitted(points: &DMatrix<f64>) -> Points<'_> {
+        Points::admit(points, None, None).unwrap()
     }
 
     fn streams() -> Streams {

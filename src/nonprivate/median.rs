@@ -20,6 +20,7 @@ use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
 use crate::numeric::float_scale::{exponent, scale};
 use crate::runtime::parallel_fold::map_blocks;
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The relative gap that ends the search: a hundredth of what is promised.
@@ -92,7 +93,7 @@ impl Kernel for BlockSlope<'_> {
     }
 }
 
-fn slope(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Slope, Interrupted> {
+fn slope(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Slope, Interrupted> {
     let parts = map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockSlope { block, theta, first }))?;
     let mut parts = parts.into_iter();
     let mut total = parts.next().expect("there are records");
@@ -171,7 +172,7 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
 
 /// The Newton step at a point that is no record: minus the inverse Hessian times the gradient, or nearly so.
 fn newton(
-    points: DMatrixView<'_, f64>,
+    points: &Points<'_>,
     theta: &[f64],
     slope: &Slope,
     pulse: &mut dyn Pulse,
@@ -189,7 +190,7 @@ fn newton(
         return Ok(&slope.gradient * (-1.0 / slope.weight));
     }
     // Conjugate gradients; the first iterate is a multiple of the Weiszfeld step, so stopping early is safe.
-    let accuracy = (slope.gradient.norm() / points.ncols() as f64).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
+    let accuracy = (slope.gradient.norm() / points.n() as f64).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
     let mut step = DVector::zeros(d);
     let mut residual = -&slope.gradient;
     let mut direction = residual.clone();
@@ -241,7 +242,7 @@ impl Kernel for BlockFeet<'_> {
 
 /// The length that minimises F(theta + length * direction), for a unit direction that descends.
 fn exact_length(
-    points: DMatrixView<'_, f64>,
+    points: &Points<'_>,
     theta: &[f64],
     direction: &DVector<f64>,
     guess: f64,
@@ -274,9 +275,9 @@ fn exact_length(
 
 /// The geometric median of at least one record, for any finite doubles below 2^1000: the relative gap of the objective is
 /// below 1e-10.
-pub fn geometric_median(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
-    let (d, n) = points.shape();
-    let origin: Vec<f64> = points.column(0).iter().copied().collect();
+pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let (d, n) = (points.d(), points.n());
+    let origin = points.record(0);
     let extents = map_blocks(points, pulse, |_, block| {
         let far = |record: nalgebra::DVectorView<'_, f64>| {
             record.iter().zip(&origin).fold(0.0f64, |far, (x, o)| far.max((x - o).abs()))
@@ -288,18 +289,19 @@ pub fn geometric_median(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> 
         return Ok(origin);
     }
     if d == 1 {
-        return Ok(vec![middle(points.iter().copied().collect())]);
+        return Ok(vec![middle(points.dense().view().iter().copied().collect())]);
     }
     if n == 2 {
-        return Ok(points.row_iter().map(|row| row[0] / 2.0 + row[1] / 2.0).collect());
+        return Ok(points.dense().view().row_iter().map(|row| row[0] / 2.0 + row[1] / 2.0).collect());
     }
     // Cubes of distances must neither overflow nor vanish.
     let power = -exponent(extent);
     if (-100..=100).contains(&power) {
         return descend(points, pulse);
     }
-    let moved = DMatrix::from_fn(d, n, |i, j| scale(points[(i, j)] - origin[i], power));
-    let theta = descend(moved.as_view(), pulse)?;
+    let records = points.dense();
+    let moved = DMatrix::from_fn(d, n, |i, j| scale(records.view()[(i, j)] - origin[i], power));
+    let theta = descend(&Points::admit(moved, None, None).expect("differences of finite numbers"), pulse)?;
     Ok(theta.iter().zip(&origin).map(|(t, o)| o + scale(*t, -power)).collect())
 }
 
@@ -311,17 +313,17 @@ fn middle(mut values: Vec<f64>) -> f64 {
     if odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) / 2.0 + upper / 2.0 }
 }
 
-fn start(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
-    let (d, n) = points.shape();
+fn start(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let n = points.n();
     if n <= PART {
-        return Ok(points.row_iter().map(|row| middle(row.iter().copied().collect())).collect());
+        return Ok(points.dense().view().row_iter().map(|row| middle(row.iter().copied().collect())).collect());
     }
-    let part = DMatrix::from_fn(d, n.div_ceil(16), |i, j| points[(i, 16 * j)]);
-    descend(part.as_view(), pulse)
+    let places: Vec<usize> = (0..n).step_by(16).collect();
+    descend(&points.gathered(&places), pulse)
 }
 
-fn descend(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
-    let n = points.ncols() as f64;
+fn descend(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let n = points.n() as f64;
     let mut theta = start(points, pulse)?;
     let mut here = slope(points, &theta, pulse)?;
     let mut tried = usize::MAX;
@@ -338,7 +340,7 @@ fn descend(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f6
         let length = step.norm();
         if here.nearest.0 <= 2.0 * length && here.nearest.1 != tried {
             tried = here.nearest.1;
-            let record: Vec<f64> = points.column(tried).iter().copied().collect();
+            let record = points.record(tried);
             let there = slope(points, &record, pulse)?;
             if there.improves(&here) {
                 (theta, here) = (record, there);
@@ -372,6 +374,10 @@ fn descend(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<f6
 mod tests {
     use super::*;
     use crate::runtime::pulse::Silent;
+
+    fn admitted(points: &DMatrix<f64>) -> Points<'_> {
+        Points::admit(points, None, None).unwrap()
+    }
 
     /// Standard normal numbers, for data only.
     struct Normal(u64);
@@ -468,7 +474,7 @@ mod tests {
         for name in names {
             for (n, d) in [(3, 2), (50, 3), (1000, 2), (1001, 2), (1000, 3), (1000, 10), (5000, 5), (5000, 50)] {
                 let points = gauntlet(name, n, d);
-                let theta = geometric_median(points.as_view(), &mut Silent).unwrap();
+                let theta = geometric_median(&admitted(&points), &mut Silent).unwrap();
                 let gap = gap(&points, &theta);
                 assert!(gap < 1e-10, "{name} ({n}, {d}): {gap:e}");
             }
@@ -477,7 +483,7 @@ mod tests {
     #[test]
     fn small_and_degenerate_data_have_their_median() {
         let median = |d, values: &[f64]| {
-            geometric_median(DMatrix::from_column_slice(d, values.len() / d, values).as_view(), &mut Silent).unwrap()
+            geometric_median(&admitted(&DMatrix::from_column_slice(d, values.len() / d, values)), &mut Silent).unwrap()
         };
         assert_eq!(median(3, &[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
         assert_eq!(median(2, &[1.0, 2.0, 3.0, 6.0]), [2.0, 4.0]);
@@ -493,17 +499,17 @@ mod tests {
     #[test]
     fn any_magnitude_has_the_same_median_up_to_scale() {
         let points = gauntlet("t2", 300, 3);
-        let median = geometric_median(points.as_view(), &mut Silent).unwrap();
+        let median = geometric_median(&admitted(&points), &mut Silent).unwrap();
         for power in [-1000, -500, 500, 980] {
             let scaled = points.map(|x| scale(x, power));
-            let theta = geometric_median(scaled.as_view(), &mut Silent).unwrap();
+            let theta = geometric_median(&admitted(&scaled), &mut Silent).unwrap();
             for (t, m) in theta.iter().zip(&median) {
                 assert!((scale(*t, -power) - m).abs() < 1e-7, "2^{power}");
             }
         }
         // The records differ far below the square root of the smallest double, beside a large coordinate.
         let tiny = points.map_with_location(|i, _, x| if i == 0 { 1e300 } else { x * 1e-250 });
-        let theta = geometric_median(tiny.as_view(), &mut Silent).unwrap();
+        let theta = geometric_median(&admitted(&tiny), &mut Silent).unwrap();
         let flat = points.rows(1, 2).into_owned();
         assert_eq!(theta[0], 1e300);
         assert!(gap(&flat, &[theta[1] * 1e250, theta[2] * 1e250]) < 1e-10);
@@ -514,7 +520,7 @@ mod tests {
         let points = gauntlet("cauchy", 20_000, 7);
         let medians = [1, 2, 4].map(|threads| {
             crate::runtime::pool::set_threads(Some(threads));
-            geometric_median(points.as_view(), &mut Silent).unwrap()
+            geometric_median(&admitted(&points), &mut Silent).unwrap()
         });
         crate::runtime::pool::set_threads(None);
         assert!(medians.iter().all(|median| *median == medians[0]));

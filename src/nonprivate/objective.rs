@@ -4,15 +4,14 @@
 //! size depends on the dimension alone, and the blocks in their order. The result has the same bits for any number of
 //! threads.
 
-use nalgebra::DMatrixView;
-
 use crate::numeric::dispatch;
 use crate::numeric::distance::Distances;
 use crate::runtime::parallel_fold::map_blocks;
+use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The sum of distances from theta to the records, for any finite doubles below 2^1000.
-pub fn objective(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<f64, Interrupted> {
+pub fn objective(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<f64, Interrupted> {
     let parts =
         map_blocks(points, pulse, |_, block| dispatch::vectorised(Distances(block, theta)).iter().sum::<f64>())?;
     Ok(parts.iter().sum())
@@ -20,7 +19,7 @@ pub fn objective(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pu
 
 /// The radius of the smallest ball around a center that has at least `count` records, 1 <= count <= n.
 pub fn quantile_radius(
-    points: DMatrixView<'_, f64>,
+    points: &Points<'_>,
     center: &[f64],
     count: usize,
     pulse: &mut dyn Pulse,
@@ -38,13 +37,17 @@ mod tests {
     use crate::runtime::pool;
     use crate::runtime::pulse::Silent;
 
+    fn admitted(points: &DMatrix<f64>) -> Points<'_> {
+        Points::admit(points, None, None).unwrap()
+    }
+
     #[test]
     fn any_finite_doubles_have_their_sum_of_distances() {
         for power in [-1070, -600, 0, 600, 995] {
             let unit = crate::numeric::float_scale::scale(1.0, power);
             let points = DMatrix::from_column_slice(2, 3, &[0.0, 0.0, 6.0 * unit, 8.0 * unit, -3.0 * unit, 4.0 * unit]);
-            assert_eq!(objective(points.as_view(), &[0.0, 0.0], &mut Silent), Ok(15.0 * unit));
-            assert_eq!(quantile_radius(points.as_view(), &[0.0, 0.0], 2, &mut Silent), Ok(5.0 * unit));
+            assert_eq!(objective(&admitted(&points), &[0.0, 0.0], &mut Silent), Ok(15.0 * unit));
+            assert_eq!(quantile_radius(&admitted(&points), &[0.0, 0.0], 2, &mut Silent), Ok(5.0 * unit));
         }
     }
 
@@ -54,7 +57,7 @@ mod tests {
         let theta = [0.1; 11];
         let sums = [1, 2, 4].map(|threads| {
             pool::set_threads(Some(threads));
-            objective(points.as_view(), &theta, &mut Silent).unwrap()
+            objective(&admitted(&points), &theta, &mut Silent).unwrap()
         });
         pool::set_threads(None);
         assert!(sums.iter().all(|sum| *sum == sums[0]));

@@ -22,6 +22,16 @@ impl Ball {
         self.center.len()
     }
 
+    /// The center.
+    pub(crate) fn center(&self) -> &[f64] {
+        &self.center
+    }
+
+    /// The radius.
+    pub(crate) fn radius(&self) -> f64 {
+        self.radius
+    }
+
     /// Moves `x` to the nearest point of the ball, up to rounding, and any `x` to a finite point: a coordinate that is no
     /// number counts as the center's, and the others are clamped like those of records.
     pub fn project(&self, x: &mut [f64]) {

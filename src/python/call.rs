@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use nalgebra::DMatrixView;
-use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::mechanism::inverse_sensitivity::lattice;
 use crate::release::error::Error;
-use crate::runtime::points::NonFinite;
+use crate::runtime::admission::NonFinite;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::statistics::BadParameter;
@@ -77,7 +76,7 @@ pub(super) fn bad_parameter(bad: BadParameter) -> PyErr {
 }
 
 pub(super) fn non_finite(place: NonFinite) -> PyErr {
-    PyValueError::new_err(format!("points[{}, {}] is not finite", place.record, place.coordinate))
+    PyValueError::new_err(place.to_string())
 }
 
 /// Refuses an argument of another dimension than the points.
@@ -86,12 +85,6 @@ pub(super) fn check_dimension(what: &str, got: usize, d: usize) -> PyResult<()> 
         return Ok(());
     }
     Err(PyValueError::new_err(format!("{what} has dimension {got}, the points have {d}")))
-}
-
-/// A C-order (n, d) array is a d x n matrix, one record per column.
-pub(super) fn view<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<DMatrixView<'a, f64>> {
-    let shape = array.shape();
-    Ok(DMatrixView::from_slice(array.as_slice()?, shape[1], shape[0]))
 }
 
 /// Step, reach and smoothing of a public lattice.

@@ -1,5 +1,6 @@
 //! The border to Python: the only folder that names pyo3 or numpy. Bodies are a few lines; the work is elsewhere.
 
+mod array;
 mod call;
 mod nonprivate;
 mod points;

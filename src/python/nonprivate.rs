@@ -4,6 +4,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArra
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::array::Reading;
 use super::call::{
     Integers, LatticeArguments, Vector, as_lattice, bad_parameter, check_dimension, detached, non_finite, without_gil,
 };
@@ -11,15 +12,15 @@ use super::points::check_lattice_dimension;
 use crate::mechanism::inverse_sensitivity;
 use crate::nonprivate::{median, objective};
 use crate::numeric::float_scale::finite;
-use crate::runtime::points::Plain;
+use crate::runtime::points::Points;
 use crate::statistics::ball_counts::{self, RECORDS_MAX};
 use crate::statistics::checked_radii;
 use crate::statistics::gradient::Gradient;
 
-/// Validates an array in one pass; it is copied only if a coordinate must be clamped.
-fn plain<'a>(py: Python<'_>, array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<Plain<'a>> {
-    let (coordinates, shape) = (array.as_slice()?, array.shape());
-    without_gil(py, || Plain::new(coordinates, shape[1], shape[0])).map_err(non_finite)
+/// Validates an array in one pass.
+fn plain<'a>(py: Python<'_>, array: &'a Reading<'_>) -> PyResult<Points<'a>> {
+    let table = array.table()?;
+    without_gil(py, || Points::admit(table, None, None)).map_err(non_finite)
 }
 
 /// A point of the array's dimension, made finite like every point.
@@ -34,14 +35,14 @@ fn point(what: &str, theta: PyReadonlyArray1<'_, f64>, d: usize) -> PyResult<Vec
 #[pyo3(signature = (array, pulse=None))]
 pub(super) fn nonprivate_median<'py>(
     py: Python<'py>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     pulse: Option<Py<PyAny>>,
 ) -> PyResult<Vector<'py>> {
     let points = plain(py, &array)?;
-    if points.view().ncols() == 0 {
+    if points.n() == 0 {
         return Err(PyValueError::new_err("the median needs at least one record"));
     }
-    let median = detached(py, pulse, |pulse| median::geometric_median(points.view(), pulse))?;
+    let median = detached(py, pulse, |pulse| median::geometric_median(&points, pulse))?;
     Ok(PyArray1::from_vec(py, median))
 }
 
@@ -49,26 +50,26 @@ pub(super) fn nonprivate_median<'py>(
 #[pyfunction]
 pub(super) fn nonprivate_objective(
     py: Python<'_>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     theta: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<f64> {
     let points = plain(py, &array)?;
-    let theta = point("theta", theta, points.view().nrows())?;
-    detached(py, None, |pulse| objective::objective(points.view(), &theta, pulse))
+    let theta = point("theta", theta, points.d())?;
+    detached(py, None, |pulse| objective::objective(&points, &theta, pulse))
 }
 
 /// The exact gradient of the sum of distances, in units of 2^-bits.
 #[pyfunction]
 pub(super) fn nonprivate_gradient<'py>(
     py: Python<'py>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     theta: PyReadonlyArray1<'_, f64>,
     bits: u32,
 ) -> PyResult<Integers<'py>> {
     let points = plain(py, &array)?;
-    let theta = point("theta", theta, points.view().nrows())?;
+    let theta = point("theta", theta, points.d())?;
     let gradient = Gradient::new(&theta, bits).map_err(bad_parameter)?;
-    let sum = detached(py, None, |pulse| gradient.sum(points.view(), pulse))?;
+    let sum = detached(py, None, |pulse| gradient.sum(&points, pulse))?;
     let narrow = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     Ok(PyArray1::from_iter(py, sum.into_iter().map(narrow)))
 }
@@ -88,14 +89,14 @@ fn balls(radii: Vec<f64>, n: usize) -> PyResult<Vec<f64>> {
 #[pyo3(signature = (array, radii, *, pairwise=false))]
 pub(super) fn nonprivate_ball_counts<'py>(
     py: Python<'py>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     radii: Vec<f64>,
     pairwise: bool,
 ) -> PyResult<Bound<'py, PyArray2<i64>>> {
     let points = plain(py, &array)?;
-    let radii = balls(radii, points.view().ncols())?;
+    let radii = balls(radii, points.n())?;
     let kernel = if pairwise { ball_counts::pairwise_counts } else { ball_counts::counts };
-    let counts = detached(py, None, |pulse| kernel(points.view(), &radii, pulse))?;
+    let counts = detached(py, None, |pulse| kernel(points.dense().view(), &radii, pulse))?;
     PyArray1::from_iter(py, counts.iter().map(|&count| i64::from(count))).reshape([counts.ncols(), counts.nrows()])
 }
 
@@ -103,14 +104,14 @@ pub(super) fn nonprivate_ball_counts<'py>(
 #[pyfunction]
 pub(super) fn nonprivate_top_count_sums<'py>(
     py: Python<'py>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     radii: Vec<f64>,
     m: usize,
 ) -> PyResult<Integers<'py>> {
     let points = plain(py, &array)?;
-    let radii = balls(radii, points.view().ncols())?;
+    let radii = balls(radii, points.n())?;
     let sums = detached(py, None, |pulse| {
-        ball_counts::counts(points.view(), &radii, pulse).map(|counts| ball_counts::top_sums(&counts, m))
+        ball_counts::counts(points.dense().view(), &radii, pulse).map(|counts| ball_counts::top_sums(&counts, m))
     })?;
     Ok(PyArray1::from_iter(py, sums.into_iter().map(|sum| sum as i64)))
 }
@@ -119,34 +120,34 @@ pub(super) fn nonprivate_top_count_sums<'py>(
 #[pyfunction]
 pub(super) fn nonprivate_quantile_radius(
     py: Python<'_>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     center: PyReadonlyArray1<'_, f64>,
     count: usize,
 ) -> PyResult<f64> {
     let points = plain(py, &array)?;
-    let (d, n) = points.view().shape();
+    let (d, n) = (points.d(), points.n());
     let center = point("the center", center, d)?;
     if !(1..=n).contains(&count) {
         return Err(PyValueError::new_err(format!("count must lie between 1 and {n}, got {count}")));
     }
-    detached(py, None, |pulse| objective::quantile_radius(points.view(), &center, count, pulse))
+    detached(py, None, |pulse| objective::quantile_radius(&points, &center, count, pulse))
 }
 
 /// The exact scores at lattice points of shape (k, d), in units of 2^-31.
 #[pyfunction]
 pub(super) fn nonprivate_lattice_scores<'py>(
     py: Python<'py>,
-    array: PyReadonlyArray2<'_, f64>,
+    array: Reading<'_>,
     places: PyReadonlyArray2<'_, i64>,
     center: Vec<f64>,
     lattice: LatticeArguments,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let points = plain(py, &array)?;
-    let (lattice, d) = (as_lattice(lattice)?, points.view().nrows());
+    let (lattice, d) = (as_lattice(lattice)?, points.d());
     check_lattice_dimension(d)?;
     check_dimension("the center", center.len(), d)?;
     check_dimension("a place", places.shape()[1], d)?;
     let places = places.as_slice()?;
-    let scores = without_gil(py, || inverse_sensitivity::scores(points.view(), &center, &lattice, places));
+    let scores = without_gil(py, || inverse_sensitivity::scores(points.dense().view(), &center, &lattice, places));
     Ok(PyArray1::from_vec(py, scores))
 }

@@ -1,11 +1,14 @@
 //! The records: what may be asked of them, and the mechanisms that ask many times.
 
-use numpy::{PyArray1, PyReadonlyArray2};
+use std::sync::Arc;
+
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::array::{Held, Reading};
 use super::call::{
-    Integers, LatticeArguments, Vector, as_lattice, check_dimension, detached, non_finite, raised, view, without_gil,
+    Integers, LatticeArguments, Vector, as_lattice, check_dimension, detached, non_finite, raised, without_gil,
 };
 use super::postprocess::{BallArguments, as_ball, as_feasible};
 use super::statistics::Statistic;
@@ -15,9 +18,51 @@ use crate::mechanism::inverse_sensitivity::{self, DIMENSION_MAX, rate::Rate};
 use crate::release::sample;
 use crate::runtime::points;
 
-/// The one validated, clamped and projected copy of the records. No exact number can be read from it.
+/// Where the records of a data set are between two calls.
+enum Home {
+    /// In a caller's array.
+    Array(Held),
+    /// In memory of our own.
+    Own(points::Points<'static>),
+}
+
+/// The validated records, which are read where they lie. No exact number can be read from them.
 #[pyclass(frozen, module = "dpmedian._core")]
-pub(super) struct Points(points::Points);
+pub(super) struct Points {
+    home: Home,
+    admitted: Arc<points::Admitted>,
+}
+
+impl Points {
+    fn own(points: points::Points<'static>) -> Self {
+        Self { admitted: Arc::clone(points.admitted()), home: Home::Own(points) }
+    }
+
+    /// Borrows the caller's array, if the records are in one.
+    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Option<Reading<'py>>> {
+        match &self.home {
+            Home::Array(held) => held.reading(py).map(Some),
+            Home::Own(_) => Ok(None),
+        }
+    }
+
+    /// The records, for as long as their memory is borrowed.
+    fn borrowed<'a>(&'a self, reading: Option<&'a Reading<'_>>) -> PyResult<points::Points<'a>> {
+        let table = match (&self.home, reading) {
+            (Home::Own(points), _) => return Ok(points.borrowed()),
+            (Home::Array(_), Some(reading)) => reading.table()?,
+            (Home::Array(_), None) => return Err(PyValueError::new_err("the array of the records is not borrowed")),
+        };
+        points::Points::again(table, &self.admitted)
+            .ok_or_else(|| PyValueError::new_err("the array of the records has changed its shape"))
+    }
+
+    /// Calls `work` with the records.
+    fn with<T>(&self, py: Python<'_>, work: impl FnOnce(&points::Points<'_>) -> PyResult<T>) -> PyResult<T> {
+        let reading = self.reading(py)?;
+        work(&self.borrowed(reading.as_ref())?)
+    }
+}
 
 #[pymethods]
 impl Points {
@@ -25,56 +70,61 @@ impl Points {
     #[pyo3(signature = (array, *, ball=None, replacement=None))]
     fn new(
         py: Python<'_>,
-        array: PyReadonlyArray2<'_, f64>,
+        array: Reading<'_>,
         ball: Option<BallArguments>,
         replacement: Option<Vec<f64>>,
     ) -> PyResult<Self> {
-        let view = view(&array)?;
+        let table = array.table()?;
         let ball = ball.map(as_ball);
         if let Some(ball) = &ball {
-            check_dimension("the ball", ball.dimension(), view.nrows())?;
+            check_dimension("the ball", ball.dimension(), table.d())?;
         }
         if let Some(replacement) = &replacement {
-            check_dimension("the replacement", replacement.len(), view.nrows())?;
+            check_dimension("the replacement", replacement.len(), table.d())?;
         }
-        let admit = || points::Points::admit(view, ball.as_ref(), replacement.as_deref());
-        without_gil(py, admit).map(Self).map_err(non_finite)
+        let admit = || points::Points::admit(table, ball.as_ref(), replacement.as_deref());
+        let admitted = Arc::clone(without_gil(py, admit).map_err(non_finite)?.admitted());
+        Ok(Self { home: Home::Array(array.held()), admitted })
     }
 
     /// The dimension.
     #[getter]
     fn d(&self) -> usize {
-        self.0.d()
+        self.admitted.d()
     }
 
     /// The number of records.
     #[getter]
     fn n(&self) -> usize {
-        self.0.n()
+        self.admitted.n()
     }
 
-    /// The records of all shards, one after the other; no two may have a record in common.
+    /// The records of all shards, one after the other: a copy. No two shards may have a record in common.
     #[staticmethod]
     fn concatenate(py: Python<'_>, shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let shards: Vec<&points::Points> = shards.iter().map(|shard| &shard.0).collect();
         let first = shards.first().ok_or_else(|| PyValueError::new_err("at least one shard is needed"))?;
         for shard in &shards {
-            check_dimension("a shard", shard.d(), first.d())?;
+            check_dimension("a shard", shard.admitted.d(), first.admitted.d())?;
         }
-        let whole = without_gil(py, || points::Points::concatenate(&shards));
-        whole.map(Self).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
+        let readings = shards.iter().map(|shard| shard.reading(py)).collect::<PyResult<Vec<_>>>()?;
+        let borrowed = shards.iter().zip(&readings).map(|(shard, reading)| shard.borrowed(reading.as_ref()));
+        let borrowed = borrowed.collect::<PyResult<Vec<_>>>()?;
+        let whole = without_gil(py, || points::Points::concatenate(&borrowed.iter().collect::<Vec<_>>()));
+        whole.map(Self::own).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
     }
 
     /// A hidden uniform sample of min(m, n) records without replacement, for neighbours that replace a record.
     fn sample(&self, py: Python<'_>, stream: &Bound<'_, Stream>, m: usize) -> PyResult<Self> {
         let stream = &stream.get().0;
-        without_gil(py, || sample::uniform(&self.0, stream, m)).map(Self).map_err(raised)
+        self.with(py, |points| without_gil(py, || sample::uniform(points, stream, m)).map(Self::own).map_err(raised))
     }
 
     /// A hidden sample that has every record with probability numerator/2^halvings, independently.
     fn sample_by_coins(&self, py: Python<'_>, stream: &Bound<'_, Stream>, probability: (u64, u32)) -> PyResult<Self> {
         let stream = &stream.get().0;
-        without_gil(py, || sample::by_coins(&self.0, stream, probability)).map(Self).map_err(raised)
+        self.with(py, |points| {
+            without_gil(py, || sample::by_coins(points, stream, probability)).map(Self::own).map_err(raised)
+        })
     }
 
     /// The exact answer to a question, which only a tape can open.
@@ -82,9 +132,9 @@ impl Points {
     fn answer(&self, py: Python<'_>, statistic: &Bound<'_, Statistic>, pulse: Option<Py<PyAny>>) -> PyResult<Exact> {
         let statistic = statistic.get().question();
         if let Some(dimension) = statistic.dimension() {
-            check_dimension("the question", dimension, self.0.d())?;
+            check_dimension("the question", dimension, self.admitted.d())?;
         }
-        detached(py, pulse, |pulse| statistic.answer(&self.0, pulse)).map(Exact)
+        self.with(py, |points| detached(py, pulse, |pulse| statistic.answer(points, pulse))).map(Exact)
     }
 
     /// Noisy projected gradient descent: the average of the iterates, and the last one.
@@ -104,11 +154,11 @@ impl Points {
         pulse: Option<Py<PyAny>>,
     ) -> PyResult<(Vector<'py>, Vector<'py>)> {
         let feasible = as_feasible(balls)?;
-        check_dimension("the start", start.len(), self.0.d())?;
-        check_dimension("a ball", feasible.dimension(), self.0.d())?;
+        check_dimension("the start", start.len(), self.admitted.d())?;
+        check_dimension("a ball", feasible.dimension(), self.admitted.d())?;
         let descent = Descent { name, start, feasible, step, steps, bits, noise_multiplier };
         let tape = tape.tape();
-        let iterates = detached(py, pulse, |pulse| descent.run(&self.0, tape, pulse))?;
+        let iterates = self.with(py, |points| detached(py, pulse, |pulse| descent.run(points, tape, pulse)))?;
         Ok((PyArray1::from_vec(py, iterates.average), PyArray1::from_vec(py, iterates.last)))
     }
 
@@ -125,11 +175,12 @@ impl Points {
     ) -> PyResult<Integers<'py>> {
         let lattice = as_lattice(lattice)?;
         let rate = Rate::new(rate).ok_or_else(|| PyValueError::new_err("rate must be below 2^56"))?;
-        check_lattice_dimension(self.0.d())?;
-        check_dimension("the center", center.len(), self.0.d())?;
+        check_lattice_dimension(self.admitted.d())?;
+        check_dimension("the center", center.len(), self.admitted.d())?;
         let tape = tape.tape();
-        let place =
-            detached(py, pulse, |pulse| inverse_sensitivity::release(&self.0, &center, &lattice, rate, tape, pulse))?;
+        let place = self.with(py, |points| {
+            detached(py, pulse, |pulse| inverse_sensitivity::release(points, &center, &lattice, rate, tape, pulse))
+        })?;
         Ok(PyArray1::from_vec(py, place))
     }
 }

@@ -3,7 +3,8 @@
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::call::{bad_parameter, view};
+use super::array::view;
+use super::call::bad_parameter;
 use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use crate::statistics::{

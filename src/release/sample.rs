@@ -28,7 +28,7 @@ use crate::runtime::points::Points;
 use crate::sampler::uniform;
 
 /// A uniform random sample of min(m, n) records without replacement, in the order of the records.
-pub fn uniform(points: &Points, stream: &Stream, m: usize) -> Result<Points, Error> {
+pub fn uniform(points: &Points<'_>, stream: &Stream, m: usize) -> Result<Points<'static>, Error> {
     if stream.neighbours() == Neighbours::AddRemove {
         return Err(Error::Refused(
             "a sample of a fixed size is for neighbours that replace a record; flip coins instead".into(),
@@ -38,7 +38,11 @@ pub fn uniform(points: &Points, stream: &Stream, m: usize) -> Result<Points, Err
 }
 
 /// Every record with probability numerator/2^halvings, independently, in the order of the records.
-pub fn by_coins(points: &Points, stream: &Stream, (numerator, halvings): (u64, u32)) -> Result<Points, Error> {
+pub fn by_coins(
+    points: &Points<'_>,
+    stream: &Stream,
+    (numerator, halvings): (u64, u32),
+) -> Result<Points<'static>, Error> {
     if halvings > 63 || numerator > 1 << halvings {
         return Err(Error::Refused(format!("{numerator}/2^{halvings} is no probability with at most 63 halvings")));
     }
@@ -84,12 +88,12 @@ mod tests {
     }
 
     /// Records whose only coordinate is their place.
-    fn numbered(n: usize) -> Points {
-        Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64).as_view(), None, None).unwrap()
+    fn numbered(n: usize) -> Points<'static> {
+        Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64), None, None).unwrap()
     }
 
     fn places(points: &Points) -> Vec<usize> {
-        points.view().iter().map(|x| *x as usize).collect()
+        points.dense().view().iter().map(|x| *x as usize).collect()
     }
 
     /// All 20 sets of 3 places among 6, 40000 draws: a chi-squared of 19 degrees beyond 60 has probability below 1e-5, and
@@ -120,10 +124,12 @@ mod tests {
     #[test]
     fn whole_records_are_gathered() {
         let points = DMatrix::from_fn(3, 20_000, |i, j| (10 * j + i) as f64);
-        let points = Points::admit(points.as_view(), None, None).unwrap();
+        let points = Points::admit(&points, None, None).unwrap();
         let sample = uniform(&points, &stream(Neighbours::Replace), 15_000).unwrap();
         assert_eq!((sample.d(), sample.n()), (3, 15_000));
-        assert!(sample.view().column_iter().all(|x| x[1] == x[0] + 1.0 && x[2] == x[0] + 2.0 && x[0] % 10.0 == 0.0));
+        assert!(
+            sample.dense().view().column_iter().all(|x| x[1] == x[0] + 1.0 && x[2] == x[0] + 2.0 && x[0] % 10.0 == 0.0)
+        );
     }
 
     #[test]

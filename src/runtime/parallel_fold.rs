@@ -7,6 +7,7 @@ use std::ops::Range;
 use nalgebra::DMatrixView;
 use rayon::prelude::*;
 
+use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
@@ -26,20 +27,48 @@ pub(crate) fn sum_blocks(
     pulse: &mut dyn Pulse,
     add: impl Fn(&mut [i64], Range<usize>) + Sync,
 ) -> Result<Vec<i128>, Interrupted> {
+    sum_with(items, coordinates, per_block, size, pulse, |total, (), items| add(total, items))
+}
+
+/// [`sum_blocks`] over records: `add` adds what a block of at most `per_block` records contributes.
+pub(crate) fn sum_records(
+    points: &Points<'_>,
+    coordinates: usize,
+    per_block: usize,
+    size: usize,
+    pulse: &mut dyn Pulse,
+    add: impl Fn(&mut [i64], DMatrixView<'_, f64>) + Sync,
+) -> Result<Vec<i128>, Interrupted> {
+    sum_with(points.n(), coordinates, per_block, size, pulse, |total, scratch, records| {
+        add(total, points.block(records, scratch));
+    })
+}
+
+/// Every thread has a scratch of its own.
+fn sum_with<S: Default + Send>(
+    items: usize,
+    coordinates: usize,
+    per_block: usize,
+    size: usize,
+    pulse: &mut dyn Pulse,
+    add: impl Fn(&mut [i64], &mut S, Range<usize>) + Sync,
+) -> Result<Vec<i128>, Interrupted> {
     let mut total = vec![0i128; size];
     let per_wave = (COORDINATES_PER_BEAT / coordinates.max(1)).clamp(1, ITEMS_PER_WAVE).next_multiple_of(per_block);
     for start in (0..items).step_by(per_wave) {
         let end = items.min(start + per_wave);
-        let zeros = || vec![0i64; size];
+        let zeros = || (vec![0i64; size], S::default());
         let parts = if end - start <= per_block {
             let mut only = zeros();
-            add(&mut only, start..end);
+            add(&mut only.0, &mut only.1, start..end);
             vec![only]
         } else {
             let blocks = (start..end).step_by(per_block);
-            pool::fold_in_parallel(blocks, zeros, |part, first| add(part, first..end.min(first + per_block)))
+            pool::fold_in_parallel(blocks, zeros, |(part, scratch), first| {
+                add(part, scratch, first..end.min(first + per_block));
+            })
         };
-        for part in parts {
+        for (part, _) in parts {
             total.iter_mut().zip(part).for_each(|(total, part)| *total += i128::from(part));
         }
         pulse.beat(end as f64 / items as f64)?;
@@ -56,15 +85,16 @@ pub(crate) fn records_per_block(d: usize) -> usize {
 ///
 /// `visit` gets the index of the first record and the block.
 pub(crate) fn map_blocks<T: Send>(
-    points: DMatrixView<'_, f64>,
+    points: &Points<'_>,
     pulse: &mut dyn Pulse,
     visit: impl Fn(usize, DMatrixView<'_, f64>) -> T + Sync,
 ) -> Result<Vec<T>, Interrupted> {
-    let (d, n) = points.shape();
+    let (d, n) = (points.d(), points.n());
     let per_block = records_per_block(d);
+    let visit = |first: usize, end: usize| visit(first, points.block(first..end, &mut Vec::new()));
     if (1..=per_block).contains(&n) {
         // One block is done before another thread is awake, and searches on few records ask hundreds of times.
-        let part = visit(0, points);
+        let part = visit(0, n);
         pulse.beat(1.0)?;
         return Ok(vec![part]);
     }
@@ -74,10 +104,7 @@ pub(crate) fn map_blocks<T: Send>(
         let end = n.min(start + per_beat);
         pool::install(|| {
             parts.par_extend(
-                (start..end)
-                    .into_par_iter()
-                    .step_by(per_block)
-                    .map(|first| visit(first, points.columns(first, per_block.min(end - first)))),
+                (start..end).into_par_iter().step_by(per_block).map(|first| visit(first, end.min(first + per_block))),
             );
         });
         pulse.beat(end as f64 / n as f64)?;

@@ -1,32 +1,33 @@
-//! The records as the statistics see them: one validated, clamped and projected copy.
+//! The records as the statistics see them: validated by a pass, read where they lie, and mapped by [`Admission`] where that
+//! changes any of them.
 //!
-//! Every step of admission is a map of a record on its own, so neighbouring data sets stay neighbours. What is admitted
-//! is finite and at most 2^1000 in magnitude (up to the rounding of a projection), whatever the caller's array, ball
-//! and replacement hold.
+//! What a kernel sees is finite and at most 2^1000 in magnitude (up to the rounding of a projection), whatever the caller's
+//! array, ball and replacement hold. Memory that changes between the pass and a kernel would break this: a caller who
+//! cannot promise that it stays hands over a copy.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Mutex;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use nalgebra::{DMatrix, DMatrixView};
 
-use crate::numeric::float_scale::{LARGEST, finite};
+use crate::numeric::dispatch::{self, Kernel};
 use crate::postprocess::projection::Ball;
+use crate::runtime::admission::{Admission, NonFinite};
 use crate::runtime::identity::{Identity, distinct};
+use crate::runtime::memory::Table;
+use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::ranking::Ranking;
 
-/// Coordinates of a block that one thread admits.
+/// Coordinates of a block that one thread copies.
 const BLOCK: usize = 1 << 15;
 
-/// The first coordinate, in reading order, that is NaN or infinite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NonFinite {
-    /// Row of the caller's array.
-    pub record: usize,
-    /// Column of the caller's array.
-    pub coordinate: usize,
-}
+/// Up to this many coordinates ranks are counted on a copy that is sorted as far as the questions need, 16 MiB at most;
+/// beyond, every question is a pass. Searches that ask hundreds of times ask about samples, which are smaller.
+const RANKED: usize = 1 << 21;
 
 /// Shards with a record in common: a record that counts twice moves a sum by twice what its sensitivity says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,19 +41,39 @@ impl fmt::Display for Repeated {
 
 impl std::error::Error for Repeated {}
 
-/// The admitted records.
-pub struct Points {
-    /// One record per column.
-    matrix: DMatrix<f64>,
+/// What is known of records since their admission. It outlives a borrow of their memory.
+pub struct Admitted {
+    d: usize,
+    n: usize,
+    /// Where it changes any record.
+    admission: Option<Admission>,
     /// Where the records come from: two sets may have a record in common only if they have an admission in common.
     admissions: Vec<Identity>,
     /// Made by the first question about ranks.
     ranking: Mutex<Option<Ranking>>,
 }
 
-impl Points {
-    /// Copies the records: clamps every coordinate to [`LARGEST`] and projects every record onto `ball`, if there is
-    /// one.
+impl Admitted {
+    /// The dimension.
+    pub fn d(&self) -> usize {
+        self.d
+    }
+
+    /// The number of records.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+}
+
+/// The admitted records.
+pub struct Points<'a> {
+    table: Table<'a>,
+    admitted: Arc<Admitted>,
+}
+
+impl<'a> Points<'a> {
+    /// Looks at every record once. Kernels see it with every coordinate clamped to 2^1000 and projected onto `ball`, if
+    /// there is one.
     ///
     /// A record with a non-finite coordinate becomes `replacement`, or stops the admission where there is none.
     ///
@@ -60,241 +81,267 @@ impl Points {
     ///
     /// If the ball or the replacement has another dimension than the points.
     pub fn admit(
-        points: DMatrixView<'_, f64>,
+        table: impl Into<Table<'a>>,
         ball: Option<&Ball>,
         replacement: Option<&[f64]>,
     ) -> Result<Self, NonFinite> {
-        copied(points, ball, replacement).map(|matrix| Self::new(matrix, vec![Identity::fresh()]))
+        let table = table.into();
+        let admission = Admission::new(ball, replacement, table.d());
+        let admission = admission.changes(&table)?.then_some(admission);
+        Ok(Self::new(table, admission, vec![Identity::fresh()]))
     }
 
-    /// The records of all shards, one after the other. Shards that may have a record in common are refused.
+    /// Admitted records again, from where they lie; `None` if there is something of another shape.
+    pub fn again(table: impl Into<Table<'a>>, admitted: &Arc<Admitted>) -> Option<Self> {
+        let table = table.into();
+        let same = (table.d(), table.n()) == (admitted.d, admitted.n);
+        same.then(|| Self { table, admitted: Arc::clone(admitted) })
+    }
+
+    /// The same records, for a shorter time.
+    pub fn borrowed(&self) -> Points<'_> {
+        Points { table: self.table.borrowed(), admitted: Arc::clone(&self.admitted) }
+    }
+
+    /// What [`Self::again`] needs beside the memory.
+    pub fn admitted(&self) -> &Arc<Admitted> {
+        &self.admitted
+    }
+
+    /// The records of all shards, one after the other: a copy. Shards that may have a record in common are refused.
     ///
     /// # Panics
     ///
     /// If there are no shards, or if their dimensions differ.
-    pub fn concatenate(shards: &[&Self]) -> Result<Self, Repeated> {
+    pub fn concatenate(shards: &[&Self]) -> Result<Points<'static>, Repeated> {
         let d = shards.first().expect("at least one shard is needed").d();
         assert!(shards.iter().all(|shard| shard.d() == d), "shards of one data set have one dimension");
-        let admissions = distinct(shards.iter().flat_map(|shard| shard.admissions.iter().copied())).ok_or(Repeated)?;
-        let coordinates = shards.iter().map(|shard| shard.matrix.as_slice()).collect::<Vec<_>>().concat();
+        let admissions =
+            distinct(shards.iter().flat_map(|shard| shard.admissions().iter().copied())).ok_or(Repeated)?;
         let n = shards.iter().map(|shard| shard.n()).sum();
-        Ok(Self::new(DMatrix::from_vec(d, n, coordinates), admissions))
+        let mut whole = DMatrix::zeros(d, n);
+        let mut rest = whole.as_mut_slice();
+        for shard in shards {
+            let (target, behind) = rest.split_at_mut(shard.n() * d);
+            fill(target, d, |records, target| shard.load(records, target));
+            rest = behind;
+        }
+        Ok(Points::new(whole.into(), None, admissions))
     }
 
     /// A copy of the records at some places, in the order of these.
-    pub(crate) fn gathered(&self, places: &[usize]) -> Self {
+    pub(crate) fn gathered(&self, places: &[usize]) -> Points<'static> {
         let d = self.d();
         let mut copy = DMatrix::zeros(d, places.len());
-        if copy.is_empty() {
-            return Self::new(copy, self.admissions.clone());
-        }
-        let per_block = (BLOCK / d).max(1);
-        let blocks = copy.as_mut_slice().chunks_mut(per_block * d).zip(places.chunks(per_block));
-        pool::for_each_in_parallel(blocks, |(target, places)| {
-            for (target, &place) in target.chunks_exact_mut(d).zip(places) {
-                target.copy_from_slice(self.matrix.column(place).as_slice());
+        fill(copy.as_mut_slice(), d, |records, target| {
+            for (target, &place) in target.chunks_exact_mut(d).zip(&places[records]) {
+                self.load(place..place + 1, target);
             }
         });
-        Self::new(copy, self.admissions.clone())
+        Points::new(copy.into(), None, self.admissions().to_vec())
     }
 
-    fn new(matrix: DMatrix<f64>, admissions: Vec<Identity>) -> Self {
-        Self { matrix, admissions, ranking: Mutex::new(None) }
+    fn new(table: Table<'a>, admission: Option<Admission>, admissions: Vec<Identity>) -> Self {
+        let (d, n) = (table.d(), table.n());
+        Self { table, admitted: Arc::new(Admitted { d, n, admission, admissions, ranking: Mutex::new(None) }) }
     }
 
     /// The dimension.
     pub fn d(&self) -> usize {
-        self.matrix.nrows()
+        self.admitted.d
     }
 
     /// The number of records.
     pub fn n(&self) -> usize {
-        self.matrix.ncols()
+        self.admitted.n
     }
 
     /// Where the records come from: one admission, or those of the shards. A sample has those of its whole.
     pub(crate) fn admissions(&self) -> &[Identity] {
-        &self.admissions
+        &self.admitted.admissions
     }
 
-    /// The records, one per column: for the kernels.
-    pub(crate) fn view(&self) -> DMatrixView<'_, f64> {
-        self.matrix.as_view()
+    /// Some records, one per column, for a kernel: where they lie, or else loaded into `scratch`.
+    pub(crate) fn block<'s>(&'s self, records: Range<usize>, scratch: &'s mut Vec<f64>) -> DMatrixView<'s, f64> {
+        let (d, n) = (self.d(), records.len());
+        if let Some(lying) = self.in_place(records.clone()) {
+            return DMatrixView::from_slice(lying, d, n);
+        }
+        scratch.resize(n * d, 0.0);
+        self.load(records, scratch);
+        DMatrixView::from_slice(scratch, d, n)
     }
 
-    /// For every coordinate, the number of records at or below its threshold, from a copy that is sorted as far as the
-    /// questions so far needed.
-    pub(crate) fn ranks(&self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
-        let mut cached = self.ranking.lock().unwrap_or_else(|e| e.into_inner());
+    /// All records side by side, for kernels that need them at once: where they lie, or else a copy.
+    pub fn dense(&self) -> Dense<'_> {
+        let (d, n) = (self.d(), self.n());
+        let coordinates = self.in_place(0..n).map_or_else(
+            || {
+                let mut copy = vec![0.0; n * d];
+                fill(&mut copy, d, |records, target| self.load(records, target));
+                Cow::Owned(copy)
+            },
+            Cow::Borrowed,
+        );
+        Dense { coordinates, d, n }
+    }
+
+    /// One record.
+    pub(crate) fn record(&self, place: usize) -> Vec<f64> {
+        let mut record = vec![0.0; self.d()];
+        self.load(place..place + 1, &mut record);
+        record
+    }
+
+    fn in_place(&self, records: Range<usize>) -> Option<&[f64]> {
+        if self.admitted.admission.is_some() { None } else { self.table.in_place(records) }
+    }
+
+    /// Copies some records; the target has room for exactly these.
+    fn load(&self, records: Range<usize>, target: &mut [f64]) {
+        self.table.load(records, target);
+        if let Some(admission) = &self.admitted.admission {
+            admission.apply(target, self.d());
+        }
+    }
+
+    /// For every coordinate, the number of records at or below its threshold.
+    pub(crate) fn ranks(&self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+        let d = self.d();
+        assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
+        if self.n() * d > RANKED {
+            return sum_records(self, d, records_per_block(d), d, pulse, |counts, block| {
+                dispatch::vectorised(BlockRanks { block, thresholds, counts });
+            });
+        }
+        let mut cached = self.admitted.ranking.lock().unwrap_or_else(|e| e.into_inner());
         let mut ranking = match cached.take() {
             Some(ranking) => ranking,
-            None => Ranking::new(self.matrix.as_view(), pulse)?,
+            None => Ranking::new(self.dense().view(), pulse)?,
         };
         let ranks = ranking.ranks(thresholds, pulse);
         *cached = Some(ranking);
-        ranks
+        Ok(ranks?.into_iter().map(i128::from).collect())
     }
 }
 
-/// Records of a caller that are no secret: the caller's own array where all of it is admissible, else an admitted copy.
-pub enum Plain<'a> {
-    /// Nothing had to be clamped.
-    Borrowed(DMatrixView<'a, f64>),
-    /// The clamped copy.
-    Copied(DMatrix<f64>),
+/// Fills a matrix of `d` rows in parallel: `fill` gets ranges of its columns, and their place in it.
+fn fill(target: &mut [f64], d: usize, fill: impl Fn(Range<usize>, &mut [f64]) + Sync) {
+    if target.is_empty() {
+        return;
+    }
+    let per_block = (BLOCK / d).max(1);
+    pool::for_each_in_parallel(target.chunks_mut(per_block * d).enumerate(), |(block, target)| {
+        let first = block * per_block;
+        fill(first..first + target.len() / d, target);
+    });
 }
 
-impl<'a> Plain<'a> {
-    /// Looks at every coordinate of `n` records of `d` coordinates once.
-    ///
-    /// # Panics
-    ///
-    /// If there are not n d coordinates.
-    pub fn new(coordinates: &'a [f64], d: usize, n: usize) -> Result<Self, NonFinite> {
-        let points = DMatrixView::from_slice(coordinates, d, n);
-        let look = |admissible: &mut bool, block: &[f64]| {
-            // Without a branch on every coordinate; comparisons with what is no number are false.
-            *admissible &= block.iter().fold(true, |all, x| all & (x.abs() <= LARGEST));
-        };
-        let looked = pool::fold_in_parallel(coordinates.chunks(BLOCK), || true, look);
-        if looked.into_iter().all(|admissible| admissible) {
-            return Ok(Self::Borrowed(points));
-        }
-        copied(points, None, None).map(Self::Copied)
-    }
+/// All records side by side.
+pub struct Dense<'a> {
+    coordinates: Cow<'a, [f64]>,
+    d: usize,
+    n: usize,
+}
 
+impl Dense<'_> {
     /// The records, one per column.
     pub fn view(&self) -> DMatrixView<'_, f64> {
-        match self {
-            Self::Borrowed(view) => *view,
-            Self::Copied(copy) => copy.as_view(),
-        }
+        DMatrixView::from_slice(&self.coordinates, self.d, self.n)
     }
 }
 
-fn copied(
-    points: DMatrixView<'_, f64>,
-    ball: Option<&Ball>,
-    replacement: Option<&[f64]>,
-) -> Result<DMatrix<f64>, NonFinite> {
-    let d = points.nrows();
-    assert!(ball.is_none_or(|ball| ball.dimension() == d), "the ball has another dimension than the points");
-    assert!(
-        replacement.is_none_or(|record| record.len() == d),
-        "the replacement has another dimension than the points"
-    );
-    let (d, n) = points.shape();
-    let mut copy = DMatrix::zeros(d, n);
-    if d == 0 || n == 0 {
-        return Ok(copy);
+/// Counts, in every coordinate, the records of a block at or below the threshold.
+struct BlockRanks<'a> {
+    block: DMatrixView<'a, f64>,
+    thresholds: &'a [f64],
+    counts: &'a mut [i64],
+}
+
+impl Kernel for BlockRanks<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for record in self.block.column_iter() {
+            for ((count, threshold), x) in self.counts.iter_mut().zip(self.thresholds).zip(record.as_slice()) {
+                *count += i64::from(x <= threshold);
+            }
+        }
     }
-    // Blocks of records: most have nothing to replace and are copied by one plain loop.
-    let length = (BLOCK / d).max(1) * d;
-    let admit = |(block, target): (usize, &mut [f64])| -> Option<NonFinite> {
-        let first = block * length / d;
-        let source = points.columns(first, target.len() / d);
-        let mut all_finite = true;
-        for (record, target) in source.column_iter().zip(target.chunks_exact_mut(d)) {
-            for (x, target) in record.iter().zip(target) {
-                all_finite &= x.is_finite();
-                *target = x.clamp(-LARGEST, LARGEST);
-            }
-        }
-        if !all_finite {
-            for (index, (record, target)) in source.column_iter().zip(target.chunks_exact_mut(d)).enumerate() {
-                match (record.iter().position(|x| !x.is_finite()), replacement) {
-                    (None, _) => {}
-                    (Some(_), Some(replacement)) => {
-                        target.iter_mut().zip(replacement).for_each(|(x, y)| *x = finite(*y));
-                    }
-                    (Some(coordinate), None) => return Some(NonFinite { record: first + index, coordinate }),
-                }
-            }
-        }
-        if let Some(ball) = ball {
-            for record in target.chunks_exact_mut(d) {
-                ball.project(record);
-            }
-        }
-        None
-    };
-    let failed = Mutex::new(Vec::new());
-    pool::for_each_in_parallel(copy.as_mut_slice().chunks_mut(length).enumerate(), |block| {
-        if let Some(place) = admit(block) {
-            failed.lock().unwrap_or_else(|e| e.into_inner()).push(place);
-        }
-    });
-    let failed = failed.into_inner().unwrap_or_else(|e| e.into_inner());
-    failed.into_iter().min_by_key(|place| place.record).map_or(Ok(copy), Err)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::float_scale::LARGEST;
+    use crate::runtime::pulse::Silent;
 
     #[test]
-    fn the_first_non_finite_coordinate_is_named() {
-        let mut points = DMatrix::<f64>::zeros(3, 100_000);
-        points[(2, 99_999)] = f64::NAN;
-        points[(1, 70_000)] = f64::INFINITY;
-        let refused = copied(points.as_view(), None, None);
-        assert_eq!(refused, Err(NonFinite { record: 70_000, coordinate: 1 }));
-        let admitted = copied(points.as_view(), None, Some(&[1.0, 2.0, 3.0])).unwrap();
-        assert_eq!(admitted.column(70_000).as_slice(), &[1.0, 2.0, 3.0]);
-        assert_eq!(admitted.column(69_999).as_slice(), &[0.0; 3]);
-    }
-
-    #[test]
-    fn records_are_clamped_and_projected() {
-        let points = DMatrix::from_column_slice(2, 3, &[3.0, 4.0, -f64::MAX, 0.0, 0.1, 0.2]);
-        let admitted = copied(points.as_view(), None, None).unwrap();
-        assert_eq!(admitted.column(1).as_slice(), &[-LARGEST, 0.0]);
-        let ball = Ball::new(vec![0.0, 0.0], 1.0);
-        let admitted = copied(points.as_view(), Some(&ball), None).unwrap();
-        assert!((admitted[(0, 0)] - 0.6).abs() < 1e-15 && (admitted[(1, 0)] - 0.8).abs() < 1e-15);
-        assert_eq!(admitted.column(1).as_slice(), &[-1.0, 0.0]);
-        assert_eq!(admitted.column(2).as_slice(), &[0.1, 0.2]);
-    }
-
-    #[test]
-    fn whatever_is_given_the_admitted_records_are_finite() {
-        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -f64::MAX, 5e-324, -0.0, 1.0];
-        let points = DMatrix::from_fn(2, 64, |i, j| odd[(j >> (3 * i)) % 8]);
-        for &x in &odd {
-            for &radius in &odd {
-                let ball = Ball::new(vec![x, 1.0], radius);
-                let admitted = copied(points.as_view(), Some(&ball), Some(&[radius, x])).unwrap();
-                assert!(admitted.iter().all(|x| x.abs() <= 2.0 * LARGEST), "{ball:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_array_is_read_where_it_lies_unless_it_must_be_clamped() {
-        fn plain(points: &DMatrix<f64>) -> Result<Plain<'_>, NonFinite> {
-            Plain::new(points.as_slice(), 3, 40_000)
-        }
+    fn doubles_are_read_where_they_lie_unless_one_of_them_must_be_changed() {
         let mut points = DMatrix::from_element(3, 40_000, 2.5);
-        assert!(matches!(plain(&points), Ok(Plain::Borrowed(view)) if view == points));
+        let admitted = Points::admit(&points, None, None).unwrap();
+        assert!(matches!(admitted.dense().coordinates, Cow::Borrowed(lying) if std::ptr::eq(lying, points.as_slice())));
+        let mut scratch = Vec::new();
+        assert!(std::ptr::eq(&admitted.block(7..9, &mut scratch)[(0, 0)], &points[(0, 7)]));
+        assert!(scratch.is_empty());
         points[(1, 39_000)] = f64::MAX;
-        assert!(
-            matches!(plain(&points), Ok(Plain::Copied(copy)) if copy[(1, 39_000)] == LARGEST && copy[(0, 5)] == 2.5)
-        );
+        let admitted = Points::admit(&points, None, None).unwrap();
+        let seen = admitted.block(38_999..39_001, &mut scratch);
+        assert_eq!(seen, DMatrix::from_column_slice(3, 2, &[2.5, 2.5, 2.5, 2.5, LARGEST, 2.5]));
+        assert_eq!((admitted.record(39_000), admitted.dense().view()[(1, 39_000)]), (vec![2.5, LARGEST, 2.5], LARGEST));
         points[(2, 7)] = f64::NAN;
-        assert_eq!(plain(&points).err(), Some(NonFinite { record: 7, coordinate: 2 }));
+        let refused = Points::admit(&points, None, None).err();
+        assert_eq!(refused, Some(NonFinite { record: 7, coordinate: 2 }));
+    }
+
+    #[test]
+    fn singles_are_seen_as_the_doubles_that_they_are() {
+        let singles = DMatrix::from_fn(3, 10_000, |i, j| ((i * 7919 + j * 104_729) % 1009) as f32 / 37.0);
+        let doubles = singles.map(f64::from);
+        for ball in [None, Some(Ball::new(vec![1.0, 2.0, 3.0], 12.5))] {
+            let narrow = Points::admit(&singles, ball.as_ref(), None).unwrap();
+            let wide = Points::admit(&doubles, ball.as_ref(), None).unwrap();
+            assert_eq!(narrow.dense().view(), wide.dense().view());
+            assert_eq!(narrow.gathered(&[5, 7, 9_999]).dense().view(), wide.gathered(&[5, 7, 9_999]).dense().view());
+        }
+    }
+
+    #[test]
+    fn ranks_by_a_pass_are_those_of_the_sorted_copy() {
+        let few = DMatrix::from_fn(2, 1000, |i, j| ((i * 7 + j * 13) % 101) as f64);
+        let many = DMatrix::from_fn(2, RANKED, |i, j| few[(i, j % 1000)]);
+        let ranks = |points: &DMatrix<f64>, thresholds: [f64; 2]| {
+            Points::admit(points, None, None).unwrap().ranks(&thresholds, &mut Silent).unwrap()
+        };
+        let rest = few.columns(0, RANKED % 1000).into_owned();
+        for thresholds in [[50.0, 60.5], [-1.0, 100.0], [f64::INFINITY, f64::NEG_INFINITY]] {
+            let (part, rest) = (ranks(&few, thresholds), ranks(&rest, thresholds));
+            let expected: Vec<i128> = part.iter().zip(rest).map(|(x, y)| (RANKED / 1000) as i128 * x + y).collect();
+            assert_eq!(ranks(&many, thresholds), expected);
+        }
+    }
+
+    #[test]
+    fn records_are_admitted_once_and_looked_at_again() {
+        let points = DMatrix::from_element(2, 3, 1.0);
+        let first = Points::admit(&points, None, None).unwrap();
+        let again = Points::again(&points, first.admitted()).unwrap();
+        assert_eq!(again.admissions(), first.admissions());
+        assert!(Points::again(points.columns(0, 2).into_owned(), first.admitted()).is_none());
     }
 
     #[test]
     fn shards_make_one_data_set() {
         let points = DMatrix::from_fn(2, 10, |i, j| (3 * i + j) as f64);
-        let shard = |from, count| Points::admit(points.columns(from, count), None, None).unwrap();
+        let shard = |from, count| Points::admit(points.columns(from, count).into_owned(), None, None).unwrap();
         let whole = Points::concatenate(&[&shard(0, 4), &shard(4, 0), &shard(4, 6)]).unwrap();
-        assert_eq!((whole.view(), whole.n(), whole.d()), (points.as_view(), 10, 2));
+        assert_eq!((whole.dense().view(), whole.n(), whole.d()), (points.as_view(), 10, 2));
     }
 
     #[test]
     fn shards_with_a_record_in_common_make_no_data_set() {
-        let shard = || Points::admit(DMatrix::from_element(2, 3, 1.0).as_view(), None, None).unwrap();
+        let shard = || Points::admit(DMatrix::from_element(2, 3, 1.0), None, None).unwrap();
         let [a, b] = [shard(), shard()];
         let both = Points::concatenate(&[&a, &b]).unwrap();
         for shards in [&[&a, &a][..], &[&a, &b, &a], &[&both, &a], &[&a.gathered(&[1]), &a], &[&a.gathered(&[]), &both]]

@@ -17,7 +17,7 @@ use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::{records_per_block, sum_blocks};
+use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -103,11 +103,9 @@ impl Statistic for Curvature {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let (points, theta, radius) = (points.view(), self.theta.as_slice(), self.radius);
-        let (d, n) = points.shape();
+        let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        let sum = sum_blocks(n, d, records_per_block(d), 1, pulse, |total, records| {
-            let block = points.columns(records.start, records.len());
+        let sum = sum_records(points, d, records_per_block(d), 1, pulse, |total, block| {
             total[0] += dispatch::vectorised(BlockCurvature { block, theta, radius });
         })?;
         Ok(Exact::vector(vec![sum[0] << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))

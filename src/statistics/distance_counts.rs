@@ -19,8 +19,7 @@ use crate::numeric::float_scale::{finite, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::records_per_block;
-use crate::runtime::parallel_fold::{cumulative, sum_blocks};
+use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -68,11 +67,10 @@ impl Kernel for QuarterOctaves<'_> {
 
 /// For each k from [`FIRST_QUARTER_OCTAVE`] to [`LAST_QUARTER_OCTAVE`], the number of admitted records whose distance from
 /// theta has the quarter octave k.
-fn bucket_counts(points: DMatrixView<'_, f64>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
-    assert_eq!(theta.len(), points.nrows(), "theta has another dimension than the points");
-    let (d, n) = points.shape();
-    sum_blocks(n, d, records_per_block(d), BUCKETS, pulse, |counts, records| {
-        let block = points.columns(records.start, records.len());
+fn bucket_counts(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+    let d = points.d();
+    assert_eq!(theta.len(), d, "theta has another dimension than the points");
+    sum_records(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| {
         dispatch::vectorised(QuarterOctaves { block, theta, counts });
     })
 }
@@ -125,7 +123,7 @@ impl Statistic for DistanceCounts {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let counts = cumulative(bucket_counts(points.view(), &self.theta, pulse)?);
+        let counts = cumulative(bucket_counts(points, &self.theta, pulse)?);
         Ok(Exact::table(self.target.signed(counts, points.n()), self.sensitivity()))
     }
 }

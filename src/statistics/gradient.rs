@@ -24,7 +24,7 @@ use crate::numeric::lanes::{Bits, Lanes};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::parallel_fold::sum_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -65,12 +65,11 @@ impl Gradient {
     }
 
     /// The exact sum over admitted records.
-    pub(crate) fn sum(&self, points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
-        let (d, n) = points.shape();
+    pub(crate) fn sum(&self, points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+        let (d, n) = (points.d(), points.n());
         let (theta, bits) = (self.theta.as_slice(), self.bits);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        sum_blocks(n, d, records_per_block(n, d), d, pulse, |total, records| {
-            let block = points.columns(records.start, records.len());
+        sum_records(points, d, records_per_block(n, d), d, pulse, |total, block| {
             dispatch::vectorised(BlockGradient { block, theta, bits, total });
         })
     }
@@ -98,7 +97,7 @@ impl Statistic for Gradient {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        Ok(Exact::vector(self.sum(points.view(), pulse)?, self.sensitivity()))
+        Ok(Exact::vector(self.sum(points, pulse)?, self.sensitivity()))
     }
 }
 
@@ -251,7 +250,8 @@ mod tests {
     }
 
     fn of(points: &DMatrix<f64>, theta: &[f64], bits: u32) -> Vec<i64> {
-        let sum = Gradient::new(theta, bits).unwrap().sum(points.as_view(), &mut Silent).unwrap();
+        let sum =
+            Gradient::new(theta, bits).unwrap().sum(&Points::admit(points, None, None).unwrap(), &mut Silent).unwrap();
         sum.into_iter().map(|x| i64::try_from(x).unwrap()).collect()
     }
 

@@ -18,8 +18,7 @@ use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::records_per_block;
-use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -103,11 +102,9 @@ impl Statistic for MeanShift {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let (points, theta) = (points.view(), self.theta.as_slice());
-        let (d, n) = points.shape();
+        let (d, theta) = (points.d(), self.theta.as_slice());
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        let sum = sum_blocks(n, d, records_per_block(d), d, pulse, |total, records| {
-            let block = points.columns(records.start, records.len());
+        let sum = sum_records(points, d, records_per_block(d), d, pulse, |total, block| {
             dispatch::vectorised(BlockShift { block, theta, radius: self.radius, bits: self.bits, total });
         })?;
         Ok(Exact::vector(sum, self.sensitivity()))

@@ -29,8 +29,7 @@ use crate::numeric::float_scale::{exponent, finite, norm, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::records_per_block;
-use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -132,11 +131,9 @@ impl Statistic for ObjectiveDifferences {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let points = points.view();
-        let (d, n) = points.shape();
+        let d = points.d();
         assert_eq!(self.points[0].len(), d, "the candidates have another dimension than the points");
-        let sums = sum_blocks(n, d, records_per_block(d), self.points.len(), pulse, |sums, records| {
-            let block = points.columns(records.start, records.len());
+        let sums = sum_records(points, d, records_per_block(d), self.points.len(), pulse, |sums, block| {
             dispatch::vectorised(Block { candidates: self, block, sums });
         })?;
         Ok(Exact::scores(sums, self.sensitivity()))

@@ -134,7 +134,7 @@ impl Statistic for PairCounts {
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let pairs: Vec<_> = (0..self.pairings).flat_map(|k| matching(&mut self.stream.part(k), points.n())).collect();
-        let counts = counts(points.view(), &pairs, &self.radii, pulse)?;
+        let counts = counts(points.dense().view(), &pairs, &self.radii, pulse)?;
         Ok(Exact::table(self.target.signed(counts, pairs.len()), self.sensitivity()))
     }
 }

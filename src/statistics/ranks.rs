@@ -70,7 +70,6 @@ impl Statistic for Ranks {
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let ranks = points.ranks(&self.thresholds, pulse)?;
-        let ranks = ranks.into_iter().map(i128::from).collect();
         Ok(Exact::vector(self.target.signed(ranks, points.n()), self.sensitivity()))
     }
 }

@@ -35,7 +35,7 @@ use crate::numeric::float_scale::{finite, norm, rescale, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_blocks;
+use crate::runtime::parallel_fold::sum_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -120,13 +120,11 @@ impl Statistic for SecondMoments {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let (points, theta, radius) = (points.view(), self.theta.as_slice(), self.radius);
-        let (d, n) = points.shape();
+        let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         // A record is looked at once for every panel of coordinates, which the pulse should know.
         let coordinates = d * d.div_ceil(2 * COLUMNS).max(1);
-        let mut total = sum_blocks(n, coordinates, BLOCK, entries(d), pulse, |total, records| {
-            let block = points.columns(records.start, records.len());
+        let mut total = sum_records(points, coordinates, BLOCK, entries(d), pulse, |total, block| {
             dispatch::vectorised(BlockMoments { block, theta, radius, total });
         })?;
         let mut rows = total.as_mut_slice();

@@ -44,8 +44,8 @@ pub(crate) fn values(statistic: &dyn Statistic, records: &DMatrix<f64>) -> Vec<i
     opened(&statistic.answer(&admitted(records), &mut Silent).unwrap())
 }
 
-fn admitted(records: &DMatrix<f64>) -> Points {
-    Points::admit(records.as_view(), None, Some(&vec![0.0; records.nrows()])).unwrap()
+fn admitted(records: &DMatrix<f64>) -> Points<'static> {
+    Points::admit(records.clone(), None, Some(&vec![0.0; records.nrows()])).unwrap()
 }
 
 /// Every statistic at a point and with a few other parameters, n being the public number of records.

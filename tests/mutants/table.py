@@ -140,10 +140,24 @@ SENSITIVITY = [
     ),
     Mutant(
         "records are not projected",
-        "src/runtime/points.rs",
+        "src/runtime/admission.rs",
         "ball.project(record);",
         "",
-        "cargo runtime::points::tests::records_are_clamped_and_projected",
+        "cargo runtime::admission::tests::records_are_clamped_and_projected",
+    ),
+    Mutant(
+        "records that must be mapped are loaded as they are",
+        "src/runtime/points.rs",
+        "admission.apply(target, self.d());",
+        "",
+        "cargo runtime::points::tests::doubles_are_read_where_they_lie_unless_one_of_them_must_be_changed",
+    ),
+    Mutant(
+        "singles are not looked at",
+        "src/runtime/memory.rs",
+        "dispatch::vectorised(Finite(&all[range])),",
+        "!range.is_empty() || dispatch::vectorised(Finite(&all[range])),",
+        "cargo runtime::admission::tests::the_first_non_finite_coordinate_is_named",
     ),
     Mutant(
         "iterates are not projected",

@@ -25,4 +25,4 @@ def load_positions() -> NDArray[np.float64]:
     ndarray of shape (2000, 2)
         The positions.
     """
-    return read_points(POSITIONS).array
+    return np.asarray(read_points(POSITIONS).array, dtype=np.float64)

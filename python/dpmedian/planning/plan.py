@@ -110,6 +110,7 @@ class Plan:
         progress: bool | Callable[[float], object] | None = None,
         nonfinite: str = "raise",
         name: str | None = None,
+        copy: bool = False,
     ) -> Release:
         """Spends the budget on these points.
 
@@ -132,6 +133,9 @@ class Plan:
             the number of records is private, it is left out.
         name : str, optional
             What is released, for the ledger and the reader.
+        copy : bool
+            An array of float64 or float32 in C order is read where it lies and must not change during the call. True
+            makes a private copy first.
 
         Returns
         -------
@@ -153,6 +157,7 @@ class Plan:
                 seed=seed,
                 progress=progress,
                 nonfinite=nonfinite,
+                copy=copy,
             )
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)

@@ -15,7 +15,7 @@ __all__ = ["ArraySource"]
 
 
 class ArraySource:
-    """All records in this process: a validated, clamped and projected copy, so nobody can change them during a run."""
+    """All records in this process, validated by a pass and read where they lie, or a copy that nobody can change."""
 
     def __init__(self, points: Points, progress: Progress | None = None, share: float = 1.0) -> None:
         """`share` is the part of all records that is here: a pass over a sample is that much of a pass."""
@@ -25,11 +25,19 @@ class ArraySource:
 
     @classmethod
     def of(
-        cls, points: Any, parameters: PublicParameters, progress: Progress | None = None, nonfinite: str = "raise"
+        cls,
+        points: Any,
+        parameters: PublicParameters,
+        progress: Progress | None = None,
+        nonfinite: str = "raise",
+        copy: bool = False,
     ) -> ArraySource:
         """Admits the records: raises at the first value that is not finite, or maps such records to the center.
 
         Where the number of records is private, such records may also be dropped.
+
+        Without a copy the caller promises not to change the array for as long as the source is used: a value that is no
+        number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         records = as_records(points, nonfinite=nonfinite, d=parameters.d)
@@ -37,7 +45,8 @@ class ArraySource:
             assert parameters.private_size, "the runner refuses to drop records where their number is public"
             records = records.finite()
         try:
-            return cls(Points(records.array, ball=parameters.ball, replacement=replacement), progress)
+            array = records.array.copy() if copy else records.array
+            return cls(Points(array, ball=parameters.ball, replacement=replacement), progress)
         except ValueError:
             records.require_finite()  # Its error names the column, too.
             raise

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.sources.records import Intake, from_cells, from_rows
+from dpmedian.sources.records import Floats, Intake, from_cells, from_rows
 
 __all__ = ["from_frame"]
 
 Numbers = NDArray[np.float64]
+Dtype = type[np.float64] | type[np.float32]
 
 # So many rows of all columns are put in order together, which is what a processor's cache holds of a wide frame.
 _BLOCK = 512
@@ -31,13 +32,15 @@ class Column:
     name: str
     type: object
     kind: str
-    numbers: Callable[[], Numbers]
+    numbers: Callable[[Dtype], Floats]
     cells: Callable[[], Sequence[Any]]
     # Of lists: the length of each, negative where it is missing, and their numbers, NaN where the length is not d.
     lengths: Callable[[], NDArray[Any]] | None = None
     lists: Callable[[int], Numbers] | None = None
     # The length that the type says, if it does.
     width: int | None = None
+    # Whether the numbers are float32, which stay so where all columns are.
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,10 @@ class Frame:
     n: int
     series: bool = False
     # All columns at once, where all of them are plain numbers and the library is faster at it.
-    whole: Callable[[], Numbers] | None = None
+    whole: Callable[[], Floats] | None = None
 
 
-def from_frame(points: Any, intake: Intake) -> tuple[Numbers, tuple[str, ...]] | None:
+def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | None:
     """The points and the names of the columns of a frame of any library that is loaded, or None of anything else."""
     for library, open_frame in (("pandas", _pandas), ("polars", _polars), ("pyarrow", _arrow)):
         module = sys.modules.get(library)
@@ -63,18 +66,19 @@ def from_frame(points: Any, intake: Intake) -> tuple[Numbers, tuple[str, ...]] |
     return None
 
 
-def _read(frame: Frame, intake: Intake) -> tuple[Numbers, tuple[str, ...]]:
+def _read(frame: Frame, intake: Intake) -> tuple[Floats, tuple[str, ...]]:
     if len(frame.columns) == 1 and _holds_lists(frame.columns[0], frame.series, intake):
-        points = _read_lists(frame.columns[0], intake)
-        return points, tuple(f"{frame.columns[0].name}[{i}]" for i in range(points.shape[1]))
+        lists = _read_lists(frame.columns[0], intake)
+        return lists, tuple(f"{frame.columns[0].name}[{i}]" for i in range(lists.shape[1]))
     if frame.series:
         kind = frame.columns[0].type
         raise ValueError(f"points must have shape (n, d), got a series of type {kind}; make it a frame of one column")
     names = tuple(column.name for column in frame.columns)
     if frame.whole is not None:
         return np.ascontiguousarray(frame.whole()), names
-    columns = [_read_numbers(column, i, intake) for i, column in enumerate(frame.columns)]
-    points = np.empty((frame.n, len(columns)))
+    dtype: Dtype = np.float32 if frame.columns and all(column.single for column in frame.columns) else np.float64
+    columns = [_read_numbers(column, i, intake, dtype) for i, column in enumerate(frame.columns)]
+    points: Floats = np.empty((frame.n, len(columns)), dtype)
     for start in range(0, frame.n, _BLOCK):
         points[start : start + _BLOCK] = np.array([column[start : start + _BLOCK] for column in columns]).T
     return points, names
@@ -110,9 +114,9 @@ def _read_lists(column: Column, intake: Intake) -> Numbers:
     return column.lists(d)
 
 
-def _read_numbers(column: Column, place: int, intake: Intake) -> Numbers:
+def _read_numbers(column: Column, place: int, intake: Intake, dtype: Dtype) -> Floats:
     if column.kind == "numbers":
-        return column.numbers()
+        return column.numbers(dtype)
     if column.kind == "objects" or (column.kind == "odd" and intake.unattended):
         return from_cells(column.cells(), intake, place, column.name)
     if column.kind == "lists":
@@ -134,7 +138,8 @@ def _pandas(pandas: Any, points: Any) -> Frame | None:
         return Frame([_of_pandas(pandas, points)], len(points), series=True)
     if isinstance(points, pandas.DataFrame):
         plain = all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in points.dtypes)
-        whole = (lambda: points.to_numpy(dtype=np.float64)) if plain and points.shape[1] else None
+        dtype = np.float32 if all(dtype == np.float32 for dtype in points.dtypes) else np.float64
+        whole = (lambda: points.to_numpy(dtype=dtype)) if plain and points.shape[1] else None
         columns = [_of_pandas(pandas, points.iloc[:, i]) for i in range(points.shape[1])]
         return Frame(columns, len(points), whole=whole)
     return None
@@ -153,8 +158,9 @@ def _of_pandas(pandas: Any, series: Any) -> Column:
         name,
         dtype,
         kind,
-        lambda: series.to_numpy(dtype=np.float64, **missing),
+        lambda dtype: series.to_numpy(dtype=dtype, **missing),
         lambda: series.astype(object).tolist(),
+        single=str(dtype).lower() == "float32",
     )
 
 
@@ -191,7 +197,15 @@ def _of_polars(polars: Any, series: Any) -> Column:
 
         return Column(name, dtype, "lists", _nothing, series.to_list, lengths, lists, width)
     kind = _polars_kind(polars, dtype)
-    return Column(name, dtype, kind, lambda: series.cast(polars.Float64, strict=False).to_numpy(), series.to_list)
+    types = {np.float64: polars.Float64, np.float32: polars.Float32}
+    return Column(
+        name,
+        dtype,
+        kind,
+        lambda dtype: series.cast(types[dtype], strict=False).to_numpy(),
+        series.to_list,
+        single=dtype == polars.Float32,
+    )
 
 
 def _polars_kind(polars: Any, dtype: Any) -> str:
@@ -240,15 +254,15 @@ def _of_arrow(arrow: Any, name: str, values: Any) -> Column:
         found = "lists" if _arrow_kind(arrow, kind.value_type) == "numbers" else "other"
         return Column(name, kind, found, _nothing, values.to_pylist, lengths, lists, width)
 
-    def numbers() -> Numbers:
-        return np.asarray(values.cast(arrow.float64(), safe=False).to_numpy(), dtype=np.float64)
+    def numbers(dtype: Dtype) -> Floats:
+        return np.asarray(values.cast(arrow.from_numpy_dtype(dtype), safe=False).to_numpy(), dtype=dtype)
 
     def cells() -> Sequence[Any]:
         # Text as bytes, since nothing has checked that it can be decoded.
         raw = values.cast(arrow.large_binary()) if _is_text(arrow, kind) else values
         return raw.to_pylist()  # type: ignore[no-any-return]
 
-    return Column(name, kind, _arrow_kind(arrow, kind), numbers, cells)
+    return Column(name, kind, _arrow_kind(arrow, kind), numbers, cells, single=arrow.types.is_float32(kind))
 
 
 def _is_text(arrow: Any, kind: Any) -> bool:
@@ -268,5 +282,5 @@ def _spread(good: NDArray[Any], flat: NDArray[Any], d: int) -> Numbers:
     return points
 
 
-def _nothing() -> Numbers:
-    return np.empty(0)
+def _nothing(dtype: Dtype) -> Floats:
+    return np.empty(0, dtype)

@@ -1,4 +1,4 @@
-"""Records: whatever a user hands over as points, as one C-order array of doubles.
+"""Records: whatever a user hands over as points, as one C-order array of doubles, or of singles where it is one.
 
 With `nonfinite="raise"` the curator is there: whatever is not a finite number is an error that names its place. The
 other modes are for unattended runs, in which an error or a message would show something of a record that nobody has
@@ -20,7 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NONFINITE", "Records", "as_records", "first_nonfinite"]
+__all__ = ["NONFINITE", "Floats", "Records", "as_records", "first_nonfinite"]
+
+Floats = NDArray[np.floating[Any]]
+"""float64, or float32 where the caller's numbers are that."""
 
 NONFINITE = ("raise", "center", "drop")
 """What to do with records that are not finite; all but the first are for unattended runs."""
@@ -33,12 +36,13 @@ _HINT = "correct it, or let nonfinite='center' replace such records by the cente
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Points as a C-order (n, d) array of doubles, with the names of their columns where there are any.
+    """Points as a C-order (n, d) array of floats, with the names of their columns where there are any.
 
-    It passes for a data frame wherever points are expected. The array may share the memory of what it was made of.
+    It passes for a data frame wherever points are expected. An array of doubles or singles that is in C order is not
+    copied: its records are read where they lie.
     """
 
-    array: NDArray[np.float64]
+    array: Floats
     columns: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
@@ -46,7 +50,7 @@ class Records:
         n, d = self.array.shape
         return f"Records(n={n}, d={d}, columns={self.columns})"
 
-    def to_numpy(self) -> NDArray[np.float64]:
+    def to_numpy(self) -> Floats:
         """The array itself."""
         return self.array
 
@@ -92,7 +96,7 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     return records
 
 
-def first_nonfinite(points: NDArray[np.float64]) -> tuple[int, int] | None:
+def first_nonfinite(points: Floats) -> tuple[int, int] | None:
     """The place of the first cell, in reading order, that is NaN or infinite."""
     step = max(1, _BLOCK // max(1, points.shape[1]))
     for start in range(0, points.shape[0], step):
@@ -161,7 +165,7 @@ def _kind(value: object) -> str:
 # Arrays.
 
 
-def from_array(points: NDArray[Any], intake: Intake) -> NDArray[np.float64]:
+def from_array(points: NDArray[Any], intake: Intake) -> Floats:
     """An array of any layout and type; what is no real number is refused by its type, or becomes NaN cell by cell."""
     kind = points.dtype.kind
     if kind == "O" and points.ndim == 1:
@@ -181,7 +185,7 @@ def from_array(points: NDArray[Any], intake: Intake) -> NDArray[np.float64]:
             points = np.ma.array(real, mask=np.ma.getmaskarray(points)) if np.ma.isMaskedArray(points) else real
         if np.ma.isMaskedArray(points):
             return np.ascontiguousarray(np.ma.filled(points.astype(np.float64), np.nan))
-        return np.ascontiguousarray(points, dtype=np.float64)
+        return np.require(points, np.float32 if points.dtype == np.float32 else np.float64, ("C", "ALIGNED"))
 
 
 def _unmasked(cells: NDArray[Any]) -> NDArray[Any]:

@@ -64,6 +64,7 @@ pub fn release(
     tape: &mut dyn Tape,
     pulse: &mut dyn Pulse,
 ) -> Result<Vec<i64>, Error> {
+    let points = points.dense();
     let points = points.view();
     check(points, center);
     match points.nrows() {

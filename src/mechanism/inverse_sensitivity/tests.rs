@@ -15,8 +15,8 @@ fn tape(seed: u8) -> Draw {
     Draw::new(Streams::from_key([seed; 32]), Neighbours::Replace)
 }
 
-fn admitted(points: &DMatrix<f64>) -> Points {
-    Points::admit(points.as_view(), None, None).unwrap()
+fn admitted(points: &DMatrix<f64>) -> Points<'static> {
+    Points::admit(points.clone(), None, None).unwrap()
 }
 
 fn rate(epsilon: f64) -> Rate {

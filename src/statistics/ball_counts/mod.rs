@@ -81,7 +81,7 @@ impl Statistic for LargestBallCounts {
             let unbounded = Sensitivity::new(f64::INFINITY, f64::INFINITY);
             return Ok(Exact::table(vec![0; self.radii.len()], unbounded));
         }
-        let sums = top_sums(&counts(points.view(), &self.radii, pulse)?, self.m);
+        let sums = top_sums(&counts(points.dense().view(), &self.radii, pulse)?, self.m);
         Ok(Exact::table(sums.into_iter().map(i128::from).collect(), self.sensitivity()))
     }
 }

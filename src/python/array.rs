@@ -1,0 +1,70 @@
+//! A caller's array of records, read where it lies.
+//!
+//! Between two calls an array is held by a reference only; for the length of a call it is borrowed for reading, so that no
+//! other extension that keeps to rust-numpy's rules writes to it while kernels read it without the GIL.
+
+use nalgebra::DMatrixView;
+use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::runtime::memory::{Memory, Table};
+
+/// An array that is borrowed for reading: doubles or singles, of shape (n, d) in C order.
+#[derive(FromPyObject)]
+pub(super) enum Reading<'py> {
+    /// As kernels compute with them.
+    #[pyo3(transparent, annotation = "an aligned array of float64 with two dimensions")]
+    Doubles(PyReadonlyArray2<'py, f64>),
+    /// Widened when they are loaded.
+    #[pyo3(transparent, annotation = "an aligned array of float32 with two dimensions")]
+    Singles(PyReadonlyArray2<'py, f32>),
+}
+
+impl Reading<'_> {
+    /// A C-order (n, d) array is n records of d coordinates, one after the other.
+    pub(super) fn table(&self) -> PyResult<Table<'_>> {
+        let (memory, shape) = match self {
+            Self::Doubles(array) => (Memory::Doubles(coordinates(array)?.into()), array.shape()),
+            Self::Singles(array) => (Memory::Singles(coordinates(array)?.into()), array.shape()),
+        };
+        Ok(Table::new(memory, shape[1], shape[0]))
+    }
+
+    /// A reference that outlives the borrow.
+    pub(super) fn held(&self) -> Held {
+        match self {
+            Self::Doubles(array) => Held::Doubles((**array).clone().unbind()),
+            Self::Singles(array) => Held::Singles((**array).clone().unbind()),
+        }
+    }
+}
+
+/// A reference to an array between two calls.
+pub(super) enum Held {
+    Doubles(Py<PyArray2<f64>>),
+    Singles(Py<PyArray2<f32>>),
+}
+
+impl Held {
+    /// Borrows it for reading.
+    pub(super) fn reading<'py>(&self, py: Python<'py>) -> PyResult<Reading<'py>> {
+        match self {
+            Self::Doubles(array) => Ok(Reading::Doubles(array.bind(py).try_readonly()?)),
+            Self::Singles(array) => Ok(Reading::Singles(array.bind(py).try_readonly()?)),
+        }
+    }
+}
+
+/// A C-order (n, d) array is a d x n matrix, one record per column.
+pub(super) fn view<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<DMatrixView<'a, f64>> {
+    let shape = array.shape();
+    Ok(DMatrixView::from_slice(coordinates(array)?, shape[1], shape[0]))
+}
+
+fn coordinates<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    if !array.is_c_contiguous() {
+        return Err(PyValueError::new_err("an array of records must be in C order"));
+    }
+    Ok(array.as_slice()?)
+}

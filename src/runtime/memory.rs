@@ -1,0 +1,161 @@
+//! Where the coordinates of records lie: doubles or singles, a caller's or our own.
+//!
+//! Singles stay singles. A kernel sees doubles only, and every single is a double, so a widened block has the bits that a
+//! converted array would have.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use nalgebra::DMatrix;
+
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::float_scale::LARGEST;
+
+/// Coordinates of records, one record after the other.
+#[derive(Debug, Clone)]
+pub enum Memory<'a> {
+    /// As they are computed with.
+    Doubles(Cow<'a, [f64]>),
+    /// Widened when they are loaded.
+    Singles(Cow<'a, [f32]>),
+}
+
+impl Memory<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Doubles(all) => all.len(),
+            Self::Singles(all) => all.len(),
+        }
+    }
+
+    /// Copies a range as doubles; the target has its length.
+    fn load(&self, range: Range<usize>, target: &mut [f64]) {
+        match self {
+            Self::Doubles(all) => target.copy_from_slice(&all[range]),
+            Self::Singles(all) => dispatch::vectorised(Widen(&all[range], target)),
+        }
+    }
+
+    /// Whether all of a range are finite and at most [`LARGEST`] in magnitude.
+    fn is_admissible(&self, range: Range<usize>) -> bool {
+        match self {
+            Self::Doubles(all) => dispatch::vectorised(Admissible(&all[range])),
+            // Every finite single is far below the largest coordinate.
+            Self::Singles(all) => dispatch::vectorised(Finite(&all[range])),
+        }
+    }
+}
+
+/// Singles as doubles.
+struct Widen<'a>(&'a [f32], &'a mut [f64]);
+
+impl Kernel for Widen<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.1.iter_mut().zip(self.0).for_each(|(target, x)| *target = f64::from(*x));
+    }
+}
+
+/// Without a branch on every coordinate; comparisons with what is no number are false.
+struct Admissible<'a>(&'a [f64]);
+
+impl Kernel for Admissible<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.0.iter().fold(true, |all, x| all & (x.abs() <= LARGEST))
+    }
+}
+
+/// The same of singles.
+struct Finite<'a>(&'a [f32]);
+
+impl Kernel for Finite<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.0.iter().fold(true, |all, x| all & (x.abs() <= f32::MAX))
+    }
+}
+
+/// Memory with a shape: n records of d coordinates.
+#[derive(Debug, Clone)]
+pub struct Table<'a> {
+    memory: Memory<'a>,
+    d: usize,
+    n: usize,
+}
+
+impl<'a> Table<'a> {
+    /// # Panics
+    ///
+    /// If there are not n d coordinates.
+    pub fn new(memory: Memory<'a>, d: usize, n: usize) -> Self {
+        assert_eq!(Some(memory.len()), n.checked_mul(d), "{n} records of {d} coordinates have another memory");
+        Self { memory, d, n }
+    }
+
+    /// The same memory, for a shorter time.
+    pub(crate) fn borrowed(&self) -> Table<'_> {
+        let memory = match &self.memory {
+            Memory::Doubles(all) => Memory::Doubles(Cow::Borrowed(all)),
+            Memory::Singles(all) => Memory::Singles(Cow::Borrowed(all)),
+        };
+        Table { memory, d: self.d, n: self.n }
+    }
+
+    /// The dimension.
+    pub fn d(&self) -> usize {
+        self.d
+    }
+
+    /// The number of records.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Some records where they lie, if they lie there as doubles.
+    pub(crate) fn in_place(&self, records: Range<usize>) -> Option<&[f64]> {
+        match &self.memory {
+            Memory::Doubles(all) => Some(&all[self.coordinates(records)]),
+            Memory::Singles(_) => None,
+        }
+    }
+
+    /// Copies some records as doubles; the target has room for exactly these.
+    pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {
+        self.memory.load(self.coordinates(records), target);
+    }
+
+    /// Whether every coordinate of some records is finite and at most [`LARGEST`] in magnitude.
+    pub(crate) fn is_admissible(&self, records: Range<usize>) -> bool {
+        self.memory.is_admissible(self.coordinates(records))
+    }
+
+    fn coordinates(&self, records: Range<usize>) -> Range<usize> {
+        records.start * self.d..records.end * self.d
+    }
+}
+
+impl From<DMatrix<f64>> for Table<'static> {
+    fn from(matrix: DMatrix<f64>) -> Self {
+        let (d, n) = matrix.shape();
+        Self::new(Memory::Doubles(Cow::Owned(matrix.data.into())), d, n)
+    }
+}
+
+impl<'a> From<&'a DMatrix<f64>> for Table<'a> {
+    fn from(matrix: &'a DMatrix<f64>) -> Self {
+        Self::new(Memory::Doubles(Cow::Borrowed(matrix.as_slice())), matrix.nrows(), matrix.ncols())
+    }
+}
+
+impl<'a> From<&'a DMatrix<f32>> for Table<'a> {
+    fn from(matrix: &'a DMatrix<f32>) -> Self {
+        Self::new(Memory::Singles(Cow::Borrowed(matrix.as_slice())), matrix.nrows(), matrix.ncols())
+    }
+}
