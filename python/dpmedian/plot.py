@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpmedian.accounting import Budget
 from dpmedian.rendering.release import records_text
 from dpmedian.sources.records import Floats, as_records
 
@@ -106,18 +104,6 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     return ax
 
 
-def _measure(plan: Plan) -> tuple[str, str] | None:
-    """Which of the predictions this plan makes, and how it reads on an axis."""
-    for name, label in (
-        ("excess", "predicted excess F(point)/F(median) - 1"),
-        ("excess_distance_bound", "bound on the average excess distance"),
-        ("relative_error", "predicted distance to the median, in spreads"),
-    ):
-        if getattr(plan.prediction, name) is not None:
-            return name, label
-    return None
-
-
 def plot_plan(plan: Plan, ax: Any = None) -> Any:
     """The predicted error against the budget, for n/4, n and 4n records; the plan itself is marked. Returns the axes.
 
@@ -135,44 +121,28 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     matplotlib axes
         The picture.
     """
-    from dpmedian.planning.choice import make_plan
+    from dpmedian.planning.outlook import Outlook
 
-    examples = [n for n, _ in plan.calibrated.examples]
-    known = plan if plan.n is not None else make_plan(plan.parameters.at_size(examples[1]), plan.method)
-    assert known.n is not None
-    sizes = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
-    found = _measure(known)
-    if found is None:
+    outlook = Outlook.of(plan)
+    if outlook is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
-    measure, label = found
     ax = _axes(ax)
-    budget = plan.parameters.budget
-    asked = budget.epsilon if budget.rho is None else budget.rho
-    assert asked is not None
-
-    def predicted(n: int, value: float) -> float:
-        """NaN, a gap in the line, where no plan is possible or its release would probably fail."""
-        try:
-            asked_for = Budget.of(delta=budget.delta, **{budget.measure: value})
-            other = make_plan(replace(plan.parameters, n=n, budget=asked_for), plan.method)
-        except ValueError:
-            return np.nan
-        error = getattr(other.prediction, measure)
-        return np.nan if error is None or other.prediction.failure > 0.5 else float(error)
-
+    budget, asked = plan.parameters.budget, outlook.asked
     values = asked * np.geomspace(1 / 8, 8, 13)
-    for n, color in zip(sizes, _LINES, strict=True):
-        ax.plot(values, [predicted(n, value) for value in values], color=color, linewidth=2, label=f"n = {n:,}")
+    for n, color in zip(outlook.sizes, _LINES, strict=True):
+        # None, where no plan is possible or its release would probably fail, is a gap in the line.
+        errors = np.array([outlook.predicted(n, value) for value in values], dtype=np.float64)
+        ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:
-        here = getattr(plan.prediction, measure)
-        ax.plot([asked], [here], "o", markersize=9, color=_INK, label=f"this plan: {here:.2g}", zorder=3)
+        label = f"this plan: {outlook.here:.2g}"
+        ax.plot([asked], [outlook.here], "o", markersize=9, color=_INK, label=label, zorder=3)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ticks = asked * 2.0 ** np.arange(-3, 4)
     ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
     ax.minorticks_off()
     ax.set_xlabel(f"{budget.measure}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
-    ax.set_ylabel(label)
+    ax.set_ylabel(outlook.label)
     ax.set_title(f"{plan.method}, d = {plan.d}", fontsize=10)
     ax.grid(linewidth=0.4, alpha=0.6)
     ax.legend(fontsize=9)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +69,27 @@ class ReleaseFailed(RuntimeError):
         from dpmedian.rendering.record import as_json
 
         return as_json(self.to_dict())
+
+    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
+        """Writes a page about the failure, for those who approve or review it: one HTML file without network.
+
+        It is made from the audit record alone, so it shows no private data.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is overwritten.
+        ledger : Ledger, optional
+            Show what else was spent of it.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dpmedian.report import write_page
+
+        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def __str__(self) -> str:
         return f"{self.message} (the budget is spent: {self.cost})"
@@ -163,6 +186,27 @@ class Release:
         from dpmedian.verification.reading import release_of
 
         return release_of(text)
+
+    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
+        """Writes a page about the release, for those who approve or review it: one HTML file without network.
+
+        It is made from the audit record alone, so it shows no private data.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is overwritten.
+        ledger : Ledger, optional
+            Show what else was spent of it.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dpmedian.report import write_page
+
+        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def plot(self, points: ArrayLike, ax: Any = None) -> Any:
         """The point over the private records, in two dimensions, with its predicted error (needs matplotlib)."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 from dpmedian import InsecureSeedWarning, ReleaseFailed, __version__
-from dpmedian.cli import example, ledger, plan, release, reproduce, verify
+from dpmedian.cli import example, ledger, plan, release, report, reproduce, verify
 from dpmedian.cli.arguments import Parser
 from dpmedian.cli.output import EXIT_CODES, Refuted, Undelivered, say
 from dpmedian.ledger import BudgetExceeded
@@ -53,6 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dpmedian {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (release, plan, ledger, verify, example, reproduce):
+    for command in (release, plan, ledger, verify, report, example, reproduce):
         command.add(commands)
     return parser

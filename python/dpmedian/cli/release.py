@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import Any
 
 from dpmedian import ReleaseFailed
@@ -38,9 +39,15 @@ def release(options: argparse.Namespace) -> None:
     except ReleaseFailed as failed:
         if options.output == "json":
             show_failure(failed)
+        if options.report is not None:
+            with contextlib.suppress(OSError):  # The failure is what the exit code is about.
+                failed.report(options.report, ledger=ledger)
         raise
     with paid_for(result):
         show(result if options.output == "table" else result.to_json())
+    if options.report is not None:
+        with paid_for(result):
+            result.report(options.report, ledger=ledger)
 
 
 def add(commands: Any) -> None:
@@ -64,6 +71,7 @@ def add(commands: Any) -> None:
     add_method(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
     parser.add_argument("--name", help="what is released, for the ledger and the result")
+    parser.add_argument("--report", metavar="FILE", help="also write a page about the release, such as page.html")
     parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_output(parser, "json")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -211,6 +213,27 @@ class Plan:
     def to_json(self) -> str:
         """The same as text."""
         return as_json(self.to_dict())
+
+    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
+        """Writes a page about the plan, for those who approve or review it: one HTML file without network.
+
+        It is made from the audit record alone, so it shows no private data.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is overwritten.
+        ledger : Ledger, optional
+            Show what else was spent of it.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dpmedian.report import write_page
+
+        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def __str__(self) -> str:
         return plan_text(self)

@@ -1,0 +1,67 @@
+"""What plans of other sizes and budgets predict: the curves of pictures and pages. Nothing here depends on data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from dpmedian.accounting import Budget
+from dpmedian.planning.choice import make_plan
+from dpmedian.planning.plan import Plan
+
+__all__ = ["Outlook"]
+
+# What a plan may predict, the first of which is drawn, and how it reads on an axis.
+_MEASURES = {
+    "excess": "predicted excess F(point)/F(median) - 1",
+    "excess_distance_bound": "bound on the average excess distance",
+    "relative_error": "predicted distance to the median, in spreads",
+}
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The prediction of one kind, of plans like this one."""
+
+    plan: Plan
+    """With a number of records; where a plan has none it is the middle one of its examples."""
+    sizes: tuple[int, int, int]
+    """Fewer records, as many, and more."""
+    measure: str
+    label: str
+
+    @classmethod
+    def of(cls, plan: Plan) -> Outlook | None:
+        """None where nothing can be predicted without data."""
+        examples = [n for n, _ in plan.calibrated.examples]
+        known = plan if plan.n is not None else make_plan(plan.parameters.at_size(examples[1]), plan.method)
+        assert known.n is not None
+        few, many, more = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
+        for measure, label in _MEASURES.items():
+            if getattr(known.prediction, measure) is not None:
+                return cls(known, (few, many, more), measure, label)
+        return None
+
+    @property
+    def asked(self) -> float:
+        """The budget, in its own measure."""
+        budget = self.plan.parameters.budget
+        value = budget.epsilon if budget.rho is None else budget.rho
+        assert value is not None
+        return value
+
+    @property
+    def here(self) -> float:
+        """What the plan itself predicts."""
+        return float(getattr(self.plan.prediction, self.measure))
+
+    def predicted(self, n: int, asked: float) -> float | None:
+        """With n records and this much of the budget; None where no plan is possible, or it would probably fail."""
+        budget = self.plan.parameters.budget
+        try:
+            asked_for = Budget.of(delta=budget.delta, **{budget.measure: asked})
+            other = make_plan(replace(self.plan.parameters, n=n, budget=asked_for), self.plan.method)
+        except ValueError:
+            return None
+        error = getattr(other.prediction, self.measure)
+        return None if error is None or not math.isfinite(error) or other.prediction.failure > 0.5 else float(error)

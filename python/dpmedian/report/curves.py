@@ -1,0 +1,202 @@
+"""Curves as SVG, which reads in every browser, in print and without scripts; a script on the page adds what hovers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.planning.outlook import Outlook
+
+__all__ = ["Curve", "chart", "epsilon_curve", "error_by_budget", "error_by_size"]
+
+_WIDTH, _HEIGHT = 460, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 50
+
+_STEPS = 25
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a curve on logarithmic or linear axes, with gaps where y is None, and the chosen point."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    here: tuple[float, float] | None
+    log_y: bool = True
+    words: str = "{x}: {y}"
+    """What hovers over a point."""
+
+
+def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
+    """Epsilon against delta: all that the cost proves, of which one pair was asked for."""
+    if cost.is_pure:
+        return None
+    middle = delta if delta > 0.0 else 1e-6
+    exponents = [math.log10(middle) - 6.0 + 12.0 * step / (_STEPS - 1) for step in range(_STEPS)]
+    deltas = [10.0**exponent for exponent in exponents if exponent < -0.5]
+    epsilons = [cost.epsilon_at(value) for value in deltas]
+    return Curve(
+        "Every pair that is proved",
+        "delta",
+        "epsilon",
+        tuple(deltas),
+        tuple(value if math.isfinite(value) else None for value in epsilons),
+        (middle, cost.epsilon_at(middle)),
+        log_y=False,
+        words="delta {x}: epsilon {y}",
+    )
+
+
+def error_by_size(outlook: Outlook) -> Curve:
+    """The predicted error against the number of records."""
+    n = outlook.sizes[1]
+    sizes = sorted({max(round(n * 2.0 ** (-4.0 + 8.0 * step / (_STEPS - 1))), 2) for step in range(_STEPS)} | {n})
+    errors = tuple(outlook.predicted(size, outlook.asked) for size in sizes)
+    label = f"number of records ({outlook.plan.parameters.budget})"
+    return Curve(
+        "With more or fewer records",
+        label,
+        outlook.label,
+        tuple(float(size) for size in sizes),
+        errors,
+        (float(n), outlook.here),
+        words="{x} records: {y}",
+    )
+
+
+def error_by_budget(outlook: Outlook) -> Curve:
+    """The predicted error against the budget."""
+    budget = outlook.plan.parameters.budget
+    values = [outlook.asked * 2.0 ** (-3.0 + 6.0 * step / (_STEPS - 1)) for step in range(_STEPS)]
+    delta = f", delta = {budget.delta:.3g}" if budget.delta else ""
+    return Curve(
+        "With more or less budget",
+        f"{budget.measure} (n = {outlook.sizes[1]:,}{delta})",
+        outlook.label,
+        tuple(values),
+        tuple(outlook.predicted(outlook.sizes[1], value) for value in values),
+        (outlook.asked, outlook.here),
+        words=budget.measure + " {x}: {y}",
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """From values to places between `first` and `last`."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+    logarithmic: bool
+
+    def place(self, value: float) -> float:
+        low, high, at = (
+            (math.log10(v) for v in (self.low, self.high, value))
+            if self.logarithmic
+            else (
+                self.low,
+                self.high,
+                value,
+            )
+        )
+        return self.first + (at - low) / ((high - low) or 1.0) * (self.last - self.first)
+
+    def ticks(self) -> list[float]:
+        if not self.logarithmic:
+            step = _round_step((self.high - self.low) / 5.0)
+            first = math.ceil(self.low / step)
+            return [step * k for k in range(first, math.floor(self.high / step) + 1)]
+        decades = math.log10(self.high / self.low)
+        marks = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
+        stride = max(1, round(decades / 6.0))
+        exponents = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        found = [m * 10.0**e for e in exponents if e % stride == 0 for m in marks]
+        return [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
+
+
+def _round_step(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * m for m in (1.0, 2.0, 5.0, 10.0) if power * m >= rough)
+
+
+def _number(value: float) -> str:
+    """Short, as on an axis."""
+    if value == 0.0:
+        return "0"
+    if 0.001 <= abs(value) < 100_000:
+        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"1e{int(exponent)}" if mantissa == "1" else f"{value:.1e}"
+
+
+def chart(curve: Curve) -> str:
+    """The curve as a figure, with its numbers for the script and, for readers without pictures, in its label."""
+    known = [y for y in curve.y if y is not None and (y > 0.0 or not curve.log_y)]
+    if len(known) < 2:
+        return ""
+    low, high = min(known), max(known)
+    if curve.log_y:
+        low, high = low / 1.3, high * 1.3
+    else:
+        low, high = 0.0, high * 1.08
+    across = _Axis(curve.x[0], curve.x[-1], _LEFT, _WIDTH - _RIGHT, True)
+    up = _Axis(low, high, _HEIGHT - _BOTTOM, _TOP, curve.log_y)
+    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    parts = [f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{width}" height="{height}"/>']
+    for tick in across.ticks():
+        at = across.place(tick)
+        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>')
+        parts.append(_text("tick", at, _HEIGHT - _BOTTOM + 16, "middle", _number(tick)))
+    for tick in up.ticks():
+        at = up.place(tick)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(_text("tick", _LEFT - 7, at + 4, "end", _number(tick)))
+    points = [
+        None if y is None else (round(across.place(x), 1), round(up.place(y), 1), x, y)
+        for x, y in zip(curve.x, curve.y, strict=True)
+    ]
+    parts += [f'<polyline class="line" points="{line}"/>' for line in _pieces(points)]
+    if curve.here is not None and low <= curve.here[1] <= high:
+        x, y = across.place(curve.here[0]), up.place(curve.here[1])
+        parts.append(f'<circle class="here" cx="{x:.1f}" cy="{y:.1f}" r="5.5"/>')
+    parts.append(_text("label", _LEFT + width / 2.0, _HEIGHT - 10, "middle", curve.x_label))
+    hover = json.dumps(
+        [
+            [left, top, curve.words.format(x=_number(x), y=_exact(y))]
+            for left, top, x, y in (point for point in points if point is not None)
+        ]
+    )
+    told = f"{curve.y_label} against {curve.x_label}"
+    here = "" if curve.here is None else f": here {_exact(curve.here[1])} at {_number(curve.here[0])}"
+    return (
+        f'<figure class="chart"><figcaption><b>{escape(curve.title)}</b><span>{escape(curve.y_label)}</span>'
+        f'</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(told + here)}" '
+        f'data-points="{escape(hover)}">{"".join(parts)}</svg></figure>'
+    )
+
+
+def _text(kind: str, x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _exact(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _pieces(points: Sequence[tuple[float, float, float, float] | None]) -> list[str]:
+    """Lines between gaps."""
+    lines: list[list[str]] = [[]]
+    for point in points:
+        if point is None:
+            lines.append([])
+        else:
+            lines[-1].append(f"{point[0]},{point[1]}")
+    return [" ".join(line) for line in lines if len(line) > 1]

@@ -1,0 +1,70 @@
+"""A ledger's history as HTML: a bar of what was spent, and its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from dpmedian.accounting import Budget, PrivacyCost
+
+__all__ = ["history"]
+
+# So many entries are listed, the latest ones.
+_SHOWN = 40
+
+
+def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """The entries of a ledger (its `to_dict()`); the one of this record, if it is there, stands out."""
+    budget = Budget.of(**ledger["budget"])
+    whole = budget.epsilon if budget.rho is None else budget.rho
+    assert whole is not None
+    entries = ledger["entries"]
+    own = _own(entries, record)
+    left = [whole, *(entry["remaining"] for entry in entries)]
+    bar = "".join(
+        f'<i{" class=now" if index == own else ""} style="width:{100.0 * max(before - after, 0.0) / whole:.3f}%" '
+        f'title="{escape(entry["name"])}"></i>'
+        for index, (entry, before, after) in enumerate(zip(entries, left, left[1:], strict=False))
+    )
+    rows = "".join(
+        f'<tr><td class="date">{escape(entry["time"][:10])}</td><th>{escape(entry["name"])}</th>'
+        f"<td>{escape(entry['method'])}</td>"
+        f'<td class="number" data-name="cost">{escape(_cost(entry["cost"]))}</td>'
+        f'<td data-name="state">{escape(entry["state"])}{", seeded" if entry["seeded"] else ""}</td>'
+        f'<td class="number" data-name="left">{entry["remaining"]:.3g}</td></tr>'
+        for entry in entries[-_SHOWN:]
+    )
+    earlier = len(entries) - _SHOWN
+    more = f'<p class="soft">{earlier} earlier entries are not shown.</p>' if earlier > 0 else ""
+    protects = "replaced" if ledger["neighbours"] == "replace" else "added or removed"
+    told = (
+        f"All releases about these people share a budget of {budget}, for one {ledger['unit']} {protects}. "
+        f"{ledger['remaining']:.3g} of {budget.measure} is left. Failed and interrupted runs count like all others."
+    )
+    head = "".join(
+        f"<th{' class=number' if name in ('Cost', 'Left') else ''}>{name}</th>"
+        for name in ("Date", "Name", "Method", "Cost", "State", "Left")
+    )
+    table = f'<table class="stack"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return (
+        f'<p>{escape(told)}</p>\n<div class="spent" role="img" aria-label="spent">{bar}</div>\n'
+        f'<div class="wide">{table}</div>{more}'
+    )
+
+
+def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
+    """The last entry that has this plan's stages, or None."""
+    found = [
+        index
+        for index, entry in enumerate(entries)
+        if entry.get("record") is not None
+        and entry["record"].get("budget") == record["budget"]
+        and entry["record"].get("method") == record["method"]
+        and (entry["name"] == record.get("name"))
+    ]
+    return found[-1] if found else None
+
+
+def _cost(stored: Mapping[str, Any]) -> str:
+    return str(PrivacyCost.from_dict(stored))

@@ -1,0 +1,229 @@
+"""The page of a release: made from its record alone, complete, safe, and right in a real browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+import dpmedian
+from contract.registry import RELATION_CASES
+from dpmedian.accounting import PrivacyCost
+from dpmedian.cli import main
+from dpmedian.data import POSITIONS
+from dpmedian.planning.outlook import Outlook
+from dpmedian.report import page
+from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
+from dpmedian.report.words import QUESTIONS, power
+from dpmedian.statistics import BOUNDS
+from dpmedian.verification.reading import parsed
+from test_verify import planned
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(5).normal(size=(1500, 3)) * 7.0 + 100.0
+
+
+@pytest.fixture(scope="module")
+def release(points):
+    return dpmedian.geometric_median(points, **BUDGET, name="typical place")
+
+
+def test_a_page_shows_no_record_of_the_data(points, release, tmp_path):
+    """Neither a coordinate in any usual precision nor anything that the audit record does not have."""
+    written = release.report(tmp_path / "page.html").read_text()
+    shown = set(re.findall(r"\d+\.\d{3,}", written))
+    private = {f"{value:.{digits}f}" for value in points.ravel() for digits in (6, 9, 12)}
+    private |= {repr(value) for value in points.ravel().tolist()}
+    assert not shown & private
+    again = dpmedian.Release.from_json(release.to_json())
+    assert page(again.to_dict()) == written == page(parsed(release.to_json()))
+
+
+def test_a_page_loads_nothing_and_says_so_to_the_browser(release):
+    text = page(release.to_dict())
+    assert "default-src 'none'" in text
+    assert not re.search(
+        r"<link|<img|<iframe|<object|\ssrc=|\shref=|@import|url\(|fetch\(|XMLHttpRequest|WebSocket", text
+    )
+
+
+def test_a_page_tells_what_was_released_and_promised(release):
+    text = page(release.to_dict())
+    for value in release.point:
+        assert f"{value:.9g}" in text
+    for told in (
+        "typical place",
+        "epsilon = 1, delta = 1e-06",
+        "one record",
+        f"within {release.error_radius:.3g} of the exact median",
+        "at most 2.72 times what it would have been",
+        "dpmedian verify record.json",
+        "the claim holds",
+        *(stage.name for stage in release.plan.stages),
+        *(QUESTIONS[stage.statistic] for stage in release.plan.stages),
+    ):
+        assert told in text, told
+    stored = re.search(r'<pre id="record">(.*?)</pre>', text, re.DOTALL).group(1)
+    assert json.loads(stored.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")) == release.to_dict()
+
+
+@pytest.mark.slow
+def test_names_cannot_break_out_of_the_page(points):
+    bad = '</pre><script>alert("x")</script>'
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(points, columns=[bad, "b", "c"])
+    ledger = dpmedian.Ledger(rho=5.0)
+    made = dpmedian.geometric_median(frame, **BUDGET, name=bad, ledger=ledger)
+    text = page(made.to_dict(), ledger.to_dict())
+    assert "<script>alert" not in text
+    assert text.count("<script>") == text.count("</script>") == 1
+    assert text.count("</pre>") == text.count("<pre")
+
+
+@pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
+def test_every_method_has_a_page(name, relation):
+    text = page(planned(name, relation).to_dict())
+    assert "planned, nothing spent" in text
+    assert "the claim holds" in text
+    for tag in ("section", "table", "tr", "td", "th", "svg", "figure", "ul", "li", "p", "div", "details", "pre"):
+        assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag
+
+
+def test_every_statistic_has_its_question():
+    assert set(QUESTIONS) == {*BOUNDS, "objective differences", "records to change"}
+
+
+@pytest.mark.slow
+def test_a_failure_and_a_seed_are_told(release):
+    failed = dpmedian.ReleaseFailed("no median found", release.cost, plan=release.plan)
+    text = page(failed.to_dict())
+    assert "failed, and spent" in text
+    assert "No point: no median found." in text
+    seeded = {**release.to_dict(), "seeded": True}
+    assert "This release protects nobody" in page(seeded)
+    assert "does not hold" in page(seeded)
+    assert "protects nobody" not in page(release.to_dict())
+
+
+def test_a_ledger_is_told_with_what_each_release_took(points):
+    ledger = dpmedian.Ledger(rho=1.0)
+    for name, rho in (("first", 0.25), ("second", 0.125)):
+        made = dpmedian.geometric_median(points, rho=rho, ledger=ledger, name=name)
+    text = page(made.to_dict(), ledger.to_dict())
+    widths = [float(width) for width in re.findall(r'style="width:([\d.]+)%"', text)]
+    assert widths == pytest.approx([25.0, 12.5], abs=1e-3)
+    assert '<i class=now style="width:12.500%" title="second">' in text
+    assert "0.625 of rho is left" in text
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 1.0, 3.0])
+def test_the_power_of_an_attacker_is_that_of_the_best_test(mu):
+    """Of a Gaussian with shift mu it is Phi(mu + Phi^-1(5 %)); the bound is never below it, and close."""
+    normal = NormalDist()
+    best = normal.cdf(mu + normal.inv_cdf(0.05))
+    assert best <= power(PrivacyCost(mu_squared=mu * mu)) <= 1.01 * best
+
+
+def test_curves_go_through_the_chosen_point_and_in_the_right_direction(release):
+    curve = epsilon_curve(release.cost, 1e-6)
+    assert curve.here == (1e-6, release.cost.epsilon_at(1e-6))
+    assert all(np.diff(curve.y) <= 0.0)
+    outlook = Outlook.of(release.plan)
+    for errors in (error_by_size(outlook), error_by_budget(outlook)):
+        assert errors.here[1] == release.plan.prediction.excess
+        known = [(x, y) for x, y in zip(errors.x, errors.y, strict=True) if y is not None]
+        assert all(np.diff([y for _, y in known]) < 0.0)
+        assert np.interp(errors.here[0], *zip(*known, strict=True)) == pytest.approx(errors.here[1], rel=0.05)
+        assert 'class="here"' in chart(errors)
+    assert epsilon_curve(PrivacyCost.bounded_range(1.0), 0.0) is None
+
+
+# The command.
+
+
+def test_the_command_writes_pages(tmp_path, capsys):
+    record, file, ledger = tmp_path / "record.json", tmp_path / "page.html", tmp_path / "ledger.json"
+    assert main(["ledger", "create", str(ledger), "--rho", "1"]) == 0
+    capsys.readouterr()
+    arguments = ["release", str(POSITIONS), "--rho", "0.1", "--ledger", str(ledger), "--name", "homes"]
+    assert main([*arguments, "--report", str(file)]) == 0
+    out = capsys.readouterr().out
+    record.write_text(out)
+    assert file.read_text() == page(parsed(out), dpmedian.Ledger.open(ledger).to_dict())
+    other = tmp_path / "other.html"
+    assert main(["report", str(record), str(other), "--ledger", str(ledger)]) == 0
+    assert other.read_text() == file.read_text()
+    assert main(["report", str(ledger), str(other)]) == 2
+
+
+def test_a_page_that_cannot_be_written_loses_no_release(tmp_path, capsys):
+    nowhere = tmp_path / "no" / "page.html"
+    code = main(["release", str(POSITIONS), "--rho", "0.1", "--report", str(nowhere)])
+    out, err = capsys.readouterr()
+    assert code == 5
+    assert json.loads(out)["outcome"] == "released"
+    assert "is spent" in err
+
+
+# A real browser.
+
+PROBE = """
+<script>
+const chart = document.querySelector(".chart svg"), box = chart.getBoundingClientRect();
+const there = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true };
+chart.dispatchEvent(new PointerEvent("pointermove", there));
+const root = document.documentElement;
+document.body.dataset.seen = JSON.stringify({
+  hint: document.querySelector(".hint").textContent,
+  visible: getComputedStyle(document.querySelector(".hint")).visibility,
+  charts: document.querySelectorAll(".chart").length,
+  hints: document.querySelectorAll(".hint").length,
+  overflow: root.scrollWidth - root.clientWidth,
+  width: root.clientWidth,
+  save: document.getElementById("save").hidden,
+  page: getComputedStyle(document.body).backgroundColor,
+  ink: getComputedStyle(document.body).color,
+  record: JSON.parse(document.getElementById("record").textContent).name,
+});
+</script>
+</body>"""
+
+
+def browse(file, directory, *options):
+    """What the page looks like to a script in it, once a browser has drawn it."""
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={directory}", *options]
+    done = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
+    seen = re.search(r'data-seen="(.*?)"', done.stdout)
+    assert seen, done.stderr[-2000:]
+    return json.loads(seen.group(1).replace("&quot;", '"').replace("&amp;", "&"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no chromium here")
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1200, False), (500, True)], ids=["a desktop in light", "a narrow window in the dark"]
+)
+def test_a_browser_draws_the_page(release, tmp_path, width, dark):
+    file = tmp_path / "page.html"
+    ledger = dpmedian.Ledger(rho=5.0)
+    ledger.charge("an earlier release", "adaptive", PrivacyCost(mu_squared=0.5))
+    file.write_text(page(release.to_dict(), ledger.to_dict()).replace("</body>", PROBE))
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    seen = browse(file, tmp_path / "browser", f"--window-size={width},1000", scheme)
+    assert seen["hint"].startswith("delta ")
+    assert "epsilon" in seen["hint"]
+    assert seen["visible"] == "visible"
+    assert seen["charts"] == seen["hints"] == 3
+    assert seen["overflow"] == 0, "nothing may stick out to the side"
+    assert seen["save"] is False
+    assert seen["record"] == "typical place"
+    brightness = {name: sum(map(int, re.findall(r"\d+", seen[name])[:3])) for name in ("page", "ink")}
+    assert (brightness["page"] < brightness["ink"]) is dark
