@@ -17,7 +17,7 @@ __all__ = ["add", "write_report"]
 
 def write_report(options: argparse.Namespace) -> None:
     """Writes the page of a record."""
-    text = sys.stdin.read() if options.record == "-" else Path(options.record).read_text(encoding="utf-8")
+    text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
     ledger = None if options.ledger is None else open_ledger(options.ledger).to_dict()
     write_page(parsed(text), options.page, ledger)
     show(f"{options.page}: a single file, without network and without private data")
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian report record.json page.html",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("record", help="what dpmedian release printed, or release.to_json(); - is stdin")
+    parser.add_argument("file", help="what dpmedian release printed, or release.to_json(); - is stdin")
     parser.add_argument("page", help="for example page.html")
     parser.add_argument("--ledger", metavar="FILE", help="show what else was spent of this ledger")
     parser.set_defaults(command=write_report)
