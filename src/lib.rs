@@ -8,6 +8,7 @@
 //! | [`release`] | the wall: exact integers with their sensitivity, and the tape, which alone opens them, with noise |
 //! | [`sampler`] | exact discrete distributions, integer arithmetic only |
 //! | [`mechanism`] | private mechanisms that ask many times or draw from huge sets: descent, inverse sensitivity |
+//! | [`preprocess`] | from a caller's rows to records: ids as codes, one record per unit, groups, the globe |
 //! | [`postprocess`] | what is done with released values: posteriors, the volumetric center, projections |
 //! | [`numeric`] | arithmetic of doubles with the same bits on every machine |
 //! | [`runtime`] | the admitted records, threads, sums over blocks, interrupts and progress |
@@ -21,6 +22,7 @@ pub mod mechanism;
 pub mod nonprivate;
 pub mod numeric;
 pub mod postprocess;
+pub mod preprocess;
 pub mod release;
 pub mod runtime;
 pub mod sampler;

@@ -35,6 +35,9 @@ __all__ = [
     "VolumetricCenter",
     "__version__",
     "gaussian_sigma",
+    "group_contributions",
+    "label_places",
+    "label_ranks",
     "lattice_score_sensitivity",
     "nonprivate_ball_counts",
     "nonprivate_gradient",
@@ -43,7 +46,9 @@ __all__ = [
     "nonprivate_objective",
     "nonprivate_quantile_radius",
     "nonprivate_top_count_sums",
+    "reduce_units",
     "set_threads",
+    "sphere_vectors",
 ]
 __version__: str
 FIRST_QUARTER_OCTAVE: int
@@ -53,6 +58,7 @@ _Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
 _Floats = NDArray[np.floating[Any]]  # float64 or float32
 _Ball = tuple[Sequence[float], float]
+_Labels = NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 @final
 class Sensitivity:
@@ -330,3 +336,16 @@ def nonprivate_quantile_radius(array: _Floats, center: NDArray[np.float64], coun
 def nonprivate_lattice_scores(
     array: _Floats, places: NDArray[np.int64], center: Sequence[float], lattice: tuple[float, int, int]
 ) -> NDArray[np.uint64]: ...
+def label_ranks(labels: _Labels, missing: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.int64], int]: ...
+def label_places(labels: _Labels, keys: _Labels, missing: NDArray[np.bool_] | None = None) -> NDArray[np.int64]: ...
+def reduce_units(
+    array: NDArray[np.float64],
+    codes: NDArray[np.int64],
+    units: int,
+    reducer: str,
+    pulse: _Pulse = None,
+) -> NDArray[np.float64]: ...
+def group_contributions(
+    units: NDArray[np.int64], unit_count: int, groups: NDArray[np.int64], group_count: int, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def sphere_vectors(positions: NDArray[np.float64]) -> NDArray[np.float64]: ...

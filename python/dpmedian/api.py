@@ -7,11 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dpmedian.accounting.neighbours import neighbours_of
 from dpmedian.parameters import RECORDS_MAX, PublicParameters, positive
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
-from dpmedian.sources.records import as_records
+from dpmedian.sources.units import as_unit_records
 
 __all__ = ["geometric_median", "plan", "required_n"]
 
@@ -30,6 +31,7 @@ def plan(
     failure_probability: float = 0.05,
     profile: str = "default",
     neighbours: str = "replace",
+    unit: str | None = None,
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
@@ -63,6 +65,9 @@ def plan(
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
     neighbours : {"replace", "add_remove"}
         Whether neighbours differ in one replaced record, or one of them has one record more.
+    unit : str, optional
+        Whose contribution is protected, such as "person", where one has several rows; n is then the number of units,
+        and `run` takes their ids. A single record by default.
 
     Returns
     -------
@@ -98,6 +103,8 @@ def geometric_median(
     nonfinite: str = "raise",
     name: str | None = None,
     copy: bool = False,
+    unit: Any = None,
+    unit_reduce: str = "median",
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -145,6 +152,12 @@ def geometric_median(
     copy : bool
         An array of float64 or float32 in C order is read where it lies and must not change during the call. True makes
         a private copy first.
+    unit : one id for each row, or the name of a column, optional
+        Whose rows these are, such as people's. The rows of each unit, however many, become one record; neighbours then
+        differ in one unit with all of its rows, and n is the number of units. The cost has the column's name as its
+        unit.
+    unit_reduce : {"median", "mean", "first"}
+        How the rows of a unit become one record: their own geometric median, their mean, or the first of them.
 
     Returns
     -------
@@ -160,10 +173,13 @@ def geometric_median(
     (3,)
     """
     arguments = locals()
-    records = as_records(points, nonfinite=nonfinite)
+    records = as_unit_records(
+        points, unit, reducer=unit_reduce, nonfinite=nonfinite, neighbours=neighbours_of(neighbours)
+    )
     if neighbours == "replace":
         n = _public_size(n, len(records.array))
-    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=records.array.shape[1]), method)
+    d = records.array.shape[1]
+    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d, unit=records.unit), method)
     options = {"ledger": ledger, "seed": seed, "progress": progress}
     return made.run(records, **options, nonfinite=nonfinite, name=name, copy=copy)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
-from dpmedian.accounting.neighbours import Neighbours, neighbours_of
+from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, unit_of
 from dpmedian.profile import DEFAULT, Profile
 
 __all__ = ["LARGEST", "METHOD_ARGUMENTS", "RECORDS_MAX", "PublicParameters", "positive", "whole"]
@@ -35,6 +35,7 @@ class PublicParameters:
     `neighbours` says which data sets count as neighbours: "replace" for sets of the same public size n that differ in
     one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
     and n is a public guess of it, or None; a method that runs is calibrated to parameters whose n is a noisy release.
+    `unit` says whose records they are.
     """
 
     n: int | None
@@ -46,6 +47,7 @@ class PublicParameters:
     failure_probability: float = 0.05
     profile: Profile = DEFAULT
     neighbours: Neighbours = "replace"
+    unit: str = RECORD
     size_noise: float = 0.0
     """The standard deviation of n, where it is a noisy release."""
 
@@ -64,6 +66,7 @@ class PublicParameters:
         failure_probability: float = 0.05,
         profile: str = "default",
         neighbours: str = "replace",
+        unit: str | None = None,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -92,13 +95,14 @@ class PublicParameters:
             failure_probability=beta,
             profile=Profile.named(profile),
             neighbours=relation,
+            unit=RECORD if unit is None else unit_of(unit),
         )
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any], **shape: int | None) -> PublicParameters:
+    def from_arguments(cls, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
         """Picks the public parameters out of the arguments of a public function, which passes its `locals()`."""
         names = inspect.signature(cls.of).parameters
-        return cls.of(**{name: value for name, value in {**arguments, **shape}.items() if name in names})
+        return cls.of(**{name: value for name, value in {**arguments, **known}.items() if name in names})
 
     @property
     def private_size(self) -> bool:

@@ -142,6 +142,11 @@ class Release:
     def __post_init__(self) -> None:
         self.point.setflags(write=False)
 
+    @property
+    def unit(self) -> str:
+        """Whose contribution is protected: "record", or the label of the ids."""
+        return self.cost.unit
+
     def to_series(self) -> Any:
         """The point as a pandas Series that keeps the frame's column names (needs pandas)."""
         import pandas as pd  # type: ignore[import-untyped, unused-ignore]

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.neighbours import RECORD
 from dpmedian.ledger import Account, as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.protocol import Source
-from dpmedian.sources.records import NONFINITE, as_records
+from dpmedian.sources.records import NONFINITE
+from dpmedian.sources.units import UNNAMED, as_unit_records
 from dpmedian.tape import Tape, tape_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
@@ -110,6 +112,22 @@ def _warn_if_weak(cost: PrivacyCost) -> None:
         )
 
 
+def _require_unit(found: str, planned: str, *, given: bool) -> None:
+    """Raises unless the records are those of the plan's unit. Ids without a name of their own take the plan's."""
+    if found == planned or (given and found == UNNAMED and planned != RECORD):
+        return
+    if planned == RECORD:
+        raise ValueError(f"this plan is for single records: make one with unit={found!r} for one record per {found!r}")
+    if found == RECORD:
+        raise ValueError(
+            f"this plan protects whole units {planned!r}: say which rows belong to which, unit=ids or the name of a "
+            "column; where every row is a unit of its own, unit=range(len(points))"
+        )
+    raise ValueError(
+        f"this plan is for the unit {planned!r}, and the ids are those of {found!r}: use one name for both"
+    )
+
+
 def run_calibrated(
     calibrated: Runnable[Value],
     points: Any,
@@ -124,6 +142,8 @@ def run_calibrated(
     progress: bool | Callable[[float], object] | None = None,
     nonfinite: str = "raise",
     copy: bool = False,
+    unit: Any = None,
+    unit_reduce: str = "median",
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
 
@@ -132,7 +152,10 @@ def run_calibrated(
     a failure is an output, and every error says that the cost is spent.
     """
     check_nonfinite(nonfinite, parameters)
-    records = as_records(points, nonfinite=nonfinite, d=parameters.d)
+    records = as_unit_records(
+        points, unit, reducer=unit_reduce, nonfinite=nonfinite, neighbours=parameters.neighbours, d=parameters.d
+    )
+    _require_unit(records.unit, parameters.unit, given=unit is not None)
     if not parameters.private_size and records.array.shape != (parameters.n, parameters.d):
         raise ValueError(
             f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"

@@ -18,7 +18,7 @@ use nalgebra::{Cholesky, DMatrix, DMatrixView, DVector};
 
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
-use crate::numeric::float_scale::{exponent, scale};
+use crate::numeric::float_scale::{exponent, finite, scale};
 use crate::runtime::parallel_fold::map_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -31,6 +31,9 @@ const STEPS: usize = 200;
 const DENSE: usize = 24;
 /// More records than this start from the median of a part of them.
 const PART: usize = 4096;
+/// A record as near as this, where all of them span about one, is at the point: nearer ones have cubes of distances that no
+/// double holds, and add nothing to the objective that a double would show.
+const AT: f64 = f64::from_bits((1023 - 300) << 52);
 
 /// F and its derivatives at a point.
 #[derive(Clone)]
@@ -75,7 +78,7 @@ impl Kernel for BlockSlope<'_> {
         let mut nearest = (f64::INFINITY, 0);
         let mut gradient = DVector::zeros(self.theta.len());
         for_each_distance(self.block, self.theta, |index, difference, distance| {
-            if distance == 0.0 {
+            if distance <= AT {
                 coincident += 1;
                 return;
             }
@@ -120,7 +123,7 @@ impl Kernel for BlockOuter<'_> {
         let d = self.1.len();
         let mut outer = DMatrix::zeros(d, d);
         for_each_distance(self.0, self.1, |_, difference, distance| {
-            if distance == 0.0 {
+            if distance <= AT {
                 return;
             }
             let cube = 1.0 / (distance * distance * distance);
@@ -146,7 +149,7 @@ impl Kernel for BlockProduct<'_> {
         let vector = self.2;
         let mut sum = DVector::zeros(vector.len());
         for_each_distance(self.0, self.1, |_, difference, distance| {
-            if distance == 0.0 {
+            if distance <= AT {
                 return;
             }
             let factor = dot(difference, vector) / (distance * distance * distance);
@@ -253,7 +256,8 @@ fn exact_length(
     let derivative = |length: f64| -> f64 {
         let term = |&(foot, square): &(f64, f64)| {
             let along = length - foot;
-            if along == 0.0 { 0.0 } else { along / (along * along + square).sqrt() }
+            let distance = (along * along + square).sqrt();
+            if distance == 0.0 { 0.0 } else { (along / distance).clamp(-1.0, 1.0) }
         };
         feet.iter().map(|block| block.iter().map(term).sum::<f64>()).sum()
     };
@@ -266,7 +270,8 @@ fn exact_length(
     loop {
         pulse.beat(0.0)?;
         let middle = low + (high - low) / 2.0;
-        if middle <= low || middle >= high || high - low <= 1e-17 * guess {
+        // Also where one of them is no number.
+        if !(low < middle && middle < high) || high - low <= 1e-17 * guess {
             return Ok(high);
         }
         if derivative(middle) < 0.0 { low = middle } else { high = middle }
@@ -302,7 +307,7 @@ pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Ve
     let records = points.dense();
     let moved = DMatrix::from_fn(d, n, |i, j| scale(records.view()[(i, j)] - origin[i], power));
     let theta = descend(&Points::admit(moved, None, None).expect("differences of finite numbers"), pulse)?;
-    Ok(theta.iter().zip(&origin).map(|(t, o)| o + scale(*t, -power)).collect())
+    Ok(theta.iter().zip(&origin).map(|(t, o)| finite(o + scale(*t, -power))).collect())
 }
 
 /// The median of numbers, halfway where two are in the middle.
@@ -373,6 +378,7 @@ fn descend(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Inter
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::float_scale::LARGEST;
     use crate::runtime::pulse::Silent;
 
     fn admitted(points: &DMatrix<f64>) -> Points<'_> {
@@ -513,6 +519,22 @@ mod tests {
         let flat = points.rows(1, 2).into_owned();
         assert_eq!(theta[0], 1e300);
         assert!(gap(&flat, &[theta[1] * 1e250, theta[2] * 1e250]) < 1e-10);
+    }
+
+    #[test]
+    fn records_of_any_magnitudes_beside_each_other_have_a_median() {
+        let extremes = [0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, LARGEST, -LARGEST, 0.54];
+        let mut state = 1u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        for trial in 0..20_000 {
+            let (d, n) = (1 + trial % 4, 2 + next(7));
+            let points = DMatrix::from_fn(d, n, |_, _| extremes[next(extremes.len())]);
+            let theta = geometric_median(&admitted(&points), &mut Silent).unwrap();
+            assert!(theta.iter().all(|t| t.abs() <= LARGEST), "{points} {theta:?}");
+        }
     }
 
     #[test]

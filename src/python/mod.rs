@@ -5,6 +5,7 @@ mod call;
 mod nonprivate;
 mod points;
 mod postprocess;
+mod preprocess;
 mod sensitivity;
 mod statistics;
 mod tape;
@@ -48,5 +49,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_top_count_sums, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_quantile_radius, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_lattice_scores, module)?)?;
+    module.add_function(wrap_pyfunction!(preprocess::label_ranks, module)?)?;
+    module.add_function(wrap_pyfunction!(preprocess::label_places, module)?)?;
+    module.add_function(wrap_pyfunction!(preprocess::reduce_units, module)?)?;
+    module.add_function(wrap_pyfunction!(preprocess::group_contributions, module)?)?;
+    module.add_function(wrap_pyfunction!(preprocess::sphere_vectors, module)?)?;
     Ok(())
 }

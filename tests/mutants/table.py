@@ -601,4 +601,49 @@ INVERSE_SENSITIVITY = [
     ),
 ]
 
-MUTANTS = NOISE + SENSITIVITY + COST + FILTERS + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY
+UNITS = [
+    Mutant(
+        "a sort that does not keep the order of a unit's rows",
+        "src/preprocess/reduce.rs",
+        "in codes.iter().enumerate().filter(",
+        "in codes.iter().enumerate().cycle().skip(codes.len() / 2).take(codes.len()).filter(",
+        "cargo preprocess::reduce::tests::a_record_depends_on_its_own_rows_only",
+    ),
+    Mutant(
+        "ids that are digested",
+        "src/preprocess/labels.rs",
+        "ranked(labels.iter().copied(), there(labels.len(), missing))",
+        "ranked(labels.iter().map(|id| id % 1_000_003), there(labels.len(), missing))",
+        "cargo preprocess::labels::tests::a_million_labels_that_differ_in_one_bit_stay_apart",
+    ),
+    Mutant(
+        "an empty unit that vanishes where the number of units is public",
+        f"{PACKAGE}/sources/units.py",
+        "return replace(records, array=array, unit=label)",
+        "return replace(records, array=array[~np.isnan(array).any(axis=1)], unit=label)",
+        "pytest tests/test_units.py::test_an_empty_unit_is_a_record_at_the_center",
+    ),
+    Mutant(
+        "rows without an id left out where the number of units is public",
+        f"{PACKAGE}/sources/units.py",
+        'if row is None or neighbours == "add_remove":',
+        'if row is None or neighbours != "both":',
+        "pytest tests/test_units.py::test_what_is_no_id_is_missing[None]",
+    ),
+    Mutant(
+        "the cost of a unit stated as that of a record",
+        f"{PACKAGE}/planning/plan.py",
+        "neighbours=self.parameters.neighbours, unit=self.parameters.unit)",
+        "neighbours=self.parameters.neighbours)",
+        "pytest tests/test_units.py::test_the_cost_is_that_of_a_unit",
+    ),
+    Mutant(
+        "a plan for units that runs on single rows",
+        f"{PACKAGE}/running.py",
+        "if found == planned or (given and",
+        "if found == planned or not given or (given and",
+        "pytest tests/test_units.py::test_a_plan_of_units_wants_their_ids",
+    ),
+]
+
+MUTANTS = NOISE + SENSITIVITY + COST + FILTERS + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY + UNITS

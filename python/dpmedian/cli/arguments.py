@@ -84,7 +84,7 @@ def add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 
-def plan_of(options: argparse.Namespace, n: int, d: int) -> Plan:
+def plan_of(options: argparse.Namespace, n: int, d: int, unit: str | None) -> Plan:
     return plan(
         n,
         d,
@@ -97,4 +97,5 @@ def plan_of(options: argparse.Namespace, n: int, d: int) -> Plan:
         center=options.center,
         failure_probability=options.failure_probability,
         profile=options.profile,
+        unit=unit,
     )

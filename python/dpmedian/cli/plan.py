@@ -13,7 +13,7 @@ __all__ = ["add", "show_plan"]
 
 def show_plan(options: argparse.Namespace) -> None:
     """Prints what a release would do and cost. It needs no data and spends nothing."""
-    made = plan_of(options, options.n, options.d)
+    made = plan_of(options, options.n, options.d, options.unit)
     show(made if options.output == "table" else made.to_json())
 
 
@@ -28,6 +28,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("n", type=int, help="number of records")
     parser.add_argument("d", type=int, help="dimension")
+    parser.add_argument("--unit", metavar="NAME", help="whose contribution is protected, such as person; n counts them")
     add_budget(parser)
     add_method(parser)
     add_output(parser, "table")

@@ -11,6 +11,7 @@ from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output,
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
 from dpmedian.files import read_points
+from dpmedian.sources.units import REDUCERS, as_unit_records
 
 __all__ = ["add", "release"]
 
@@ -29,8 +30,11 @@ def release(options: argparse.Namespace) -> None:
         decimal=options.decimal,
         encoding=options.encoding,
         d=options.dimension,
+        labels=[] if options.unit is None else [options.unit],
     )
-    made = plan_of(options, *points.array.shape)
+    points = as_unit_records(points, options.unit, reducer=options.unit_reduce, nonfinite=options.nonfinite)
+    n, d = points.array.shape
+    made = plan_of(options, n, d, points.unit)
     progress = False if options.quiet else None
     try:
         result = made.run(
@@ -66,6 +70,13 @@ def add(commands: Any) -> None:
         choices=["raise", "center"],
         default="raise",
         help="what is no finite number: refuse it, or replace its record by the center; default: %(default)s",
+    )
+    parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
+    parser.add_argument(
+        "--unit-reduce",
+        choices=REDUCERS,
+        default="median",
+        help="how a person's rows become one record; default: %(default)s",
     )
     add_budget(parser)
     add_method(parser)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from dpmedian.files.columns import labels, numbered, select
+from dpmedian.files.columns import divide, labels, numbered
+from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records, from_array
 
 __all__ = ["read_array"]
 
 
 def read_array(
-    source: BinaryIO, kind: str, name: str | None, wanted: Sequence[str | int] | None, intake: Intake
+    source: BinaryIO,
+    kind: str,
+    name: str | None,
+    wanted: Sequence[str | int] | None,
+    intake: Intake,
+    beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of an array of shape (n, d)."""
+    """The wanted columns of an array of shape (n, d), and the labels beside them."""
     loaded: Any = np.load(source, allow_pickle=False)
     if kind == "npz":
         if not isinstance(loaded, np.lib.npyio.NpzFile):
@@ -31,7 +38,11 @@ def read_array(
         raise ValueError("this is no NPY file but an archive of arrays; its format is npz")
     points = from_array(loaded, intake)
     names = numbered(points.shape[1])
-    places = select(names, wanted)
+    places, others = divide(names, wanted, beside)
+    found = {
+        str(column): replace(as_labels(points[:, i], str(column)), name=str(column))
+        for column, i in zip(beside, others, strict=True)
+    }
     if places != list(range(points.shape[1])):
         points = np.ascontiguousarray(points[:, places])
-    return Records(points, labels(names, places))
+    return Records(points, labels(names, places), labels=found)

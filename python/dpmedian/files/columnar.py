@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from dpmedian.files.columns import labels, select
+from dpmedian.files.columns import divide, labels
+from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records
 
 __all__ = ["read_columnar"]
 
 
-def read_columnar(source: BinaryIO, kind: str, wanted: Sequence[str | int] | None, intake: Intake) -> Records:
-    """The wanted columns of numbers, or a single column of lists of numbers."""
+def read_columnar(
+    source: BinaryIO,
+    kind: str,
+    wanted: Sequence[str | int] | None,
+    intake: Intake,
+    beside: Sequence[str | int] = (),
+) -> Records:
+    """The wanted columns of numbers, or a single column of lists of numbers, and the labels beside them."""
     try:
         import pyarrow as arrow  # type: ignore[import-untyped, unused-ignore]
         import pyarrow.feather as feather  # type: ignore[import-untyped, unused-ignore]
@@ -24,19 +31,23 @@ def read_columnar(source: BinaryIO, kind: str, wanted: Sequence[str | int] | Non
     if kind == "parquet":
         file = parquet.ParquetFile(opened)
         names = list(file.schema_arrow.names)
-        places = select(names, wanted)
+        places, others = divide(names, wanted, beside)
         # A file with a name twice has to be read as a whole: columns can be asked for by name only.
-        table = file.read(columns=[names[i] for i in places]) if len(set(names)) == len(names) else file.read()
-        table = table.select([names[i] for i in places] if len(set(names)) == len(names) else places)
+        all_places = [*places, *others]
+        table = file.read(columns=[names[i] for i in all_places]) if len(set(names)) == len(names) else file.read()
+        table = table.select([names[i] for i in all_places] if len(set(names)) == len(names) else all_places)
     else:
         table = feather.read_table(opened)
         names = list(table.schema.names)
-        places = select(names, wanted)
-        table = table.select(places)
+        places, others = divide(names, wanted, beside)
+        table = table.select([*places, *others])
     from dpmedian.sources.frames import from_frame
 
-    framed = from_frame(
-        table.rename_columns(labels(names, places)), replace(intake, choose="columns=[...] (--columns)")
-    )
+    found = {
+        str(name): replace(as_labels(table.column(len(places) + i), str(name)), name=str(name))
+        for i, name in enumerate(beside)
+    }
+    chosen = table.select(range(len(places))).rename_columns(labels(names, places))
+    framed = from_frame(chosen, replace(intake, choose="columns=[...] (--columns)"))
     assert framed is not None, "a table is a frame"
-    return Records(*framed)
+    return Records(*framed, labels=found)

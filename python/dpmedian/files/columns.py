@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["as_number", "labels", "numbered", "select"]
+__all__ = ["as_number", "divide", "labels", "numbered", "select"]
 
 
 def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int]:
@@ -21,6 +21,19 @@ def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int
         if place in places[:i]:
             raise ValueError(f"column {chosen[i]!r} was asked for twice; the columns are {_list(names)}")
     return places
+
+
+def divide(
+    names: Sequence[str], wanted: Sequence[str | int] | None, beside: Sequence[str | int]
+) -> tuple[list[int], list[int]]:
+    """The positions of the points' columns, by default of all that are not among those beside them; and of these."""
+    others = select(names, beside) if beside else []
+    chosen = [i + 1 for i in range(len(names)) if i not in others] if wanted is None and beside else wanted
+    places = select(names, chosen)
+    for place in others:
+        if place in places:
+            raise ValueError(f"column {names[place]!r} was asked for twice, as a label and as a coordinate")
+    return places, others
 
 
 def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:

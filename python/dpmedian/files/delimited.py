@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from dpmedian.files.columns import as_number, labels, numbered, select
+from dpmedian.files.columns import as_number, divide, labels, numbered
+from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records, read_number
 
 __all__ = ["HINT", "Dialect", "read_delimited"]
@@ -100,16 +101,29 @@ class Dialect:
 
 
 def read_delimited(
-    stream: BinaryIO, dialect: Dialect, header: bool | None, wanted: Sequence[str | int] | None, intake: Intake
+    stream: BinaryIO,
+    dialect: Dialect,
+    header: bool | None,
+    wanted: Sequence[str | int] | None,
+    intake: Intake,
+    beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of all records."""
+    """The wanted columns of all records, and the labels beside them."""
     read = _read_unattended if intake.unattended else _read_attended
-    return read(stream, dialect, header, wanted, intake)
+    return read(stream, dialect, header, wanted, intake, beside)
 
 
-def _records(values: array[float], d: int, columns: tuple[str, ...]) -> Records:
+def _records(
+    values: array[float],
+    d: int,
+    columns: tuple[str, ...],
+    beside: Sequence[str | int],
+    texts: Sequence[Sequence[str]],
+) -> Records:
     points = np.frombuffer(values, dtype=np.float64) if values else np.empty(0)
-    return Records(points.reshape(-1, d), columns)
+    found = {str(name): as_labels(cells, str(name)) for name, cells in zip(beside, texts, strict=True)}
+    named = {name: replace(label, name=name) for name, label in found.items()}
+    return Records(points.reshape(-1, d), columns, labels=named)
 
 
 def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool:
@@ -133,7 +147,12 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
 
 
 def _read_attended(
-    stream: BinaryIO, dialect: Dialect, header: bool | None, wanted: Sequence[str | int] | None, intake: Intake
+    stream: BinaryIO,
+    dialect: Dialect,
+    header: bool | None,
+    wanted: Sequence[str | int] | None,
+    intake: Intake,
+    beside: Sequence[str | int],
 ) -> Records:
     lines = _decoded(stream, dialect.encoding)
     # Without a header the first line is a record, also where it is blank: a missing value of a single column.
@@ -151,9 +170,10 @@ def _read_attended(
                 "decide how the others are read; say delimiter=... and header=False (--delimiter, --no-header)"
             )
         names = [cell.strip() for cell in row] if named else numbered(len(row))
-        places = select(names, wanted)
+        places, others = divide(names, wanted, beside)
         chosen = labels(names, places)
         values, count = array("d"), 0
+        texts: list[list[str]] = [[] for _ in others]
         records = rows if named else chain([row], rows)
         for row in records:
             # A blank line is not a record, but in a file of one column it is a missing value.
@@ -164,9 +184,11 @@ def _read_attended(
                 if len(row) != len(names):
                     raise ValueError(f"{where} has {len(row)} cells instead of {len(names)}; {HINT}")
                 values.extend(_cell(row[i], settled, where, name) for i, name in zip(places, chosen, strict=True))
+                for cells, i in zip(texts, others, strict=True):
+                    cells.append(row[i].strip())
     except csv.Error as error:
         raise ValueError(f"line {skipped + rows.line_num}: {error}; {HINT}") from None
-    return _records(values, len(places), chosen)
+    return _records(values, len(places), chosen, beside, texts)
 
 
 def _decoded(stream: Iterable[bytes], encoding: str) -> Iterator[str]:
@@ -200,12 +222,18 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
 
 
 def _read_unattended(
-    stream: BinaryIO, dialect: Dialect, header: bool | None, wanted: Sequence[str | int] | None, intake: Intake
+    stream: BinaryIO,
+    dialect: Dialect,
+    header: bool | None,
+    wanted: Sequence[str | int] | None,
+    intake: Intake,
+    beside: Sequence[str | int],
 ) -> Records:
     lines = iter(stream)
     if header is False:
         settled = dialect.settled("", False)
-        places, width = _told_columns(wanted, intake.d)
+        places, width = _told_columns(wanted, intake.d, beside)
+        others = _numbers(beside) if beside else []
         chosen = tuple(str(i + 1) for i in places)
     else:
         head = next((raw for raw in lines if raw.removeprefix(_BYTE_ORDER_MARK).strip()), None)
@@ -220,9 +248,10 @@ def _read_unattended(
         if header is None:
             _is_header(cells, settled, unattended=True)
         names = [cell.strip() for cell in cells]
-        places, width = select(names, wanted), len(names)
+        (places, others), width = divide(names, wanted, beside), len(names)
         chosen = labels(names, places)
-    last, values, nothing = max(places), array("d"), [math.nan] * len(places)
+    last, values, nothing = max([*places, *others]), array("d"), [math.nan] * len(places)
+    texts: list[list[str]] = [[] for _ in others]
     for number, raw in enumerate(lines):
         if number == 0 and header is False:
             raw = raw.removeprefix(_BYTE_ORDER_MARK)
@@ -230,23 +259,32 @@ def _read_unattended(
             row = settled.split(raw.decode(settled.encoding, errors="replace").removesuffix("\n").removesuffix("\r"))
             good = len(row) == width if width is not None else len(row) > last
             record = [settled.number_or_nan(row[i]) for i in places] if good else nothing
+            found = [row[i].strip() for i in others] if good else [""] * len(others)
         except Exception:
-            record = nothing
+            record, found = nothing, [""] * len(others)
         values.extend(record)
-    return _records(values, len(places), chosen)
+        for cells, text in zip(texts, found, strict=True):
+            cells.append(text)
+    return _records(values, len(places), chosen, beside, texts)
 
 
-def _told_columns(wanted: Sequence[str | int] | None, d: int | None) -> tuple[list[int], int | None]:
+def _told_columns(
+    wanted: Sequence[str | int] | None, d: int | None, beside: Sequence[str | int]
+) -> tuple[list[int], int | None]:
     """The columns of a file without a header, and how many there are, from what was told alone."""
     if wanted is None:
-        if d is None:
+        if d is None or beside:
             raise ValueError(
                 "without a header the first record would decide how many columns there are: choose them by number, "
                 "columns=['1', '2', ...] (--columns 1,2,...)"
             )
         return list(range(d)), d
+    return _numbers([*wanted, *beside])[: len(wanted)], None
+
+
+def _numbers(wanted: Sequence[str | int]) -> list[int]:
     numbers = [as_number(name) for name in wanted]
     places = [place for place in numbers if place is not None and place >= 0]
     if not places or len(places) != len(numbers) or len(set(places)) != len(places):
         raise ValueError(f"columns of a file without a header must be different numbers from 1, got {list(wanted)}")
-    return places, None
+    return places

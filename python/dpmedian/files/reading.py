@@ -42,6 +42,7 @@ def read_points(
     decimal: str | None = None,
     encoding: str | None = None,
     d: int | None = None,
+    labels: Sequence[str | int] = (),
 ) -> Records:
     """Reads points, one per row, from a file or, with the path "-", from stdin.
 
@@ -79,11 +80,14 @@ def read_points(
         How the file is written, where its name or its header does not say it.
     d : int, optional
         The public dimension, where no record may decide it.
+    labels : list of str or int, optional
+        Columns beside the points, by name or by number from 1, that hold ids or the names of groups. Blanks around a
+        label do not count, and an empty one is missing.
 
     Returns
     -------
     Records
-        The points as an array, and the names of their columns.
+        The points as an array, the names of their columns, and the labels.
     """
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):
@@ -98,11 +102,11 @@ def read_points(
     with _opened(path, kind) as stream:
         try:
             if text:
-                records = read_delimited(stream, dialect, header, columns, intake)
+                records = read_delimited(stream, dialect, header, columns, intake, labels)
             elif kind in ("npy", "npz"):
-                records = read_array(stream, kind, name, columns, intake)
+                records = read_array(stream, kind, name, columns, intake, labels)
             else:
-                records = read_columnar(stream, kind, columns, intake)
+                records = read_columnar(stream, kind, columns, intake, labels)
         except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
             raise ValueError(f"{_name(path)} is no complete {kind} file: {error}") from error
         except (ValueError, TypeError) as error:

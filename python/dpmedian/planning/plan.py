@@ -60,7 +60,7 @@ class Plan:
         """The cost of all stages, which is charged whatever becomes of the run."""
         budget = self.parameters.budget
         cost = self.calibrated.cost.asked(budget.epsilon, budget.delta)
-        return replace(cost, neighbours=self.parameters.neighbours)
+        return replace(cost, neighbours=self.parameters.neighbours, unit=self.parameters.unit)
 
     @property
     def prediction(self) -> Prediction:
@@ -113,6 +113,8 @@ class Plan:
         nonfinite: str = "raise",
         name: str | None = None,
         copy: bool = False,
+        unit: Any = None,
+        unit_reduce: str = "median",
     ) -> Release:
         """Spends the budget on these points.
 
@@ -138,6 +140,10 @@ class Plan:
         copy : bool
             An array of float64 or float32 in C order is read where it lies and must not change during the call. True
             makes a private copy first.
+        unit : one id for each row, or the name of a column, optional
+            Whose rows these are, where the plan has a unit: one record is made of each unit's own rows.
+        unit_reduce : {"median", "mean", "first"}
+            How the rows of a unit become one record.
 
         Returns
         -------
@@ -160,6 +166,8 @@ class Plan:
                 progress=progress,
                 nonfinite=nonfinite,
                 copy=copy,
+                unit=unit,
+                unit_reduce=unit_reduce,
             )
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)

@@ -13,12 +13,17 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmedian.accounting.neighbours import RECORD
+
+if TYPE_CHECKING:
+    from dpmedian.sources.labels import Labels
 
 __all__ = ["NONFINITE", "Floats", "Records", "as_records", "first_nonfinite"]
 
@@ -40,10 +45,13 @@ class Records:
 
     It passes for a data frame wherever points are expected. An array of doubles or singles that is in C order is not
     copied: its records are read where they lie.
+    `labels` are columns that a file has beside the points, and `unit` says whose records these are.
     """
 
     array: Floats
     columns: tuple[str, ...] | None = None
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    unit: str = RECORD
 
     def __repr__(self) -> str:
         """The shape and the names only: a log is no place for records."""
@@ -59,7 +67,7 @@ class Records:
 
     def finite(self) -> Records:
         """Those without a missing or infinite value: a map of each record on its own, to itself or to none."""
-        return Records(self.array[np.isfinite(self.array).all(axis=1)], self.columns)
+        return replace(self, array=self.array[np.isfinite(self.array).all(axis=1)])
 
     def require_finite(self) -> None:
         """Raises if a value is missing or infinite. For the curator: the error names the place."""

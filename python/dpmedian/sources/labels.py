@@ -1,0 +1,242 @@
+"""Ids and labels of rows: whatever a user hands over as a column of names, as integers or bytes that compare exactly.
+
+Two labels are the same if they read the same: text by its characters, whole numbers by their digits, whatever type
+holds them (a missing value makes doubles of a column of integers in many readers). No label is digested, since two that
+collide would make one unit of two. A label is missing where there is none, or where it is none of these: each is read
+on its own, and what it holds is never an error here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian import _core
+from dpmedian.sources.records import Records
+
+__all__ = ["Labels", "as_labels", "take_column"]
+
+# Integers above are not all doubles, so that a double there may stand for several.
+_WHOLE = 2.0**53
+
+Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]"
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """One label for each row: integers, or the bytes of all texts with the end of each. `name` is the column's."""
+
+    values: Coded
+    missing: NDArray[np.bool_]
+    name: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.missing)
+
+    def __repr__(self) -> str:
+        """The kind only: a log is no place for ids."""
+        return f"Labels({'integers' if isinstance(self.values, np.ndarray) else 'text'}, name={self.name!r})"
+
+    @property
+    def first_missing(self) -> int | None:
+        """The first row without a label."""
+        found = np.flatnonzero(self.missing)
+        return int(found[0]) if len(found) else None
+
+    def ranks(self) -> tuple[NDArray[np.int64], int]:
+        """The place of each label among all different ones, or -1 where it is missing; and how many there are."""
+        return _core.label_ranks(self.values, self.missing)
+
+    def places(self, keys: Labels) -> NDArray[np.int64]:
+        """The place of each label among the keys, all of which differ, or -1."""
+        if isinstance(self.values, np.ndarray) and isinstance(keys.values, np.ndarray):
+            return _core.label_places(self.values, keys.values, self.missing)
+        return _core.label_places(_text_of(self.values), _text_of(keys.values), self.missing)
+
+
+def as_labels(column: Any, argument: str) -> Labels:
+    """A column as labels: arrays, lists, pandas and polars series, Arrow arrays. `argument` names it in errors."""
+    if isinstance(column, Labels):
+        return column
+    if isinstance(column, (str, bytes, Mapping, Set)) or column is None:
+        raise TypeError(f"{argument} must be one label for each row, or the name of a column, got {column!r}")
+    for library, read in (("pandas", _from_pandas), ("polars", _from_polars), ("pyarrow", _from_arrow)):
+        module = sys.modules.get(library)
+        found = None if module is None else read(module, column, argument)
+        if found is not None:
+            return found
+    if isinstance(column, Sequence) and not isinstance(column, memoryview):
+        return _from_cells(list(column))
+    return _from_array(np.asanyarray(column), argument)
+
+
+def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
+    """The labels in a column of a frame, and the frame without it."""
+    if isinstance(points, Records):
+        if name not in points.labels:
+            raise ValueError(f"{argument}={name!r} is no column that was read as labels")
+        return points.labels[name], replace(points, labels={k: v for k, v in points.labels.items() if k != name})
+    names = list(map(str, _column_names(points, argument, name)))
+    if names.count(name) != 1:
+        what = "is there more than once" if name in names else "is not there"
+        raise ValueError(f"{argument}={name!r}: this column {what}; the columns are {', '.join(map(repr, names))}")
+    place = names.index(name)
+    rest = [i for i in range(len(names)) if i != place]
+    if hasattr(points, "iloc"):
+        column, others = points.iloc[:, place], points.iloc[:, rest]
+    elif hasattr(points, "to_series"):
+        column, others = points.to_series(place), points[:, rest]
+    else:
+        column, others = points.column(place), points.select([names[i] for i in rest])
+    return replace(as_labels(column, argument), name=name), others
+
+
+def _column_names(points: Any, argument: str, name: str) -> Any:
+    for library, kinds in (("pandas", ["DataFrame"]), ("polars", ["DataFrame"]), ("pyarrow", ["Table", "RecordBatch"])):
+        module = sys.modules.get(library)
+        if module is not None and any(isinstance(points, getattr(module, kind)) for kind in kinds):
+            return points.schema.names if library == "pyarrow" else points.columns
+    raise TypeError(
+        f"{argument}={name!r} names a column, but points are {type(points).__name__} and have none; pass a frame, or "
+        f"the labels themselves, {argument}=[...], one for each row"
+    )
+
+
+# Columns of the libraries. What cannot be a label is refused by its type, which is as public as the column's name.
+
+
+def _from_pandas(pandas: Any, column: Any, argument: str) -> Labels | None:
+    if isinstance(column, (pandas.Index, pandas.api.extensions.ExtensionArray)):
+        column = pandas.Series(column)
+    if not isinstance(column, pandas.Series):
+        return None
+    name = None if column.name is None else str(column.name)
+    if isinstance(column.dtype, np.dtype):
+        return replace(_from_array(column.to_numpy(), argument), name=name)
+    kind = column.dtype.kind
+    if kind in "iu":
+        missing = column.isna().to_numpy(dtype=bool)
+        values = column.to_numpy(dtype=np.uint64 if kind == "u" else np.int64, na_value=0)
+        return _from_integers(values, missing, name)
+    if kind in "mM" or (kind == "O" and not _holds_text(pandas, column.dtype)):
+        raise TypeError(_refusal(argument, column.dtype))
+    return replace(_from_cells(column.astype(object).tolist()), name=name)
+
+
+def _holds_text(pandas: Any, dtype: Any) -> bool:
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return dtype.categories.dtype.kind in "OUSiufb" or _holds_text(pandas, dtype.categories.dtype)
+    return isinstance(dtype, pandas.StringDtype) or str(dtype) in ("string[pyarrow]", "large_string[pyarrow]")
+
+
+def _from_polars(polars: Any, column: Any, argument: str) -> Labels | None:
+    if not isinstance(column, polars.Series):
+        return None
+    dtype, missing = column.dtype, column.is_null().to_numpy()
+    if dtype.is_integer() and dtype not in (getattr(polars, "Int128", None), getattr(polars, "UInt128", None)):
+        wide = polars.UInt64 if dtype.is_unsigned_integer() else polars.Int64
+        return _from_integers(column.fill_null(0).cast(wide).to_numpy(), missing, column.name or None)
+    if dtype.is_numeric() or dtype in (polars.Boolean, polars.String, polars.Categorical, polars.Enum, polars.Binary):
+        return replace(_from_cells(column.to_list()), name=column.name or None)
+    if dtype in (polars.Object, polars.Null):
+        return replace(_from_cells(column.to_list()), name=column.name or None)
+    raise TypeError(_refusal(argument, dtype))
+
+
+def _from_arrow(arrow: Any, column: Any, argument: str) -> Labels | None:
+    if isinstance(column, arrow.Array):
+        column = arrow.chunked_array([column])
+    if not isinstance(column, arrow.ChunkedArray):
+        return None
+    kind, types = column.type, arrow.types
+    if types.is_dictionary(kind):
+        return _from_arrow(arrow, column.cast(kind.value_type), argument)
+    if types.is_integer(kind):
+        wide = arrow.uint64() if types.is_unsigned_integer(kind) else arrow.int64()
+        return _from_integers(column.fill_null(0).cast(wide).to_numpy(), np.asarray(column.is_null(), dtype=bool))
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        # The bytes as they are: nothing has checked that they can be decoded.
+        return _from_cells(column.cast(arrow.large_binary()).to_pylist())
+    if types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind) or types.is_decimal(kind):
+        return _from_cells(column.to_pylist())
+    raise TypeError(_refusal(argument, kind))
+
+
+def _refusal(argument: str, kind: object) -> str:
+    return f"{argument} must be integers or text, got a column of type {kind}; convert it to text first"
+
+
+def _from_integers(values: NDArray[Any], missing: NDArray[np.bool_], name: str | None = None) -> Labels:
+    if values.dtype == np.uint64 and len(values) and values.max() >= 2**63:
+        labels = _from_cells(values.tolist())
+        return replace(labels, missing=missing, name=name)
+    return Labels(np.ascontiguousarray(values, dtype=np.int64), np.array(missing), name)
+
+
+def _from_array(column: NDArray[Any], argument: str) -> Labels:
+    if column.ndim != 1:
+        raise ValueError(f"{argument} must be one label for each row, got an array with {column.ndim} dimensions")
+    kind = column.dtype.kind
+    masked = np.ma.getmaskarray(column) if np.ma.isMaskedArray(column) else np.zeros(len(column), dtype=bool)
+    plain = np.ma.getdata(column)
+    if kind in "iu":
+        return _from_integers(plain, masked)
+    if kind == "f":
+        with np.errstate(all="ignore"):
+            whole = (np.abs(plain) < _WHOLE) & (plain == np.trunc(plain))
+            values = np.where(whole & ~masked, plain, 0).astype(np.int64)
+        return Labels(values, masked | ~whole)
+    if kind not in "OUSTb":
+        raise TypeError(_refusal(argument, column.dtype))
+    cells = plain.tolist()
+    for row in np.flatnonzero(masked):
+        cells[row] = None
+    return _from_cells(cells)
+
+
+# Cells. Each is read on its own.
+
+
+def _from_cells(cells: Sequence[Any]) -> Labels:
+    if set(map(type, cells)) == {int}:
+        try:
+            return Labels(np.array(cells, dtype=np.int64), np.zeros(len(cells), dtype=bool))
+        except OverflowError:
+            pass
+    texts = [_text(cell) for cell in cells]
+    missing = np.fromiter((text is None for text in texts), dtype=bool, count=len(texts))
+    return Labels(_joined([text or b"" for text in texts]), missing)
+
+
+def _joined(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), dtype=np.int64)
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), ends
+
+
+def _text(cell: Any) -> bytes | None:
+    """How a label reads, or None where there is none."""
+    try:
+        if isinstance(cell, str):
+            return str.encode(cell, "utf-8", "surrogatepass") or None
+        if isinstance(cell, bytes):
+            return bytes(cell) or None
+        if isinstance(cell, (bool, np.bool_, Integral)):
+            return str(bool(cell) if isinstance(cell, (bool, np.bool_)) else int(cell)).encode()
+        if isinstance(cell, Real):
+            whole = float(cell)
+            return str(int(whole)).encode() if abs(whole) < _WHOLE and whole.is_integer() else None
+        return str(cell).encode() if type(cell) is UUID else None
+    except Exception:
+        # Whatever a cell's own type does when it is read.
+        return None
+
+
+def _text_of(values: Coded) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    return values if isinstance(values, tuple) else _joined([b"%d" % value for value in values.tolist()])

@@ -1,0 +1,69 @@
+"""From rows to records: one record per unit, made of the unit's own rows. The proof lies beside this file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpmedian import _core
+from dpmedian.accounting.neighbours import RECORD, Neighbours
+from dpmedian.sources.labels import Labels, as_labels, take_column
+from dpmedian.sources.records import Records, as_records
+
+__all__ = ["REDUCERS", "UNNAMED", "as_unit_records"]
+
+REDUCERS = ("median", "mean", "first")
+"""How the rows of a unit become one record."""
+
+UNNAMED = "unit"
+"""The label of units whose ids came without the name of a column."""
+
+
+def as_unit_records(
+    points: Any,
+    unit: Any = None,
+    *,
+    reducer: str = "median",
+    nonfinite: str = "raise",
+    neighbours: Neighbours = "replace",
+    d: int | None = None,
+) -> Records:
+    """The points as records: one for each row, or with `unit` one for each unit, in the order of the ids.
+
+    `unit` is a column of ids, or the name of one in a frame. With `nonfinite="raise"` a row that is not finite is an
+    error. Otherwise such rows are left out, and a unit of which nothing is left is NaN, for the run to replace or to
+    drop. A row without an id is refused under "replace", where the number of units is public, and left out under
+    "add_remove".
+    """
+    if reducer not in REDUCERS:
+        raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
+    if unit is None:
+        return as_records(points, nonfinite=nonfinite, d=d)
+    if isinstance(points, Records) and points.unit != RECORD:
+        raise ValueError(f"these records are one for each {points.unit!r} already: leave out unit=")
+    ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
+    label = ids.name or UNNAMED
+    if label == RECORD:
+        raise ValueError(f"unit: a column of ids must not be called {RECORD!r}, which means a single row; rename it")
+    records = as_records(points, nonfinite=nonfinite, d=d)
+    if len(ids) != len(records.array):
+        raise ValueError("unit must have one id for each row of points, and has another length")
+    _check_missing(ids, label, nonfinite, neighbours)
+    if nonfinite == "raise":
+        records.require_finite()
+    codes, count = ids.ranks()
+    array = _core.reduce_units(np.ascontiguousarray(records.array, dtype=np.float64), codes, count, reducer)
+    return replace(records, array=array, unit=label)
+
+
+def _check_missing(ids: Labels, label: str, nonfinite: str, neighbours: Neighbours) -> None:
+    row = ids.first_missing
+    if row is None or neighbours == "add_remove":
+        return
+    where = f"row {row + 1} has no {label!r} that can be read" if nonfinite == "raise" else "a row has none"
+    raise ValueError(
+        "unit: every row must have an id (a whole number or text) under neighbours = 'replace', where the number of "
+        f"units is public, and {where}; correct it, or use neighbours='add_remove', which leaves such rows out"
+    )
