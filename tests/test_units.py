@@ -228,9 +228,9 @@ def test_rows_that_are_not_finite_are_left_out_of_their_unit():
 
 def test_an_empty_unit_is_a_record_at_the_center():
     """Under "replace" the number of units is public: the unit must not vanish."""
-    rows, ids = np.full((60, 2), 3.0), np.arange(60) // 2
+    rows, ids = np.full((400, 2), 3.0), np.arange(400) // 2
     rows[10:12] = NAN
-    plan = dpmedian.plan(30, 2, rho=50.0, method="dpgd", radius=20.0, unit="unit")
+    plan = dpmedian.plan(200, 2, rho=1.0, method="dpgd", radius=20.0, unit="unit")
     release = plan.run(rows, unit=ids, nonfinite="center", seed=1)
     centered = rows.copy()
     centered[10:12] = 0.0
@@ -260,14 +260,14 @@ def test_the_cost_is_that_of_a_unit():
 
 
 def test_a_plan_of_units_wants_their_ids():
-    rows, ids = np.zeros((60, 2)), np.arange(60) // 2
-    plan = dpmedian.plan(30, 2, rho=50.0, method="dpgd", radius=1.0, unit="person")
+    rows, ids = np.zeros((400, 2)), np.arange(400) // 2
+    plan = dpmedian.plan(200, 2, rho=1.0, method="dpgd", radius=1.0, unit="person")
     with pytest.raises(ValueError, match=r"protects whole units 'person': .*unit=range"):
         plan.run(rows)
-    with pytest.raises(ValueError, match=r"shape \(30, 2\)"):
-        plan.run(rows, unit=range(60))
+    with pytest.raises(ValueError, match=r"shape \(200, 2\)"):
+        plan.run(rows, unit=range(400))
     assert plan.run(rows, unit=ids, seed=0).unit == "person"
-    records = dpmedian.plan(60, 2, rho=50.0, method="dpgd", radius=1.0)
+    records = dpmedian.plan(400, 2, rho=1.0, method="dpgd", radius=1.0)
     with pytest.raises(ValueError, match="for single records"):
         records.run(rows, unit=ids)
     pandas = pytest.importorskip("pandas")
@@ -283,18 +283,18 @@ def test_a_plan_of_units_wants_their_ids():
 def test_no_cell_shows_in_an_unattended_run(cell, tmp_path):
     """Whatever a person's rows hold, the run neither raises nor warns, and the other units keep their records."""
     pandas = pytest.importorskip("pandas")
-    plan = dpmedian.plan(20, 2, rho=50.0, method="dpgd", radius=20.0, unit="person")
-    usual = np.arange(40.0) % 7
-    x = np.empty(40, dtype=object)
+    plan = dpmedian.plan(200, 2, rho=1.0, method="dpgd", radius=20.0, unit="person")
+    usual = np.arange(400.0) % 7
+    x = np.empty(400, dtype=object)
     x[:] = usual
     x[6] = cell
-    frame = pandas.DataFrame({"x": pandas.Series(x, dtype=object), "y": usual, "person": np.arange(40) // 2})
+    frame = pandas.DataFrame({"x": pandas.Series(x, dtype=object), "y": usual, "person": np.arange(400) // 2})
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=RuntimeWarning)
         records = as_unit_records(frame, "person", nonfinite="center")
-        assert plan.run(frame, unit="person", nonfinite="center", seed=2).n == 20
-    plain = as_unit_records(np.column_stack([usual, usual]), np.arange(40) // 2).array
-    kept = np.arange(20) != 3
+        assert plan.run(frame, unit="person", nonfinite="center", seed=2).n == 200
+    plain = as_unit_records(np.column_stack([usual, usual]), np.arange(400) // 2).array
+    kept = np.arange(200) != 3
     assert records.array[kept].tobytes() == plain[kept].tobytes()
 
 
