@@ -17,7 +17,14 @@ MODULES = {
 
 # A module may import from its own layer and from those before it. What is not here may import everything.
 LAYERS = [
-    {"dpmedian._core", "dpmedian.profile", "dpmedian.progress", "dpmedian.accounting", "dpmedian.warning"},
+    {
+        "dpmedian._core",
+        "dpmedian.profile",
+        "dpmedian.progress",
+        "dpmedian.accounting",
+        "dpmedian.spherical",
+        "dpmedian.warning",
+    },
     {"dpmedian.statistics", "dpmedian.parameters"},
     {"dpmedian.tape", "dpmedian.postprocess", "dpmedian.sources", "dpmedian.release"},
     {"dpmedian.mechanisms"},

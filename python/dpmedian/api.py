@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting.neighbours import neighbours_of
-from dpmedian.parameters import RECORDS_MAX, PublicParameters, positive
+from dpmedian.parameters import RECORDS_MAX, PublicParameters, geometry_of, positive
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
@@ -32,6 +32,7 @@ def plan(
     profile: str = "default",
     neighbours: str = "replace",
     unit: str | None = None,
+    geometry: str = "euclidean",
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
@@ -68,6 +69,9 @@ def plan(
     unit : str, optional
         Whose contribution is protected, such as "person", where one has several rows; n is then the number of units,
         and `run` takes their ids. A single record by default.
+    geometry : {"euclidean", "sphere"}
+        Whether points are coordinates, or longitude and latitude in degrees (d = 2). The sphere has a radius and a
+        center of its own, and the resolution is in degrees of arc.
 
     Returns
     -------
@@ -105,6 +109,7 @@ def geometric_median(
     copy: bool = False,
     unit: Any = None,
     unit_reduce: str = "median",
+    geometry: str = "euclidean",
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -158,6 +163,10 @@ def geometric_median(
         unit.
     unit_reduce : {"median", "mean", "first"}
         How the rows of a unit become one record: their own geometric median, their mean, or the first of them.
+    geometry : {"euclidean", "sphere"}
+        Whether points are coordinates, or longitude and latitude in degrees: then the point is a position, too, and
+        `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles are places like any
+        other.
 
     Returns
     -------
@@ -174,11 +183,16 @@ def geometric_median(
     """
     arguments = locals()
     records = as_unit_records(
-        points, unit, reducer=unit_reduce, nonfinite=nonfinite, neighbours=neighbours_of(neighbours)
+        points,
+        unit,
+        reducer=unit_reduce,
+        nonfinite=nonfinite,
+        neighbours=neighbours_of(neighbours),
+        geometry=geometry_of(geometry),
     )
     if neighbours == "replace":
         n = _public_size(n, len(records.array))
-    d = records.array.shape[1]
+    d = 2 if geometry == "sphere" else records.array.shape[1]
     made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d, unit=records.unit), method)
     options = {"ledger": ledger, "seed": seed, "progress": progress}
     return made.run(records, **options, nonfinite=nonfinite, name=name, copy=copy)

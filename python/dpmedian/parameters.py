@@ -15,14 +15,27 @@ from numpy.typing import ArrayLike, NDArray
 from dpmedian.accounting import Budget
 from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, unit_of
 from dpmedian.profile import DEFAULT, Profile
+from dpmedian.spherical import on_unit_ball
 
-__all__ = ["LARGEST", "METHOD_ARGUMENTS", "RECORDS_MAX", "PublicParameters", "positive", "whole"]
+__all__ = [
+    "GEOMETRIES",
+    "LARGEST",
+    "METHOD_ARGUMENTS",
+    "RECORDS_MAX",
+    "PublicParameters",
+    "geometry_of",
+    "positive",
+    "whole",
+]
 
 # A coordinate above this magnitude is clamped, so no radius or center beyond it has a meaning.
 LARGEST = 2.0**1000
 
 # The sums of records are exact up to this many (lattices are chosen from n so that totals fit 62 bits).
 RECORDS_MAX = 2**30
+
+GEOMETRIES = ("euclidean", "sphere")
+"""What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
 # The arguments that only some methods use: giving one to a method that ignores it is an error.
 METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile")
@@ -35,7 +48,8 @@ class PublicParameters:
     `neighbours` says which data sets count as neighbours: "replace" for sets of the same public size n that differ in
     one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
     and n is a public guess of it, or None; a method that runs is calibrated to parameters whose n is a noisy release.
-    `unit` says whose records they are.
+    `unit` says whose records they are. With
+    the `geometry` "sphere" they are the unit vectors of longitudes and latitudes.
     """
 
     n: int | None
@@ -48,6 +62,7 @@ class PublicParameters:
     profile: Profile = DEFAULT
     neighbours: Neighbours = "replace"
     unit: str = RECORD
+    geometry: str = "euclidean"
     size_noise: float = 0.0
     """The standard deviation of n, where it is a noisy release."""
 
@@ -67,6 +82,7 @@ class PublicParameters:
         profile: str = "default",
         neighbours: str = "replace",
         unit: str | None = None,
+        geometry: str = "euclidean",
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -96,13 +112,18 @@ class PublicParameters:
             profile=Profile.named(profile),
             neighbours=relation,
             unit=RECORD if unit is None else unit_of(unit),
+            geometry=geometry_of(geometry),
         )
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
-        """Picks the public parameters out of the arguments of a public function, which passes its `locals()`."""
+        """Picks the public parameters out of the arguments of a public function, which passes its `locals()`.
+
+        Those for longitudes and latitudes become those for records of the unit ball.
+        """
         names = inspect.signature(cls.of).parameters
-        return cls.of(**{name: value for name, value in {**arguments, **known}.items() if name in names})
+        given = {name: value for name, value in {**arguments, **known}.items() if name in names}
+        return cls.of(**(on_unit_ball(given) if given.get("geometry") == "sphere" else given))
 
     @property
     def private_size(self) -> bool:
@@ -193,6 +214,13 @@ def _records(n: object, neighbours: Neighbours) -> int | None:
     if n > RECORDS_MAX:
         raise ValueError(f"n must be at most 2**30 records, got {n}")
     return n
+
+
+def geometry_of(value: object) -> str:
+    """One of the geometries, or an error that names them."""
+    if value not in GEOMETRIES:
+        raise ValueError(f"geometry must be one of {', '.join(map(repr, GEOMETRIES))}, got {value!r}")
+    return str(value)
 
 
 def _center(center: ArrayLike, d: int) -> NDArray[np.float64]:

@@ -38,16 +38,22 @@ def _axes(ax: Any) -> Any:
 
 def _draw(release: Release, array: Floats, ax: Any, half: float, label: str) -> None:
     """Cloud, point and error circle in a square of the given half width around the point."""
-    center = release.point
+    center, degree = release.point, _degree(release)
     ax.scatter(array[:, 0], array[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)
     if release.error_radius is not None:
         turn = np.linspace(0.0, 2.0 * np.pi, 200)
-        circle = center[:, None] + release.error_radius * np.array([np.cos(turn), np.sin(turn)])
+        circle = center[:, None] + release.error_radius * np.array([degree * np.cos(turn), np.sin(turn)])
         ax.plot(*circle, color=_INK, linewidth=1.6, label=f"predicted error, radius {release.error_radius:.2g}")
     ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=_INK, linestyle="", label="private median")
-    ax.set_xlim(center[0] - half, center[0] + half)
+    ax.set_xlim(center[0] - degree * half, center[0] + degree * half)
     ax.set_ylim(center[1] - half, center[1] + half)
-    ax.set_aspect("equal")
+    ax.set_aspect(degree)
+
+
+def _degree(release: Release) -> float:
+    """How many degrees of longitude are as wide as one of latitude, at the point; 1 where points are no positions."""
+    sphere = release.plan.parameters.geometry == "sphere"
+    return 1.0 / max(float(np.cos(np.radians(release.point[1]))), 0.05) if sphere else 1.0
 
 
 def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
@@ -74,7 +80,11 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     if release.point.size != 2 or array.shape[1] != 2:
         raise ValueError(f"only two dimensions can be drawn, got d = {release.point.size} and points {array.shape}")
     ax = _axes(ax)
-    distance = np.max(np.abs(array - release.point), axis=1)
+    if release.plan.parameters.geometry == "sphere":
+        # Around the point, also across the date line.
+        east = np.remainder(array[:, 0] - release.point[0] + 180.0, 360.0) - 180.0
+        array = np.column_stack([release.point[0] + east, array[:, 1]])
+    distance = np.max(np.abs(array - release.point) / [_degree(release), 1.0], axis=1)
     half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
     hidden = int(np.sum(distance > half))
     _draw(release, array, ax, half, "records (private)" + (f", {hidden} more outside" if hidden else ""))

@@ -144,16 +144,23 @@ def run_calibrated(
     copy: bool = False,
     unit: Any = None,
     unit_reduce: str = "median",
+    finish: Callable[[Value], Value] | None = None,
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
 
     Whatever raises before the charge depends on public parameters, on the shape (where the number of records is
     private, on the dimension only), or, where `nonfinite` is "raise", on values that the curator alone sees. Afterwards
-    a failure is an output, and every error says that the cost is spent.
+    a failure is an output, and every error says that the cost is spent. `finish` is post-processing that may fail, too.
     """
     check_nonfinite(nonfinite, parameters)
     records = as_unit_records(
-        points, unit, reducer=unit_reduce, nonfinite=nonfinite, neighbours=parameters.neighbours, d=parameters.d
+        points,
+        unit,
+        reducer=unit_reduce,
+        nonfinite=nonfinite,
+        neighbours=parameters.neighbours,
+        d=parameters.d,
+        geometry=parameters.geometry,
     )
     _require_unit(records.unit, parameters.unit, given=unit is not None)
     if not parameters.private_size and records.array.shape != (parameters.n, parameters.d):
@@ -169,4 +176,5 @@ def run_calibrated(
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
             value = calibrated.run(source, tape)
+            value = value if finish is None else finish(value)
     return Done(value, records.columns)

@@ -59,6 +59,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         center: ArrayLike | None = None,
         failure_probability: float = 0.05,
         profile: str = "default",
+        geometry: str = "euclidean",
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -71,6 +72,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.center = center
         self.failure_probability = failure_probability
         self.profile = profile
+        self.geometry = geometry
         self.ledger = ledger
         self.random_state = random_state
 
@@ -95,6 +97,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
             center=self.center,
             failure_probability=self.failure_probability,
             profile=self.profile,
+            geometry=self.geometry,
         )
         self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state))
         self.location_ = self.release_.point

@@ -9,6 +9,7 @@ from typing import NoReturn
 from dpmedian import Plan, plan
 from dpmedian.files import FORMATS
 from dpmedian.methods.registry import METHODS
+from dpmedian.parameters import GEOMETRIES
 
 __all__ = [
     "Parser",
@@ -61,6 +62,9 @@ def add_method(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--center", type=numbers, metavar="X,Y,...", help="center of the ball, default the origin")
     group.add_argument("--failure-probability", type=number, default=0.05, metavar="P", help="default: %(default)s")
     group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
+    group.add_argument(
+        "--geometry", default="euclidean", choices=GEOMETRIES, help="sphere: longitude and latitude in degrees"
+    )
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -97,5 +101,6 @@ def plan_of(options: argparse.Namespace, n: int, d: int, unit: str | None) -> Pl
         center=options.center,
         failure_probability=options.failure_probability,
         profile=options.profile,
+        geometry=options.geometry,
         unit=unit,
     )

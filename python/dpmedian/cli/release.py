@@ -32,8 +32,15 @@ def release(options: argparse.Namespace) -> None:
         d=options.dimension,
         labels=[] if options.unit is None else [options.unit],
     )
-    points = as_unit_records(points, options.unit, reducer=options.unit_reduce, nonfinite=options.nonfinite)
-    n, d = points.array.shape
+    d = points.array.shape[1]
+    points = as_unit_records(
+        points,
+        options.unit,
+        reducer=options.unit_reduce,
+        nonfinite=options.nonfinite,
+        geometry=options.geometry,
+    )
+    n = len(points.array)
     made = plan_of(options, n, d, points.unit)
     progress = False if options.quiet else None
     try:

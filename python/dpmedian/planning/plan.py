@@ -23,6 +23,7 @@ from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import as_json, plan_record
 from dpmedian.running import run_calibrated
+from dpmedian.sources.sphere import as_position
 from dpmedian.warning import LikelyFailureWarning, warn_caller
 
 __all__ = ["Plan"]
@@ -168,6 +169,7 @@ class Plan:
                 copy=copy,
                 unit=unit,
                 unit_reduce=unit_reduce,
+                finish=as_position if self.parameters.geometry == "sphere" else None,
             )
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)
@@ -201,7 +203,11 @@ class Plan:
     def _border_notes(self, point: NDArray[np.float64]) -> tuple[str, ...]:
         """A note where the released point lies near the border of the public ball: post-processing."""
         radius = self.parameters.radius
-        if radius is None or math.dist(point, self.parameters.origin) < 0.9 * radius:
+        if (
+            radius is None
+            or self.parameters.geometry == "sphere"
+            or math.dist(point, self.parameters.origin) < 0.9 * radius
+        ):
             return ()
         return (
             "the point lies at the border of the public ball: if records lie outside of it, this is the median of "

@@ -25,7 +25,8 @@ def _title(plan: Plan) -> str:
     records = f"n = {plan.n}"
     if plan.parameters.private_size:
         records = f"add_remove, n private ({'no guess' if plan.n is None else f'guess {plan.n}'})"
-    return f"Plan: {plan.method}, {records}, d = {plan.d}, {plan.parameters.budget.describe()}"
+    sphere = " (unit vectors of positions)" if plan.parameters.geometry == "sphere" else ""
+    return f"Plan: {plan.method}, {records}, d = {plan.d}{sphere}, {plan.parameters.budget.describe()}"
 
 
 def _noise(noise: Noise) -> str:

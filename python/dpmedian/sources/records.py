@@ -45,13 +45,15 @@ class Records:
 
     It passes for a data frame wherever points are expected. An array of doubles or singles that is in C order is not
     copied: its records are read where they lie.
-    `labels` are columns that a file has beside the points, and `unit` says whose records these are.
+    `labels` are columns that a file has beside the points, and `unit` says whose records these are. With the
+    `geometry` "sphere" they are unit vectors of longitudes and latitudes.
     """
 
     array: Floats
     columns: tuple[str, ...] | None = None
     labels: Mapping[str, Labels] = field(default_factory=dict)
     unit: str = RECORD
+    geometry: str = "euclidean"
 
     def __repr__(self) -> str:
         """The shape and the names only: a log is no place for records."""

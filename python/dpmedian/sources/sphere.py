@@ -1,4 +1,4 @@
-"""Longitude and latitude in degrees as records of the unit ball, and a released point of the ball as a position again.
+"""Longitude and latitude in degrees as records of the unit ball, and a released point of it as a position again.
 
 The proof lies beside this file.
 """
@@ -6,9 +6,7 @@ The proof lies beside this file.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,32 +14,9 @@ from dpmedian import _core
 from dpmedian.accounting import PrivacyCost
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.records import Records
+from dpmedian.spherical import as_arc
 
-__all__ = ["as_arc", "as_chord", "as_position", "as_vectors", "on_unit_ball"]
-
-# What a caller may not say about a sphere, since it is known.
-_KNOWN = {
-    "radius": "records lie on the unit sphere, whose radius is known",
-    "center": "the search begins at the center of the unit ball",
-}
-
-
-def on_unit_ball(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a plan for longitude and latitude as those of one for records of the unit ball.
-
-    Degrees of arc become chords.
-    """
-    for name, why in _KNOWN.items():
-        if arguments.get(name) is not None:
-            raise ValueError(f"geometry='sphere' takes no {name}=: {why}")
-    if arguments["d"] != 2:
-        raise ValueError(f"geometry='sphere' needs two columns, longitude and latitude in degrees, got d = {arguments['d']}")
-    resolution = arguments.get("resolution")
-    if resolution is not None:
-        if not 0.0 < float(resolution) < 60.0:
-            raise ValueError(f"resolution must be between 0 and 60 degrees of arc on the sphere, got {resolution!r}")
-        resolution = as_chord(float(resolution))
-    return {**arguments, "d": 3, "radius": 1.0, "resolution": resolution}
+__all__ = ["as_position", "as_vectors"]
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
@@ -84,13 +59,3 @@ def as_position(result: MethodResult) -> MethodResult:
         # The largest angle under which a ball of that radius around the point is seen from the center.
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
     )
-
-
-def as_chord(degrees: float) -> float:
-    """The straight distance between two points of the unit sphere that are so many degrees of arc apart."""
-    return 2.0 * math.sin(math.radians(degrees) / 2.0)
-
-
-def as_arc(chord: float) -> float:
-    """The degrees of arc between two points of the unit sphere at this straight distance; at most 180."""
-    return math.degrees(2.0 * math.asin(min(chord / 2.0, 1.0)))

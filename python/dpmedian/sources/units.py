@@ -11,6 +11,7 @@ from dpmedian import _core
 from dpmedian.accounting.neighbours import RECORD, Neighbours
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records, as_records
+from dpmedian.sources.sphere import as_vectors
 
 __all__ = ["REDUCERS", "UNNAMED", "as_unit_records"]
 
@@ -29,25 +30,27 @@ def as_unit_records(
     nonfinite: str = "raise",
     neighbours: Neighbours = "replace",
     d: int | None = None,
+    geometry: str = "euclidean",
 ) -> Records:
     """The points as records: one for each row, or with `unit` one for each unit, in the order of the ids.
 
     `unit` is a column of ids, or the name of one in a frame. With `nonfinite="raise"` a row that is not finite is an
     error. Otherwise such rows are left out, and a unit of which nothing is left is NaN, for the run to replace or to
     drop. A row without an id is refused under "replace", where the number of units is public, and left out under
-    "add_remove".
+    "add_remove". With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which become unit
+    vectors before they are reduced.
     """
     if reducer not in REDUCERS:
         raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
     if unit is None:
-        return as_records(points, nonfinite=nonfinite, d=d)
+        return _as_records(points, nonfinite, d, geometry)
     if isinstance(points, Records) and points.unit != RECORD:
         raise ValueError(f"these records are one for each {points.unit!r} already: leave out unit=")
     ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
     label = ids.name or UNNAMED
     if label == RECORD:
         raise ValueError(f"unit: a column of ids must not be called {RECORD!r}, which means a single row; rename it")
-    records = as_records(points, nonfinite=nonfinite, d=d)
+    records = _as_records(points, nonfinite, d, geometry)
     if len(ids) != len(records.array):
         raise ValueError("unit must have one id for each row of points, and has another length")
     _check_missing(ids, label, nonfinite, neighbours)
@@ -56,6 +59,16 @@ def as_unit_records(
     codes, count = ids.ranks()
     array = _core.reduce_units(np.ascontiguousarray(records.array, dtype=np.float64), codes, count, reducer)
     return replace(records, array=array, unit=label)
+
+
+def _as_records(points: Any, nonfinite: str, d: int | None, geometry: str) -> Records:
+    """One record for each row; `d` is the dimension of the records."""
+    if geometry == "euclidean":
+        return as_records(points, nonfinite=nonfinite, d=d)
+    if isinstance(points, Records) and points.geometry == geometry:
+        return points
+    told = None if nonfinite == "raise" else 2
+    return as_vectors(as_records(points, nonfinite=nonfinite, d=told), nonfinite)
 
 
 def _check_missing(ids: Labels, label: str, nonfinite: str, neighbours: Neighbours) -> None:

@@ -163,8 +163,9 @@ class _Review:
                 yield f"{name} is {stated!r}, and that of the cost is {of_cost!r}"
         if isinstance(self.found, Release):
             size, columns = self.found.point.size, self.found.columns
-            if size != self.plan.d or (columns is not None and len(columns) != size):
-                yield f"the point has {size} coordinates, and d = {self.plan.d}"
+            wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d
+            if size != wanted or (columns is not None and len(columns) != size):
+                yield f"the point has {size} coordinates, and should have {wanted}"
 
     def total(self) -> Iterator[str]:
         cost, stages = self.cost, self.plan.stages
