@@ -107,6 +107,12 @@ def test_no_command_is_silent_about_output_that_nobody_got(folder, command):
         assert (done.returncode, done.stderr[:17]) == (2, "dpmedian: error: ")
 
 
+def test_a_closed_stdin_is_an_error_that_says_so(folder):
+    line = f"{shlex.join(COMMAND)} release - {shlex.join(BUDGET)} <&-"
+    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "dpmedian: error: stdin is closed\n")
+
+
 class Gone(io.StringIO):
     """A terminal that was closed."""
 

@@ -86,6 +86,7 @@ impl Pulse for StepPulse<'_> {
 #[cfg(test)]
 mod tests {
     use nalgebra::DMatrix;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::postprocess::projection::Ball;
@@ -226,6 +227,34 @@ mod tests {
             let mut neighbour = points;
             neighbour.column_mut(1).fill(radius);
             assert_eq!(replayed(&descent, &neighbour, &record), Ok(iterates), "step {step}");
+        }
+    }
+
+    fn any_bits() -> impl Strategy<Value = f64> {
+        let special = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::MAX), Just(5e-324), Just(0.0)];
+        prop_oneof![any::<u64>().prop_map(f64::from_bits), special, -3.0..3.0f64]
+    }
+
+    proptest! {
+        #[test]
+        fn any_bits_have_finite_iterates_that_replay_on_a_neighbour(
+            start in prop::collection::vec(any_bits(), 2),
+            centers in prop::collection::vec(any_bits(), 4),
+            radii in prop::array::uniform2(any_bits()),
+            step in any_bits(),
+            lens: bool,
+            coordinates in prop::collection::vec(any_bits(), 8),
+        ) {
+            let ball = |i: usize| Ball::new(centers[2 * i..2 * i + 2].to_vec(), radii[i]);
+            let feasible = if lens { Feasible::Lens(ball(0), ball(1)) } else { Feasible::Ball(ball(0)) };
+            let descent = Descent { start, feasible, step, ..descent(6) };
+            let records = |last: &[f64]| {
+                let finite: Vec<f64> = [&coordinates[..4], last].concat().into_iter().map(finite).collect();
+                DMatrix::from_column_slice(2, 3, &finite)
+            };
+            let (record, iterates) = recorded(&descent, &records(&coordinates[4..6]), Neighbours::Replace);
+            prop_assert!(iterates.average.iter().chain(&iterates.last).all(|x| x.is_finite()), "{:?}", iterates);
+            prop_assert_eq!(replayed(&descent, &records(&coordinates[6..]), &record), Ok(iterates));
         }
     }
 }

@@ -296,7 +296,8 @@ mod tests {
     proptest! {
         #[test]
         fn cells_stay_ordered_and_mass_stays_finite(
-            first in -1020i32..900, answers in proptest::collection::vec(-30.0..30.0f64, 1..80)
+            first in -1020i32..900,
+            answers in proptest::collection::vec(prop_oneof![-30.0..30.0f64, any::<u64>().prop_map(f64::from_bits)], 1..80),
         ) {
             let mut posterior = Coordinates::new(1, first, 1001, 1e301, 0.0);
             for answer in answers {
@@ -309,6 +310,22 @@ mod tests {
                 prop_assert!(line.mass.iter().sum::<f64>() > 0.0);
             }
             prop_assert!(posterior.median()[0].abs() <= 1e301);
+        }
+
+        #[test]
+        fn any_evidence_leaves_a_grid_with_finite_mass(
+            size in 1usize..200,
+            likely in -1e3..1e3f64,
+            answers in proptest::collection::vec(prop_oneof![-30.0..30.0f64, any::<u64>().prop_map(f64::from_bits)], 1..80),
+        ) {
+            let mut grid = Grid::new(size, likely, 3.0);
+            for answer in answers {
+                prop_assert!(grid.ask() < size);
+                grid.learn(answer);
+                prop_assert!(grid.mass.iter().all(|mass| mass.is_finite() && *mass >= 0.0));
+                prop_assert!(grid.mass.iter().sum::<f64>() > 0.0);
+            }
+            prop_assert!(grid.mode() < size && (0.0..=1.0).contains(&grid.doubt(1)));
         }
     }
 }

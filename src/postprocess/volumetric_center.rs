@@ -241,6 +241,13 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::{Rng, SeedableRng};
 
+    use crate::numeric::float_scale::{LARGEST, norm};
+
+    /// Any bits of a double, and many ordinary numbers.
+    fn any_bits() -> impl Strategy<Value = f64> {
+        prop_oneof![1 => any::<u64>().prop_map(f64::from_bits), 1 => Just(f64::NAN), 3 => -3.0..3.0f64]
+    }
+
     fn symmetric(rng: &mut impl Rng) -> f64 {
         (rng.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
@@ -383,6 +390,26 @@ mod tests {
                 }
                 let center = region.center();
                 prop_assert!(center.iter().all(|x| x.is_finite()) && center.norm() < 1.0);
+            }
+        }
+
+        #[test]
+        fn any_bits_leave_a_finite_center_near_the_ball(
+            dimension in 1usize..5,
+            origin in prop_oneof![Just(0.0), Just(LARGEST), Just(-5e-324)],
+            exponent in -1000i32..1000,
+            directions in prop::collection::vec(any_bits(), 5 * 30),
+        ) {
+            let (origin, radius) = (DVector::from_element(dimension, origin), f64::from(exponent).exp2());
+            let mut region = VolumetricCenter::new(origin.as_view(), radius);
+            for direction in directions.chunks_exact(5) {
+                if region.cut(DVectorView::from_slice(&direction[..dimension], dimension)).is_err() {
+                    break;
+                }
+                let offset = region.center() - &origin;
+                prop_assert!(region.center().iter().all(|x| x.is_finite()), "{}", region.center());
+                // A radius that is lost beside the coordinates of the origin is at most one of their last digits.
+                prop_assert!(norm(offset.as_slice()) <= radius * (1.0 + 1e-9) + norm(origin.as_slice()) * 1e-15);
             }
         }
     }

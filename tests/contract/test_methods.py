@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import dpmedian
 from audit import GAMES
 from conftest import neighbours
 from contract.registry import METHOD_CASES, RELATION_CASES, SOURCES, STATISTIC_CASES, cloud
+from dpmedian import methods
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
@@ -40,6 +43,11 @@ def outcome(plan: dpmedian.Plan, source: object, tape: Tape) -> object:
 
 
 def test_every_method_and_relation_is_registered():
+    modules = [
+        importlib.import_module(found.name) for found in pkgutil.iter_modules(methods.__path__, "dpmedian.methods.")
+    ]
+    # A part of a method, such as `localize`, says nothing about arguments.
+    assert {module.name for module in modules if hasattr(module, "uses")} == set(METHODS)
     assert {case.method for case in METHOD_CASES.values()} == set(METHODS)
     assert {relation for method in METHODS.values() for relation in method.relations} <= {"replace", "add_remove"}
 

@@ -125,6 +125,8 @@ def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[BinaryIO]:
     if os.fspath(path) != "-":
         with open(path, "rb") as file:
             yield _decompressed(file, kind)
+    elif sys.stdin is None:
+        raise OSError("stdin is closed")
     else:
         yield _decompressed(sys.stdin.buffer if text else io.BytesIO(sys.stdin.buffer.read()), kind)
 

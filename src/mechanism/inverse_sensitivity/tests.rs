@@ -1,6 +1,7 @@
 //! The samplers against enumerated distributions, with fixed seeds; chi-square at alpha = 1e-6.
 
 use nalgebra::DMatrix;
+use proptest::prelude::*;
 
 use super::*;
 use crate::release::sensitivity::Neighbours;
@@ -171,4 +172,43 @@ fn a_record_more_moves_the_score_on_the_line_by_at_most_one() {
         }
     }
     assert_eq!(widest, stated);
+}
+
+fn any_bits() -> impl Strategy<Value = f64> {
+    let special = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::MAX), Just(5e-324), Just(0.0)];
+    prop_oneof![any::<u64>().prop_map(f64::from_bits), special, -3.0..3.0f64]
+}
+
+proptest! {
+    /// Records and centers of any bits, on lattices of any size.
+    #[test]
+    fn any_bits_have_scores_that_move_by_no_more_than_their_sensitivity(
+        d in 1usize..4,
+        n in 1usize..9,
+        exponent in -1074i32..1024,
+        (reach, smoothing) in prop_oneof![Just((40i64, 4i64)), Just((1 << 51, 2)), Just((1 << 51, 1 << 51))],
+        center in prop::collection::vec(any_bits(), 3),
+        coordinates in prop::collection::vec(any_bits(), 3 * 10),
+        places in prop::collection::vec(-20i64..20, 30),
+    ) {
+        let step = if exponent < -1022 { 5e-324 } else { f64::from(exponent).exp2() };
+        let lattice = Lattice::new(step, reach, smoothing).unwrap();
+        let origin = vec![0.0; d];
+        // Odd coordinates are centers of cells.
+        let places: Vec<i64> = places[..places.len() / d * d].iter().map(|place| 2 * place + 1).collect();
+        let at = |points: &DMatrix<f64>| {
+            let points = Points::admit(points, None, Some(&origin)).unwrap();
+            scores(points.dense().view(), &center[..d], &lattice, &places)
+        };
+        let points = DMatrix::from_column_slice(d, n, &coordinates[..d * n]);
+        let mut replaced = points.clone();
+        replaced.column_mut(n - 1).copy_from_slice(&coordinates[27..27 + d]);
+        let removed = points.clone().remove_column(n - 1);
+        let stated = sensitivity(d).unwrap();
+        for (other, neighbours) in [(&replaced, Neighbours::Replace), (&removed, Neighbours::AddRemove)] {
+            for (one, other) in at(&points).into_iter().zip(at(other)) {
+                prop_assert!(one.abs_diff(other) as f64 <= stated.under(neighbours), "{one} {other} {neighbours:?}");
+            }
+        }
+    }
 }
