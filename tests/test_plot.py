@@ -69,9 +69,67 @@ def test_identical_records_can_be_drawn():
     dpmedian.geometric_median(points, **DPGD, seed=1).plot(points).figure.canvas.draw()
 
 
-def test_only_two_dimensions_can_be_drawn(release):
-    with pytest.raises(ValueError, match="two dimensions"):
+def test_points_of_another_dimension_are_refused(release):
+    with pytest.raises(ValueError, match=r"the release has d = 2, and the points have shape \(400, 3\)"):
         release.plot(np.zeros((400, 3)))
+
+
+def of_dimension(d, n=400):
+    points = np.random.default_rng(0).normal(size=(n, d))
+    made = dpmedian.geometric_median(points, **{**DPGD, "epsilon": 9.0}, seed=1)
+    return dataclasses.replace(made, error_radius=0.25), points
+
+
+def test_many_records_are_drawn_as_a_density(release):
+    from matplotlib.collections import PathCollection, PolyCollection
+
+    points = np.random.default_rng(0).normal(size=(20_000, 2))
+    dense = release.plot(points)
+    (bins,) = [part for part in dense.collections if isinstance(part, PolyCollection)]
+    left, right = dense.get_xlim()
+    low, high = dense.get_ylim()
+    inside = (np.abs(points[:, 0] - (left + right) / 2) <= (right - left) / 2) & (
+        np.abs(points[:, 1] - (low + high) / 2) <= (high - low) / 2
+    )
+    assert np.sum(bins.get_array()) == np.sum(inside)
+    assert any("records (private)" in text for text in texts(dense))
+    sparse = release.plot(POINTS)
+    assert not [part for part in sparse.collections if isinstance(part, PolyCollection)]
+    assert sum(len(part.get_offsets()) for part in sparse.collections if isinstance(part, PathCollection)) > 300
+    dense.figure.canvas.draw()
+
+
+def test_a_line_shows_a_histogram_the_point_and_its_interval():
+    release, points = of_dimension(1)
+    ax = release.plot(points)
+    left, right = ax.get_xlim()
+    counted = sum(bar.get_height() for bar in ax.patches[:60])
+    assert counted == np.sum((points >= left) & (points <= right))
+    assert any(f"private median: {release.point[0]:.6g}" in text for text in texts(ax))
+    assert "contains private data: do not publish" in texts(ax)
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("d", [3, 50])
+def test_many_coordinates_have_intervals(d):
+    release, points = of_dimension(d)
+    ax = release.plot(points)
+    shown = min(d, 40)
+    (marks,) = [line for line in ax.lines if line.get_label() == "private median"]
+    assert np.array_equal(marks.get_ydata(), release.point[:shown])
+    (bars,) = [container for container in ax.containers if container.has_yerr]
+    assert np.allclose(np.diff([segment[:, 1] for segment in bars[2][0].get_segments()]), 0.5)
+    assert len(ax.get_xticklabels()) == shown
+    assert ("the first 40 of 50" in ax.get_xlabel()) is (d == 50)
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_picture_without_points_shows_what_was_released_only(d):
+    release, _ = of_dimension(d)
+    ax = release.plot()
+    assert not [text for text in texts(ax) if "private data" in text or "records" in text]
+    ax.figure.canvas.draw()
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}])

@@ -1,4 +1,4 @@
-"""Pictures of releases and plans (needs `dpmedian[plot]`): `release.plot(points)` and `plan.plot()`."""
+"""Pictures of releases and plans (needs `dpmedian[plot]`): `release.plot(points)`, `release.plot()`, `plan.plot()`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ _LINES = ("#9ecae1", "#2171b5", "#08306b")
 # The share of the records that the picture of a release shows; far outliers would shrink the rest to a dot.
 _SHOWN = 0.9
 
+# More records than this in one picture are a density: dots would be a solid block.
+_DENSE = 5000
+_DENSITY = "Greys"
+
+# The most coordinates that are drawn.
+_COORDINATES = 40
+
 # An error circle that takes a smaller share of the picture than this is shown again, enlarged.
 _SMALL = 0.06
 
@@ -36,36 +43,21 @@ def _axes(ax: Any) -> Any:
     return plt.subplots(figsize=(6.4, 5.6), layout="constrained")[1]
 
 
-def _draw(release: Release, array: Floats, ax: Any, half: float, label: str) -> None:
-    """Cloud, point and error circle in a square of the given half width around the point."""
-    center, degree = release.point, _degree(release)
-    ax.scatter(array[:, 0], array[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)
-    if release.error_radius is not None:
-        turn = np.linspace(0.0, 2.0 * np.pi, 200)
-        circle = center[:, None] + release.error_radius * np.array([degree * np.cos(turn), np.sin(turn)])
-        ax.plot(*circle, color=_INK, linewidth=1.6, label=f"predicted error, radius {release.error_radius:.2g}")
-    ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=_INK, linestyle="", label="private median")
-    ax.set_xlim(center[0] - degree * half, center[0] + degree * half)
-    ax.set_ylim(center[1] - half, center[1] + half)
-    ax.set_aspect(degree)
+def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = None) -> Any:
+    """The released point with its predicted error, over the records if they are given. Returns the axes.
 
+    On the line the records are a histogram, in the plane a cloud, or with many records its density. In more dimensions
+    every coordinate has the interval that the error radius leaves, over the middle halves and the middle nine tenths of
+    the records.
 
-def _degree(release: Release) -> float:
-    """How many degrees of longitude are as wide as one of latitude, at the point; 1 where points are no positions."""
-    sphere = release.plan.parameters.geometry == "sphere"
-    return 1.0 / max(float(np.cos(np.radians(release.point[1]))), 0.05) if sphere else 1.0
-
-
-def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
-    """The released point over the cloud of records, with the circle of its predicted error. Returns the axes.
-
-    The cloud is the private data itself: the picture is for the holder of the data, and says so.
+    With points the picture shows private data: it is for their holder, and says so. Without, it shows what was
+    released, and may go wherever the release goes.
 
     Parameters
     ----------
     release : Release
-        In two dimensions.
-    points : array, data frame or Arrow table of shape (n, 2)
+        In any dimension; of more than 40 coordinates the first 40 are drawn.
+    points : array, data frame or Arrow table of shape (n, d), optional
         The private records.
     ax : matplotlib axes, optional
         Where to draw; new axes by default.
@@ -75,43 +67,137 @@ def plot_release(release: Release, points: ArrayLike, ax: Any = None) -> Any:
     matplotlib axes
         The picture.
     """
-    records = as_records(points)
-    array, columns = records.array, records.columns
-    if release.point.size != 2 or array.shape[1] != 2:
-        raise ValueError(f"only two dimensions can be drawn, got d = {release.point.size} and points {array.shape}")
+    array, names = None, release.columns
+    if points is not None:
+        records = as_records(points)
+        array, names = records.array, records.columns or names
+        if array.shape[1] != release.point.size:
+            raise ValueError(f"the release has d = {release.point.size}, and the points have shape {array.shape}")
     ax = _axes(ax)
-    if release.plan.parameters.geometry == "sphere":
+    d = release.point.size
+    names = names or tuple(("first coordinate", "second coordinate")[:d] if d <= 2 else map(str, range(d)))
+    if array is not None and release.plan.parameters.geometry == "sphere":
         # Around the point, also across the date line.
         east = np.remainder(array[:, 0] - release.point[0] + 180.0, 360.0) - 180.0
         array = np.column_stack([release.point[0] + east, array[:, 1]])
-    distance = np.max(np.abs(array - release.point) / [_degree(release), 1.0], axis=1)
+    draw = {1: _line, 2: _plane}.get(d, _coordinates)
+    draw(release, array, ax, names)
+    ax.set_title(f"{release.method}, {records_text(release)}, {release.plan.parameters.budget}", fontsize=10)
+    ax.legend(loc="upper left", fontsize=9, framealpha=0.95)
+    if array is not None:
+        ax.text(
+            0.99,
+            0.01,
+            "contains private data: do not publish",
+            transform=ax.transAxes,
+            ha="right",
+            va="bottom",
+            fontsize=9,
+            color=_WARNING,
+            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": _WARNING, "alpha": 0.9},
+        )
+    return ax
+
+
+def _shown(release: Release, array: Floats | None) -> tuple[float, int]:
+    """The half width of a picture around the point, and how many records lie outside of it."""
+    if array is None:
+        return 3.0 * (release.error_radius or release.scale or 1.0), 0
+    distance = np.max(np.abs(array - release.point) / _degrees(release), axis=1)
     half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
-    hidden = int(np.sum(distance > half))
-    _draw(release, array, ax, half, "records (private)" + (f", {hidden} more outside" if hidden else ""))
+    return half, int(np.sum(distance > half))
+
+
+def _degrees(release: Release) -> Any:
+    """How wide the unit of every coordinate is drawn: away from the equator a degree of longitude is shorter."""
+    if release.plan.parameters.geometry != "sphere":
+        return np.ones(release.point.size)
+    return np.array([1.0 / max(float(np.cos(np.radians(release.point[1]))), 0.05), 1.0])
+
+
+def _records_label(hidden: int) -> str:
+    return "records (private)" + (f", {hidden:,} more outside" if hidden else "")
+
+
+def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
+    """A histogram of the records, the point and its interval."""
+    half, hidden = _shown(release, array)
+    center = float(release.point[0])
+    if array is not None:
+        bins = np.linspace(center - half, center + half, 61)
+        ax.hist(array[:, 0], bins=bins, color=_CLOUD, alpha=0.6, label=_records_label(hidden))
+        ax.set_ylabel("records")
+        ax.margins(y=0.35)  # Room for the legend.
+    else:
+        ax.set_yticks([])
+    if release.error_radius is not None:
+        low, high = center - release.error_radius, center + release.error_radius
+        ax.axvspan(low, high, color=_INK, alpha=0.2, linewidth=0, label=_error_label(release))
+    ax.axvline(center, color=_INK, linewidth=1.8, label=f"private median: {center:.6g}")
+    ax.set_xlim(center - half, center + half)
+    ax.set_xlabel(names[0])
+
+
+def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
+    """The cloud or its density, the point and the circle of its error; a small circle is shown again, enlarged."""
+    half, hidden = _shown(release, array)
+    _square(release, array, ax, half, _records_label(hidden))
     error = release.error_radius
     if error is not None and 0.0 < error < _SMALL * half:
         zoom = ax.inset_axes((0.72, 0.72, 0.27, 0.27))
-        _draw(release, array, zoom, 1.6 * error, "")
+        _square(release, array, zoom, 1.6 * error, "")
         zoom.set_xticks([])
         zoom.set_yticks([])
         ax.indicate_inset_zoom(zoom, edgecolor=_INK)
-    names = columns or release.columns or ("first coordinate", "second coordinate")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    ax.set_title(f"{release.method}, {records_text(release)}, {release.plan.parameters.budget}", fontsize=10)
-    ax.legend(loc="upper left", fontsize=9, framealpha=0.95)
-    ax.text(
-        0.99,
-        0.01,
-        "contains private data: do not publish",
-        transform=ax.transAxes,
-        ha="right",
-        va="bottom",
-        fontsize=9,
-        color=_WARNING,
-        bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": _WARNING, "alpha": 0.9},
-    )
-    return ax
+
+
+def _square(release: Release, array: Floats | None, ax: Any, half: float, label: str) -> None:
+    """Records, point and error circle in a square of the given half width around the point."""
+    center, degrees = release.point, _degrees(release)
+    (left, low), (right, high) = center - half * degrees, center + half * degrees
+    if array is not None:
+        near = array[np.max(np.abs(array - center) / degrees, axis=1) <= half]
+        if len(near) > _DENSE:
+            extent = (left, right, low, high)
+            ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=_DENSITY, linewidths=0.1)
+            # A density has no handle of its own in a legend.
+            ax.scatter([], [], marker="h", s=60, color=_CLOUD, label=label)
+        else:
+            ax.scatter(near[:, 0], near[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)
+    if release.error_radius is not None:
+        turn = np.linspace(0.0, 2.0 * np.pi, 200)
+        circle = center[:, None] + release.error_radius * degrees[:, None] * np.array([np.cos(turn), np.sin(turn)])
+        ax.plot(*circle, color=_INK, linewidth=1.6, label=_error_label(release))
+    ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=_INK, linestyle="", label="private median")
+    ax.set_xlim(left, right)
+    ax.set_ylim(low, high)
+    ax.set_aspect(float(degrees[0]))
+
+
+def _coordinates(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
+    """Every coordinate with its interval, over the middle halves and nine tenths of the records."""
+    shown = min(release.point.size, _COORDINATES)
+    places, center = np.arange(shown), release.point[:shown]
+    if array is not None:
+        quantiles = np.quantile(array[:, :shown], [0.05, 0.25, 0.75, 0.95], axis=0)
+        outer, inner = quantiles[[0, 3]], quantiles[[1, 2]]
+        ax.vlines(places, *outer, color=_CLOUD, alpha=0.35, linewidth=4, label="90 % of the records (private)")
+        ax.vlines(places, *inner, color=_CLOUD, alpha=0.8, linewidth=4, label="50 % of the records (private)")
+    if release.error_radius is not None:
+        error = release.error_radius
+        ax.errorbar(places, center, yerr=error, fmt="none", ecolor=_INK, capsize=3, label=_error_label(release))
+    ax.plot(places, center, "o", markersize=4.5, color=_INK, label="private median")
+    ax.set_xticks(places, names[:shown], rotation=0 if shown <= 6 else 90, fontsize=9)
+    ax.set_xlim(-0.7, shown - 0.3)
+    ax.margins(y=0.25)
+    more = release.point.size - shown
+    ax.set_xlabel("coordinate" + (f" (the first {shown} of {release.point.size:,})" if more else ""))
+
+
+def _error_label(release: Release) -> str:
+    return f"predicted error, radius {release.error_radius:.2g}"
 
 
 def plot_plan(plan: Plan, ax: Any = None) -> Any:

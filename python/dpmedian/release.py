@@ -213,8 +213,8 @@ class Release:
 
         return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
-    def plot(self, points: ArrayLike, ax: Any = None) -> Any:
-        """The point over the private records, in two dimensions, with its predicted error (needs matplotlib)."""
+    def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
+        """The point with its predicted error, over the private records if they are given (needs matplotlib)."""
         from dpmedian.plot import plot_release
 
         return plot_release(self, points, ax)

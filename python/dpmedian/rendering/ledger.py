@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dpmedian.accounting import RECORD, Budget, PrivacyCost
-from dpmedian.rendering.table import html_table, text_table
+from dpmedian.rendering.table import html_block, html_table, text_table
 
 __all__ = ["ledger_dict", "ledger_html", "ledger_text"]
 
@@ -72,7 +72,7 @@ def ledger_html(ledger: _Ledger) -> str:
     """The same table in HTML."""
     heading, rows, earlier = _content(ledger)
     omitted = [f"({earlier} earlier entries)"] if earlier else []
-    return html_table(_COLUMNS, rows, caption=[*heading, *omitted])
+    return html_block(html_table(_COLUMNS, rows, caption=[*heading, *omitted], right=(len(_COLUMNS) - 1,)))
 
 
 def ledger_dict(ledger: _Ledger) -> dict[str, Any]:

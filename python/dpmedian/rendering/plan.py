@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import Prediction, Reads
-from dpmedian.rendering.table import html_table, text_table
+from dpmedian.rendering.table import html_block, html_table, text_table
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
-__all__ = ["plan_html", "plan_text"]
+__all__ = ["plan_html", "plan_tables", "plan_text"]
 
 _WIDTH = 80
 _HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
@@ -109,5 +109,10 @@ def plan_text(plan: Plan) -> str:
 
 def plan_html(plan: Plan) -> str:
     """The same for a notebook."""
+    return html_block(plan_tables(plan))
+
+
+def plan_tables(plan: Plan) -> str:
+    """The table and what to expect, as a part of what a notebook shows."""
     rows = [_row(stage) for stage in plan.stages]
-    return html_table(_HEAD, rows, caption=[_title(plan)], notes=_facts(plan))
+    return html_table(_HEAD, rows, caption=[_title(plan)], notes=_facts(plan), right=(3, 4))

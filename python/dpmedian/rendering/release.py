@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmedian.rendering.table import html_table, text_pairs
+from dpmedian.rendering.plan import plan_tables
+from dpmedian.rendering.table import html_block, html_table, text_pairs
 
 if TYPE_CHECKING:
     from dpmedian.release import Release
 
 __all__ = ["records_text", "release_html", "release_text"]
 
+_SEEDED = "yes: the noise is predictable, so this release protects nobody"
+
+
+# A longer point is shown by so many of its first and of its last coordinates.
+_FIRST, _LAST = 5, 2
+
+
+def _coordinates(release: Release) -> list[tuple[str, str]]:
+    """Names and values, with an ellipsis where there are too many; without names they are numbered from 0."""
+    names = release.columns or tuple(map(str, range(release.point.size)))
+    pairs = [(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)]
+    return pairs if len(pairs) <= _FIRST + _LAST else [*pairs[:_FIRST], ("...", "..."), *pairs[-_LAST:]]
+
 
 def _point(release: Release) -> str:
-    if release.columns is not None and release.point.size <= 8:
-        pairs = zip(release.columns, release.point.tolist(), strict=True)
-        return ", ".join(f"{column} = {value:.9g}" for column, value in pairs)
-    return np.array2string(release.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)
+    if release.columns is None:
+        return np.array2string(release.point, precision=6, threshold=8, edgeitems=3, max_line_width=100)
+    return ", ".join(name if name == "..." else f"{name} = {value}" for name, value in _coordinates(release))
 
 
 def records_text(release: Release) -> str:
@@ -28,10 +42,9 @@ def records_text(release: Release) -> str:
     return "n private" if release.size is None else f"n private, noisy size {release.size}"
 
 
-def _rows(release: Release) -> list[tuple[str, str]]:
-    rows = [("point", _point(release))]
-    if release.name is not None:
-        rows.insert(0, ("name", release.name))
+def _facts(release: Release) -> list[tuple[str, str]]:
+    """What goes with the point."""
+    rows = []
     if release.scale is not None:
         rows.append(("scale", f"{release.scale:.4g}"))
     if release.error_radius is not None:
@@ -40,16 +53,27 @@ def _rows(release: Release) -> list[tuple[str, str]]:
         ("method", f"{release.method}, {records_text(release)}, d = {release.point.size}"),
         ("cost", str(release.cost)),
     ]
-    if release.seeded:
-        rows.append(("seeded", "yes: the noise is predictable, so this release protects nobody"))
-    return rows + [("note", note) for note in release.notes]
+    return rows
 
 
 def release_text(release: Release) -> str:
     """One row for each thing that was released."""
-    return "Release\n" + text_pairs(_rows(release))
+    rows = [("point", _point(release)), *_facts(release)]
+    if release.name is not None:
+        rows.insert(0, ("name", release.name))
+    if release.seeded:
+        rows.append(("seeded", _SEEDED))
+    return "Release\n" + text_pairs([*rows, *(("note", note) for note in release.notes)])
 
 
 def release_html(release: Release) -> str:
-    """The same for a notebook."""
-    return html_table(None, _rows(release), caption=["Private geometric median"], row_names=True)
+    """For a notebook: the point as a table with the names of its columns, what goes with it, and the plan to unfold."""
+    names, values = zip(*_coordinates(release), strict=True)
+    title = [release.name or "Private geometric median"]
+    alarm = f'<div class="alarm">seeded: {escape(_SEEDED)}</div>' if release.seeded else ""
+    return html_block(
+        alarm,
+        html_table(names, [values], caption=title, right=range(len(names))),
+        html_table(None, _facts(release), row_names=True, notes=release.notes),
+        f"<details><summary>What was asked of the data</summary>{plan_tables(release.plan)}</details>",
+    )

@@ -8,7 +8,7 @@ from html import escape
 from itertools import zip_longest
 from typing import Literal
 
-__all__ = ["html_table", "text_pairs", "text_table"]
+__all__ = ["html_block", "html_table", "text_pairs", "text_table"]
 
 _GAP = "  "
 
@@ -107,6 +107,30 @@ def text_pairs(pairs: Sequence[tuple[str, str]], *, indent: str = "  ") -> str:
     return "\n".join(f"{indent}{name:<{width}}{_GAP}{value}" for name, value in pairs)
 
 
+# Notebooks are light or dark: text has the color of its surroundings, lines and stripes are a half-transparent gray.
+_STYLE = """
+.dpmedian { overflow-x: auto; }
+.dpmedian table { border-collapse: collapse; margin: 0 0 6px; font-size: 0.92em; color: inherit; }
+.dpmedian caption { text-align: left; font-weight: 600; padding: 0 0 6px; color: inherit; caption-side: top; }
+.dpmedian caption small { display: block; font-weight: 400; opacity: 0.75; }
+.dpmedian th, .dpmedian td {
+  text-align: left; vertical-align: top; padding: 4px 12px 4px 6px; background: none; border: 0;
+  border-bottom: 1px solid rgba(128, 128, 128, 0.3); max-width: 32em; white-space: normal;
+}
+.dpmedian thead th { font-weight: 600; border-bottom: 1px solid rgba(128, 128, 128, 0.8); white-space: nowrap; }
+.dpmedian tbody tr:nth-child(even) { background: rgba(128, 128, 128, 0.09); }
+.dpmedian .right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.dpmedian ul { margin: 4px 0 6px; padding-left: 1.4em; font-size: 0.92em; }
+.dpmedian summary { cursor: pointer; opacity: 0.8; margin: 4px 0; }
+.dpmedian .alarm { color: #c9372c; font-weight: 600; }
+"""
+
+
+def html_block(*parts: str) -> str:
+    """What a notebook shows: tables in one block, with the style that goes with them, as pandas and scikit-learn do."""
+    return f'<div class="dpmedian"><style scoped>{_STYLE}</style>{"".join(parts)}</div>'
+
+
 def html_table(
     head: Sequence[str] | None,
     rows: Sequence[Sequence[str]],
@@ -114,8 +138,9 @@ def html_table(
     caption: Sequence[str] = (),
     notes: Sequence[str] = (),
     row_names: bool = False,
+    right: Collection[int] = (),
 ) -> str:
-    """A table in HTML. Every text is escaped, since names may come from anywhere.
+    """A table in HTML, for a block. Every text is escaped, since names may come from anywhere.
 
     Parameters
     ----------
@@ -124,30 +149,33 @@ def html_table(
     rows : sequence of sequences of str
         The cells.
     caption : sequence of str
-        The lines of the caption.
+        The title, and what is said below it.
     notes : sequence of str
         What is listed below the table.
     row_names : bool
         Whether the first cell of every row names it.
+    right : collection of int
+        The columns that are aligned to the right, as numbers are.
 
     Returns
     -------
     str
         A `table` element, followed by a list of the notes if there are any.
     """
-    title = f"<caption>{'<br>'.join(map(escape, caption))}</caption>" if caption else ""
-    names = "" if head is None else f"<thead><tr>{''.join(_cell('th', name) for name in head)}</tr></thead>"
+    lines = "".join(f"<small>{escape(line)}</small>" for line in caption[1:])
+    title = f"<caption>{escape(caption[0])}{lines}</caption>" if caption else ""
+    names = "" if head is None else f"<thead><tr>{_cells('th', head, right)}</tr></thead>"
     body = "".join(
-        "<tr>"
-        + "".join(_cell("th" if row_names and not column else "td", cell) for column, cell in enumerate(row))
-        + "</tr>"
+        f"<tr>{_cells('th', row[:1], ())}{_cells('td', row[1:], {column - 1 for column in right})}</tr>"
+        if row_names
+        else f"<tr>{_cells('td', row, right)}</tr>"
         for row in rows
     )
     listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f'<table class="dpmedian">{title}{names}<tbody>{body}</tbody></table>' + (
-        f"<ul>{listed}</ul>" if notes else ""
+    return f"<table>{title}{names}<tbody>{body}</tbody></table>" + (f"<ul>{listed}</ul>" if notes else "")
+
+
+def _cells(tag: str, texts: Sequence[str], right: Collection[int]) -> str:
+    return "".join(
+        f"<{tag}{' class=right' if column in right else ''}>{escape(text)}</{tag}>" for column, text in enumerate(texts)
     )
-
-
-def _cell(tag: str, text: str) -> str:
-    return f'<{tag} style="text-align: left">{escape(text)}</{tag}>'

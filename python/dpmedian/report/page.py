@@ -128,8 +128,11 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         if isinstance(found, Release) and found.error_radius is not None
         else ("Predicted failure", "below 1e-6" if failure < 1e-6 else f"{failure:.2g}", "probability of no result")
     )
+    spent = f"rho = {cost.rho:.4g}"
+    if parameters.budget.rho is not None:
+        spent = f"epsilon = {cost.epsilon_at(_delta(plan)):.3g} at delta = {_delta(plan):.2g}"
     facts = [
-        ("Privacy budget", str(parameters.budget), f"rho = {cost.rho:.4g}"),
+        ("Privacy budget", str(parameters.budget), spent),
         ("Protects", f"one {cost.unit}", changed),
         ("Records", records, f"{told}; {plan.d} {'number' if plan.d == 1 else 'numbers'} each"),
         expected,
@@ -175,37 +178,33 @@ def _point(release: Release) -> str:
     names = release.columns or tuple(f"coordinate {index + 1}" for index in range(release.point.size))
     values = release.point.tolist()
     rows = "".join(
-        f'<tr><th>{escape(name)}</th><td class="number">{value:.9g}</td></tr>'
+        f"<div><dt>{escape(name)}</dt><dd>{value:.9g}</dd></div>"
         for name, value in list(zip(names, values, strict=True))[:_SHOWN]
     )
     more = len(values) - _SHOWN
     rest = f'<p class="soft">and {more:,} more, which the record below has</p>' if more > 0 else ""
-    return f'<table class="point"><tbody>{rows}</tbody></table>{rest}\n'
+    return f'<dl class="point">{rows}</dl>{rest}\n'
 
 
 def _curves(plan: Plan) -> str:
-    charts = [_chart_of_cost(plan)]
-    outlook = Outlook.of(plan)
+    texts, charts, outlook = ["The red dots are this release."], [], Outlook.of(plan)
+    pairs = epsilon_curve(plan.cost, _delta(plan))
+    if pairs is not None:
+        charts.append(chart(pairs))
+        texts.append(
+            "What was spent is a promise about every epsilon at once, each with its own delta: the first curve has all "
+            "pairs that are proved."
+        )
     if outlook is not None:
         charts += [chart(error_by_size(outlook)), chart(error_by_budget(outlook))]
+        texts.append(
+            "The curves of the predicted error say what more or fewer records, or more or less budget, would have been "
+            "worth. They follow from public numbers alone and were known before the data were looked at."
+        )
     drawn = "\n".join(figure for figure in charts if figure)
     if not drawn:
         return ""
-    told = _paragraphs(
-        [
-            "The red dots are this release.",
-            "What was spent is a promise about every epsilon at once, each with its own delta: the first curve has all "
-            "pairs that are proved.",
-            "The other curves say what more or fewer records, or more or less budget, would have been worth. They "
-            "follow from public numbers alone and were known before the data were looked at.",
-        ]
-    )
-    return f'<div class="charts">\n<div>{told}</div>\n{drawn}\n</div>'
-
-
-def _chart_of_cost(plan: Plan) -> str:
-    curve = epsilon_curve(plan.cost, _delta(plan))
-    return "" if curve is None else chart(curve)
+    return f'<div class="charts">\n<div>{_paragraphs(texts)}</div>\n{drawn}\n</div>'
 
 
 def _stages(plan: Plan) -> str:
