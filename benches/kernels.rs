@@ -32,7 +32,7 @@ fn records(n: usize, d: usize) -> DMatrix<f64> {
 }
 
 fn admitted(points: &DMatrix<f64>) -> Points<'_> {
-    Points::admit(points, None, None).expect("records are finite")
+    Points::admit(points, None, None, &mut Silent).expect("records are finite")
 }
 
 fn tape() -> Draw {

@@ -56,7 +56,7 @@ def test_equality_and_hash_do_not_depend_on_the_values():
 
 def test_records_show_no_number_either():
     public = {name for name in dir(POINTS) if not name.startswith("_")}
-    assert public == {"answer", "concatenate", "d", "descend", "draw_lattice", "n", "sample", "sample_by_coins"}
+    assert public == {"answer", "concatenate", "d", "descend", "draw_lattice", "n", "read", "sample", "sample_by_coins"}
     with pytest.raises(TypeError):
         memoryview(POINTS)  # type: ignore[arg-type]
     with pytest.raises((TypeError, AttributeError)):

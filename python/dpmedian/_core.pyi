@@ -4,6 +4,7 @@ Exact integers enter by `Points.answer` and leave by `Tape` only: in between the
 """
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, Literal, final
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "PairCounts",
     "Points",
     "Ranks",
+    "RecordFile",
     "SecondMoments",
     "Sensitivity",
     "Size",
@@ -207,6 +209,15 @@ class Exact:
     def public(values: NDArray[np.int64]) -> Exact: ...
 
 @final
+class RecordFile:
+    """An open file, and where its records lie: in pieces of some records, of every column the offset of its first
+    number, the stride to the next, and whether it has 8 bytes, and not 4.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> RecordFile: ...
+    def lay_out(self, pieces: Sequence[tuple[int, Sequence[tuple[int, int, bool]]]]) -> None: ...
+
+@final
 class Points:
     """The validated records, read where they lie. No exact number can be read from them.
 
@@ -223,6 +234,8 @@ class Points:
         ball: _Ball | None = None,
         replacement: Sequence[float] | None = None,
     ) -> Points: ...
+    @staticmethod
+    def read(file: RecordFile, *, ball: _Ball | None = None, replacement: Sequence[float] | None = None) -> Points: ...
     @property
     def d(self) -> int: ...
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from dpmedian.parameters import RECORDS_MAX, PublicParameters, geometry_of, posi
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
-from dpmedian.sources.units import as_unit_records
+from dpmedian.sources.file import hold
 
 __all__ = ["geometric_median", "plan", "required_n"]
 
@@ -106,6 +106,7 @@ def geometric_median(
     progress: bool | Callable[[float], object] | None = None,
     nonfinite: str = "raise",
     name: str | None = None,
+    columns: Sequence[str | int] | None = None,
     copy: bool = False,
     unit: Any = None,
     unit_reduce: str = "median",
@@ -119,8 +120,9 @@ def geometric_median(
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row: numpy, pandas, polars, Arrow, lists.
+    points : array, data frame or Arrow table of shape (n, d), or the path of a file
+        The records, one per row: numpy, pandas, polars, Arrow, lists. A file of records, .npy, .arrow or .parquet (or a
+        folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` says how.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
@@ -154,6 +156,8 @@ def geometric_median(
         "add_remove" it is left out.
     name : str, optional
         What is released, for the ledger and the reader.
+    columns : list of str or int, optional
+        The columns of a file, by name or by number from 1; all by default.
     copy : bool
         An array of float64 or float32 in C order is read where it lies and must not change during the call. True makes
         a private copy first.
@@ -182,20 +186,21 @@ def geometric_median(
     (3,)
     """
     arguments = locals()
-    records = as_unit_records(
+    held = hold(
         points,
         unit,
         reducer=unit_reduce,
         nonfinite=nonfinite,
         neighbours=neighbours_of(neighbours),
         geometry=geometry_of(geometry),
+        columns=columns,
     )
     if neighbours == "replace":
-        n = _public_size(n, len(records.array))
-    d = 2 if geometry == "sphere" else records.array.shape[1]
-    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d, unit=records.unit), method)
+        n = _public_size(n, held.shape[0])
+    d = 2 if geometry == "sphere" else held.shape[1]
+    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d, unit=held.unit), method)
     options = {"ledger": ledger, "seed": seed, "progress": progress}
-    return made.run(records, **options, nonfinite=nonfinite, name=name, copy=copy)
+    return made.run(held, **options, nonfinite=nonfinite, name=name, copy=copy)
 
 
 def required_n(

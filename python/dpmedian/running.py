@@ -15,9 +15,10 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
+from dpmedian.sources.file import hold
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import NONFINITE
-from dpmedian.sources.units import UNNAMED, as_unit_records
+from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, tape_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
@@ -153,7 +154,7 @@ def run_calibrated(
     a failure is an output, and every error says that the cost is spent. `finish` is post-processing that may fail, too.
     """
     check_nonfinite(nonfinite, parameters)
-    records = as_unit_records(
+    records = hold(
         points,
         unit,
         reducer=unit_reduce,
@@ -163,10 +164,8 @@ def run_calibrated(
         geometry=parameters.geometry,
     )
     _require_unit(records.unit, parameters.unit, given=unit is not None)
-    if not parameters.private_size and records.array.shape != (parameters.n, parameters.d):
-        raise ValueError(
-            f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.array.shape}"
-        )
+    if not parameters.private_size and records.shape != (parameters.n, parameters.d):
+        raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.shape}")
     tape = tape_of(seed, parameters.neighbours)
     tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
     account = as_ledger(ledger)

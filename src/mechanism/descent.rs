@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn admitted(points: &DMatrix<f64>) -> Points<'_> {
-        Points::admit(points, None, None).unwrap()
+        Points::admit(points, None, None, &mut Silent).unwrap()
     }
 
     fn streams() -> Streams {

@@ -21,7 +21,7 @@ use crate::numeric::distance::for_each_distance;
 use crate::numeric::float_scale::{exponent, finite, scale};
 use crate::runtime::parallel_fold::map_blocks;
 use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 
 /// The relative gap that ends the search: a hundredth of what is promised.
 const GAP: f64 = 1e-12;
@@ -306,7 +306,8 @@ pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Ve
     }
     let records = points.dense();
     let moved = DMatrix::from_fn(d, n, |i, j| scale(records.view()[(i, j)] - origin[i], power));
-    let theta = descend(&Points::admit(moved, None, None).expect("differences of finite numbers"), pulse)?;
+    let moved = Points::admit(moved, None, None, &mut Silent).expect("differences of finite numbers");
+    let theta = descend(&moved, pulse)?;
     Ok(theta.iter().zip(&origin).map(|(t, o)| finite(o + scale(*t, -power))).collect())
 }
 
@@ -379,10 +380,9 @@ fn descend(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Inter
 mod tests {
     use super::*;
     use crate::numeric::float_scale::LARGEST;
-    use crate::runtime::pulse::Silent;
 
     fn admitted(points: &DMatrix<f64>) -> Points<'_> {
-        Points::admit(points, None, None).unwrap()
+        Points::admit(points, None, None, &mut Silent).unwrap()
     }
 
     /// Standard normal numbers, for data only.

@@ -38,7 +38,7 @@ mod tests {
     use crate::runtime::pulse::Silent;
 
     fn admitted(points: &DMatrix<f64>) -> Points<'_> {
-        Points::admit(points, None, None).unwrap()
+        Points::admit(points, None, None, &mut Silent).unwrap()
     }
 
     #[test]

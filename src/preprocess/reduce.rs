@@ -178,7 +178,8 @@ fn reduced(
         }
         Reducer::Median => {
             let ordered = DMatrix::from_vec(d, count, ordered.concat());
-            let ordered = Points::admit(ordered, None, None).expect("rows that are not finite were left out");
+            let ordered =
+                Points::admit(ordered, None, None, &mut Silent).expect("rows that are not finite were left out");
             let median = geometric_median(&ordered, pulse)?;
             record.copy_from_slice(&median);
         }

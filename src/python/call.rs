@@ -3,12 +3,15 @@
 use std::time::{Duration, Instant};
 
 use numpy::PyArray1;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::mechanism::inverse_sensitivity::lattice;
+use crate::postprocess::projection::Ball;
 use crate::release::error::Error;
-use crate::runtime::admission::NonFinite;
+use crate::runtime::admission::Refused;
+use crate::runtime::memory::Table;
+use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::statistics::BadParameter;
@@ -67,6 +70,7 @@ pub(super) fn detached<T: Send, E: Send + Into<Error>>(
 pub(super) fn raised(error: Error) -> PyErr {
     match error {
         Error::Refused(reason) => PyValueError::new_err(reason),
+        Error::Unreadable(reason) => unreadable(&reason),
         Error::Interrupted | Error::Mismatch(_) => PyRuntimeError::new_err(error.to_string()),
     }
 }
@@ -75,8 +79,23 @@ pub(super) fn bad_parameter(bad: BadParameter) -> PyErr {
     PyValueError::new_err(bad.0)
 }
 
-pub(super) fn non_finite(place: NonFinite) -> PyErr {
-    PyValueError::new_err(place.to_string())
+fn unreadable(reason: &str) -> PyErr {
+    PyOSError::new_err(format!("the file of the records cannot be read: {reason}"))
+}
+
+/// Admission, which beats without moving a bar.
+pub(super) fn admitted<'a>(
+    py: Python<'_>,
+    table: Table<'a>,
+    ball: Option<&Ball>,
+    replacement: Option<&[f64]>,
+) -> PyResult<Points<'a>> {
+    let mut pulse = InterpreterPulse { callback: None, last: Instant::now(), error: None };
+    without_gil(py, || Points::admit(table, ball, replacement, &mut pulse)).map_err(|refused| match refused {
+        Refused::NonFinite(place) => PyValueError::new_err(place.to_string()),
+        Refused::Unreadable(reason) => unreadable(&reason),
+        Refused::Interrupted => pulse.error.unwrap_or_else(|| raised(Error::Interrupted)),
+    })
 }
 
 /// Refuses an argument of another dimension than the points.

@@ -6,6 +6,7 @@ mod nonprivate;
 mod points;
 mod postprocess;
 mod preprocess;
+mod record_file;
 mod sensitivity;
 mod statistics;
 mod tape;
@@ -32,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<statistics::LargestBallCounts>()?;
     module.add_class::<statistics::ObjectiveDifferences>()?;
     module.add_class::<points::Points>()?;
+    module.add_class::<record_file::RecordFile>()?;
     module.add_class::<tape::Exact>()?;
     module.add_class::<tape::Stream>()?;
     module.add_class::<tape::Tape>()?;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::array::Reading;
 use super::call::{
-    Integers, LatticeArguments, Vector, as_lattice, bad_parameter, check_dimension, detached, non_finite, without_gil,
+    Integers, LatticeArguments, Vector, admitted, as_lattice, bad_parameter, check_dimension, detached, without_gil,
 };
 use super::points::check_lattice_dimension;
 use crate::mechanism::inverse_sensitivity;
@@ -20,7 +20,7 @@ use crate::statistics::gradient::Gradient;
 /// Validates an array in one pass.
 fn plain<'a>(py: Python<'_>, array: &'a Reading<'_>) -> PyResult<Points<'a>> {
     let table = array.table()?;
-    without_gil(py, || Points::admit(table, None, None)).map_err(non_finite)
+    admitted(py, table, None, None)
 }
 
 /// A point of the array's dimension, made finite like every point.

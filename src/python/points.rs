@@ -8,14 +8,18 @@ use pyo3::prelude::*;
 
 use super::array::{Held, Reading};
 use super::call::{
-    Integers, LatticeArguments, Vector, as_lattice, check_dimension, detached, non_finite, raised, without_gil,
+    Integers, LatticeArguments, Vector, admitted, as_lattice, check_dimension, detached, raised, without_gil,
 };
 use super::postprocess::{BallArguments, as_ball, as_feasible};
+use super::record_file::RecordFile;
 use super::statistics::Statistic;
 use super::tape::{Exact, Stream, Tape};
 use crate::mechanism::descent::Descent;
 use crate::mechanism::inverse_sensitivity::{self, DIMENSION_MAX, rate::Rate};
+use crate::postprocess::projection::Ball;
+use crate::release::error::Error;
 use crate::release::sample;
+use crate::runtime::memory::Table;
 use crate::runtime::points;
 
 /// Where the records of a data set are between two calls.
@@ -75,16 +79,23 @@ impl Points {
         replacement: Option<Vec<f64>>,
     ) -> PyResult<Self> {
         let table = array.table()?;
-        let ball = ball.map(as_ball);
-        if let Some(ball) = &ball {
-            check_dimension("the ball", ball.dimension(), table.d())?;
-        }
-        if let Some(replacement) = &replacement {
-            check_dimension("the replacement", replacement.len(), table.d())?;
-        }
-        let admit = || points::Points::admit(table, ball.as_ref(), replacement.as_deref());
-        let admitted = Arc::clone(without_gil(py, admit).map_err(non_finite)?.admitted());
+        let ball = checked(ball, replacement.as_ref(), table.d())?;
+        let admitted = Arc::clone(admitted(py, table, ball.as_ref(), replacement.as_deref())?.admitted());
         Ok(Self { home: Home::Array(array.held()), admitted })
+    }
+
+    /// The records of a file, which stay there.
+    #[staticmethod]
+    #[pyo3(signature = (file, *, ball=None, replacement=None))]
+    fn read(
+        py: Python<'_>,
+        file: &Bound<'_, RecordFile>,
+        ball: Option<BallArguments>,
+        replacement: Option<Vec<f64>>,
+    ) -> PyResult<Self> {
+        let table = Table::from(file.get().records()?);
+        let ball = checked(ball, replacement.as_ref(), table.d())?;
+        admitted(py, table, ball.as_ref(), replacement.as_deref()).map(Self::own)
     }
 
     /// The dimension.
@@ -110,6 +121,9 @@ impl Points {
         let borrowed = shards.iter().zip(&readings).map(|(shard, reading)| shard.borrowed(reading.as_ref()));
         let borrowed = borrowed.collect::<PyResult<Vec<_>>>()?;
         let whole = without_gil(py, || points::Points::concatenate(&borrowed.iter().collect::<Vec<_>>()));
+        for shard in &borrowed {
+            shard.check().map_err(|reason| raised(Error::Unreadable(reason)))?;
+        }
         whole.map(Self::own).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
     }
 
@@ -183,6 +197,18 @@ impl Points {
         })?;
         Ok(PyArray1::from_vec(py, place))
     }
+}
+
+/// The public map of admission, if it has the dimension of the records.
+fn checked(ball: Option<BallArguments>, replacement: Option<&Vec<f64>>, d: usize) -> PyResult<Option<Ball>> {
+    let ball = ball.map(as_ball);
+    if let Some(ball) = &ball {
+        check_dimension("the ball", ball.dimension(), d)?;
+    }
+    if let Some(replacement) = replacement {
+        check_dimension("the replacement", replacement.len(), d)?;
+    }
+    Ok(ball)
 }
 
 /// Refuses a dimension without a lattice.

@@ -14,13 +14,15 @@ pub enum Error {
     /// The question has no private answer: the value has another form or no finite sensitivity, or no sampler accepts the
     /// noise. It depends on public parameters only.
     Refused(String),
+    /// Records could not be read: their file was cut off or changed.
+    Unreadable(String),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted => Interrupted.fmt(f),
-            Self::Mismatch(reason) | Self::Refused(reason) => f.write_str(reason),
+            Self::Mismatch(reason) | Self::Refused(reason) | Self::Unreadable(reason) => f.write_str(reason),
         }
     }
 }

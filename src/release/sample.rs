@@ -34,7 +34,7 @@ pub fn uniform(points: &Points<'_>, stream: &Stream, m: usize) -> Result<Points<
             "a sample of a fixed size is for neighbours that replace a record; flip coins instead".into(),
         ));
     }
-    Ok(points.gathered(&uniform_places(&mut stream.generator(), points.n(), m)))
+    gathered(points, &uniform_places(&mut stream.generator(), points.n(), m))
 }
 
 /// Every record with probability numerator/2^halvings, independently, in the order of the records.
@@ -49,7 +49,13 @@ pub fn by_coins(
     let mut rng = stream.generator();
     let mut heads = || rng.next_u64().checked_shr(64 - halvings).unwrap_or(0) < numerator;
     let places: Vec<usize> = (0..points.n()).filter(|_| heads()).collect();
-    Ok(points.gathered(&places))
+    gathered(points, &places)
+}
+
+fn gathered(points: &Points<'_>, places: &[usize]) -> Result<Points<'static>, Error> {
+    let sample = points.gathered(places);
+    points.check().map_err(Error::Unreadable)?;
+    Ok(sample)
 }
 
 /// A uniform set of min(m, n) places among n, ascending, by Floyd's algorithm: memory for the sample only.
@@ -82,6 +88,7 @@ mod tests {
     use super::*;
     use crate::release::streams::Streams;
     use crate::release::tape::{Draw, Tape};
+    use crate::runtime::pulse::Silent;
 
     fn stream(neighbours: Neighbours) -> Stream {
         Draw::new(Streams::from_key([7; 32]), neighbours).hidden()
@@ -89,7 +96,7 @@ mod tests {
 
     /// Records whose only coordinate is their place.
     fn numbered(n: usize) -> Points<'static> {
-        Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64), None, None).unwrap()
+        Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64), None, None, &mut Silent).unwrap()
     }
 
     fn places(points: &Points) -> Vec<usize> {
@@ -124,7 +131,7 @@ mod tests {
     #[test]
     fn whole_records_are_gathered() {
         let points = DMatrix::from_fn(3, 20_000, |i, j| (10 * j + i) as f64);
-        let points = Points::admit(&points, None, None).unwrap();
+        let points = Points::admit(&points, None, None, &mut Silent).unwrap();
         let sample = uniform(&points, &stream(Neighbours::Replace), 15_000).unwrap();
         assert_eq!((sample.d(), sample.n()), (3, 15_000));
         assert!(

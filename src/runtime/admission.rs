@@ -4,6 +4,7 @@
 //! of the records is needed for it.
 
 use std::fmt;
+use std::ops::Range;
 
 use nalgebra::DMatrixView;
 
@@ -13,6 +14,7 @@ use crate::numeric::float_scale::{LARGEST, finite};
 use crate::postprocess::projection::Ball;
 use crate::runtime::memory::Table;
 use crate::runtime::pool;
+use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
 /// Coordinates of a block that one thread looks at.
 const BLOCK: usize = 1 << 15;
@@ -33,6 +35,29 @@ impl fmt::Display for NonFinite {
 }
 
 impl std::error::Error for NonFinite {}
+
+/// Why records are not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// A coordinate is not finite, and there is no replacement.
+    NonFinite(NonFinite),
+    /// They cannot be read.
+    Unreadable(String),
+    /// The caller wants to stop.
+    Interrupted,
+}
+
+impl From<NonFinite> for Refused {
+    fn from(place: NonFinite) -> Self {
+        Self::NonFinite(place)
+    }
+}
+
+impl From<Interrupted> for Refused {
+    fn from(_: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
 
 /// Clamps every coordinate to [`LARGEST`], replaces records with a coordinate that is not finite, and projects records onto
 /// a ball, if there is one.
@@ -57,28 +82,38 @@ impl Admission {
 
     /// Whether it changes any record of a table, by a look at every one of them. A coordinate that is not finite stops it
     /// where there is no replacement.
-    pub(crate) fn changes(&self, table: &Table<'_>) -> Result<bool, NonFinite> {
+    pub(crate) fn changes(&self, table: &Table<'_>, pulse: &mut dyn Pulse) -> Result<bool, Refused> {
         let (d, n) = (table.d(), table.n());
-        if d == 0 {
-            return Ok(false);
+        let per_block = (BLOCK / d.max(1)).max(1);
+        let per_beat = (COORDINATES_PER_BEAT / d.max(1)).max(1).next_multiple_of(per_block);
+        let mut changes = false;
+        for start in (0..if d == 0 { 0 } else { n }).step_by(per_beat) {
+            changes |= self.changes_some(table, start..n.min(start + per_beat), per_block)?;
+            table.check().map_err(Refused::Unreadable)?;
+            pulse.beat(0.0)?;
         }
-        let per_block = (BLOCK / d).max(1);
+        Ok(changes)
+    }
+
+    fn changes_some(&self, table: &Table<'_>, some: Range<usize>, per_block: usize) -> Result<bool, NonFinite> {
+        let d = table.d();
         let start = || (false, None::<NonFinite>, Vec::new());
-        let looked = pool::fold_in_parallel((0..n).step_by(per_block), start, |(changed, failed, scratch), first| {
-            let records = first..n.min(first + per_block);
-            if table.is_admissible(records.clone()) && (self.ball.is_none() || *changed) {
-                return;
-            }
-            scratch.resize(records.len() * d, 0.0);
-            table.load(records, scratch);
-            if self.replacement.is_none()
-                && let Some(place) = scratch.iter().position(|x| !x.is_finite())
-            {
-                let place = NonFinite { record: first + place / d, coordinate: place % d };
-                *failed = Some(failed.map_or(place, |earlier| earlier.min(place)));
-            }
-            *changed |= self.apply(scratch, d);
-        });
+        let looked =
+            pool::fold_in_parallel(some.clone().step_by(per_block), start, |(changed, failed, scratch), first| {
+                let records = first..some.end.min(first + per_block);
+                if table.is_admissible(records.clone()) && (self.ball.is_none() || *changed) {
+                    return;
+                }
+                scratch.resize(records.len() * d, 0.0);
+                table.load(records, scratch);
+                if self.replacement.is_none()
+                    && let Some(place) = scratch.iter().position(|x| !x.is_finite())
+                {
+                    let place = NonFinite { record: first + place / d, coordinate: place % d };
+                    *failed = Some(failed.map_or(place, |earlier| earlier.min(place)));
+                }
+                *changed |= self.apply(scratch, d);
+            });
         let failed = looked.iter().filter_map(|(_, failed, _)| *failed).min();
         failed.map_or_else(|| Ok(looked.iter().any(|(changed, _, _)| *changed)), Err)
     }
@@ -121,15 +156,16 @@ mod tests {
     use nalgebra::DMatrix;
 
     use super::*;
+    use crate::runtime::pulse::Silent;
 
     /// All records after admission.
     fn admitted(
         points: &DMatrix<f64>,
         ball: Option<&Ball>,
         replacement: Option<&[f64]>,
-    ) -> Result<DMatrix<f64>, NonFinite> {
+    ) -> Result<DMatrix<f64>, Refused> {
         let admission = Admission::new(ball, replacement, points.nrows());
-        let changes = admission.changes(&points.into())?;
+        let changes = admission.changes(&points.into(), &mut Silent)?;
         let mut copy = points.clone();
         assert_eq!(admission.apply(copy.as_mut_slice(), points.nrows()), changes);
         Ok(copy)
@@ -140,13 +176,14 @@ mod tests {
         let mut points = DMatrix::<f64>::zeros(3, 100_000);
         points[(2, 99_999)] = f64::NAN;
         points[(1, 70_000)] = f64::INFINITY;
-        assert_eq!(admitted(&points, None, None), Err(NonFinite { record: 70_000, coordinate: 1 }));
+        let refused = Err(Refused::NonFinite(NonFinite { record: 70_000, coordinate: 1 }));
+        assert_eq!(admitted(&points, None, None), refused);
         let admitted = admitted(&points, None, Some(&[1.0, 2.0, 3.0])).unwrap();
         assert_eq!(admitted.column(70_000).as_slice(), &[1.0, 2.0, 3.0]);
         assert_eq!(admitted.column(69_999).as_slice(), &[0.0; 3]);
         let singles = DMatrix::from_fn(3, 100_000, |i, j| points[(i, j)] as f32);
-        let refused = Admission::new(None, None, 3).changes(&(&singles).into());
-        assert_eq!(refused, Err(NonFinite { record: 70_000, coordinate: 1 }));
+        let found = Admission::new(None, None, 3).changes(&(&singles).into(), &mut Silent);
+        assert_eq!(found, refused.map(|_: DMatrix<f64>| true));
     }
 
     #[test]
@@ -168,7 +205,7 @@ mod tests {
             let mut alone = points.clone();
             alone.column_iter_mut().for_each(|mut record| ball.project(record.as_mut_slice()));
             assert_eq!(admitted(&points, Some(&ball), None).unwrap(), alone, "{radius}");
-            let changes = Admission::new(Some(&ball), None, 3).changes(&(&points).into());
+            let changes = Admission::new(Some(&ball), None, 3).changes(&(&points).into(), &mut Silent);
             assert_eq!(changes, Ok(alone != points), "{radius}");
         }
     }

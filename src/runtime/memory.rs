@@ -1,15 +1,17 @@
-//! Where the coordinates of records lie: doubles or singles, a caller's or our own.
+//! Where the coordinates of records lie: doubles or singles, a caller's or our own, or in a file.
 //!
 //! Singles stay singles. A kernel sees doubles only, and every single is a double, so a widened block has the bits that a
 //! converted array would have.
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use nalgebra::DMatrix;
 
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::float_scale::LARGEST;
+use crate::runtime::record_file::RecordFile;
 
 /// Coordinates of records, one record after the other.
 #[derive(Debug, Clone)]
@@ -18,30 +20,16 @@ pub enum Memory<'a> {
     Doubles(Cow<'a, [f64]>),
     /// Widened when they are loaded.
     Singles(Cow<'a, [f32]>),
+    /// Read when they are loaded.
+    File(Arc<RecordFile>),
 }
 
 impl Memory<'_> {
-    fn len(&self) -> usize {
+    fn has_shape(&self, d: usize, n: usize) -> bool {
         match self {
-            Self::Doubles(all) => all.len(),
-            Self::Singles(all) => all.len(),
-        }
-    }
-
-    /// Copies a range as doubles; the target has its length.
-    fn load(&self, range: Range<usize>, target: &mut [f64]) {
-        match self {
-            Self::Doubles(all) => target.copy_from_slice(&all[range]),
-            Self::Singles(all) => dispatch::vectorised(Widen(&all[range], target)),
-        }
-    }
-
-    /// Whether all of a range are finite and at most [`LARGEST`] in magnitude.
-    fn is_admissible(&self, range: Range<usize>) -> bool {
-        match self {
-            Self::Doubles(all) => dispatch::vectorised(Admissible(&all[range])),
-            // Every finite single is far below the largest coordinate.
-            Self::Singles(all) => dispatch::vectorised(Finite(&all[range])),
+            Self::Doubles(all) => n.checked_mul(d) == Some(all.len()),
+            Self::Singles(all) => n.checked_mul(d) == Some(all.len()),
+            Self::File(file) => (file.d(), file.n()) == (d, n),
         }
     }
 }
@@ -93,9 +81,9 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// # Panics
     ///
-    /// If there are not n d coordinates.
+    /// If there are not n records of d coordinates.
     pub fn new(memory: Memory<'a>, d: usize, n: usize) -> Self {
-        assert_eq!(Some(memory.len()), n.checked_mul(d), "{n} records of {d} coordinates have another memory");
+        assert!(memory.has_shape(d, n), "{n} records of {d} coordinates have another memory");
         Self { memory, d, n }
     }
 
@@ -104,6 +92,7 @@ impl<'a> Table<'a> {
         let memory = match &self.memory {
             Memory::Doubles(all) => Memory::Doubles(Cow::Borrowed(all)),
             Memory::Singles(all) => Memory::Singles(Cow::Borrowed(all)),
+            Memory::File(file) => Memory::File(Arc::clone(file)),
         };
         Table { memory, d: self.d, n: self.n }
     }
@@ -122,22 +111,52 @@ impl<'a> Table<'a> {
     pub(crate) fn in_place(&self, records: Range<usize>) -> Option<&[f64]> {
         match &self.memory {
             Memory::Doubles(all) => Some(&all[self.coordinates(records)]),
-            Memory::Singles(_) => None,
+            Memory::Singles(_) | Memory::File(_) => None,
         }
     }
 
-    /// Copies some records as doubles; the target has room for exactly these.
+    /// Copies some records as doubles; the target has room for exactly these. What cannot be read is zero, and
+    /// [`Self::check`] says why.
     pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {
-        self.memory.load(self.coordinates(records), target);
+        match &self.memory {
+            Memory::Doubles(all) => target.copy_from_slice(&all[self.coordinates(records)]),
+            Memory::Singles(all) => dispatch::vectorised(Widen(&all[self.coordinates(records)], target)),
+            Memory::File(file) => file.load(records, target),
+        }
     }
 
-    /// Whether every coordinate of some records is finite and at most [`LARGEST`] in magnitude.
+    /// Whether every coordinate of some records is known to be finite and at most [`LARGEST`] in magnitude.
     pub(crate) fn is_admissible(&self, records: Range<usize>) -> bool {
-        self.memory.is_admissible(self.coordinates(records))
+        match &self.memory {
+            Memory::Doubles(all) => dispatch::vectorised(Admissible(&all[self.coordinates(records)])),
+            // Every finite single is far below the largest coordinate.
+            Memory::Singles(all) => dispatch::vectorised(Finite(&all[self.coordinates(records)])),
+            Memory::File(_) => false,
+        }
+    }
+
+    /// Whether what was admitted stays as it is. Others may write to a file, whose records are mapped again on each load.
+    pub(crate) fn stays(&self) -> bool {
+        !matches!(self.memory, Memory::File(_))
+    }
+
+    /// Whether everything could be read so far, or why not.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match &self.memory {
+            Memory::Doubles(_) | Memory::Singles(_) => Ok(()),
+            Memory::File(file) => file.check(),
+        }
     }
 
     fn coordinates(&self, records: Range<usize>) -> Range<usize> {
         records.start * self.d..records.end * self.d
+    }
+}
+
+impl From<Arc<RecordFile>> for Table<'static> {
+    fn from(file: Arc<RecordFile>) -> Self {
+        let (d, n) = (file.d(), file.n());
+        Self::new(Memory::File(file), d, n)
     }
 }
 

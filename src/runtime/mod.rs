@@ -8,3 +8,4 @@ pub mod points;
 pub mod pool;
 pub mod pulse;
 mod ranking;
+pub mod record_file;

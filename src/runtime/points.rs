@@ -14,7 +14,7 @@ use nalgebra::{DMatrix, DMatrixView};
 
 use crate::numeric::dispatch::{self, Kernel};
 use crate::postprocess::projection::Ball;
-use crate::runtime::admission::{Admission, NonFinite};
+use crate::runtime::admission::{Admission, Refused};
 use crate::runtime::identity::{Identity, distinct};
 use crate::runtime::memory::Table;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
@@ -84,11 +84,17 @@ impl<'a> Points<'a> {
         table: impl Into<Table<'a>>,
         ball: Option<&Ball>,
         replacement: Option<&[f64]>,
-    ) -> Result<Self, NonFinite> {
+        pulse: &mut dyn Pulse,
+    ) -> Result<Self, Refused> {
         let table = table.into();
         let admission = Admission::new(ball, replacement, table.d());
-        let admission = admission.changes(&table)?.then_some(admission);
-        Ok(Self::new(table, admission, vec![Identity::fresh()]))
+        let changes = admission.changes(&table, pulse)? || !table.stays();
+        Ok(Self::new(table, changes.then_some(admission), vec![Identity::fresh()]))
+    }
+
+    /// Whether everything could be read so far, or why not: what was computed from the rest is worth nothing.
+    pub fn check(&self) -> Result<(), String> {
+        self.table.check()
     }
 
     /// Admitted records again, from where they lie; `None` if there is something of another shape.
@@ -200,7 +206,7 @@ impl<'a> Points<'a> {
     /// Copies some records; the target has room for exactly these.
     fn load(&self, records: Range<usize>, target: &mut [f64]) {
         self.table.load(records, target);
-        if let Some(admission) = &self.admitted.admission {
+        if let Some(admission) = self.admitted.admission.as_ref().filter(|_| self.d() > 0) {
             admission.apply(target, self.d());
         }
     }
@@ -275,24 +281,25 @@ impl Kernel for BlockRanks<'_> {
 mod tests {
     use super::*;
     use crate::numeric::float_scale::LARGEST;
+    use crate::runtime::admission::NonFinite;
     use crate::runtime::pulse::Silent;
 
     #[test]
     fn doubles_are_read_where_they_lie_unless_one_of_them_must_be_changed() {
         let mut points = DMatrix::from_element(3, 40_000, 2.5);
-        let admitted = Points::admit(&points, None, None).unwrap();
+        let admitted = Points::admit(&points, None, None, &mut Silent).unwrap();
         assert!(matches!(admitted.dense().coordinates, Cow::Borrowed(lying) if std::ptr::eq(lying, points.as_slice())));
         let mut scratch = Vec::new();
         assert!(std::ptr::eq(&admitted.block(7..9, &mut scratch)[(0, 0)], &points[(0, 7)]));
         assert!(scratch.is_empty());
         points[(1, 39_000)] = f64::MAX;
-        let admitted = Points::admit(&points, None, None).unwrap();
+        let admitted = Points::admit(&points, None, None, &mut Silent).unwrap();
         let seen = admitted.block(38_999..39_001, &mut scratch);
         assert_eq!(seen, DMatrix::from_column_slice(3, 2, &[2.5, 2.5, 2.5, 2.5, LARGEST, 2.5]));
         assert_eq!((admitted.record(39_000), admitted.dense().view()[(1, 39_000)]), (vec![2.5, LARGEST, 2.5], LARGEST));
         points[(2, 7)] = f64::NAN;
-        let refused = Points::admit(&points, None, None).err();
-        assert_eq!(refused, Some(NonFinite { record: 7, coordinate: 2 }));
+        let refused = Points::admit(&points, None, None, &mut Silent).err();
+        assert_eq!(refused, Some(Refused::NonFinite(NonFinite { record: 7, coordinate: 2 })));
     }
 
     #[test]
@@ -300,8 +307,8 @@ mod tests {
         let singles = DMatrix::from_fn(3, 10_000, |i, j| ((i * 7919 + j * 104_729) % 1009) as f32 / 37.0);
         let doubles = singles.map(f64::from);
         for ball in [None, Some(Ball::new(vec![1.0, 2.0, 3.0], 12.5))] {
-            let narrow = Points::admit(&singles, ball.as_ref(), None).unwrap();
-            let wide = Points::admit(&doubles, ball.as_ref(), None).unwrap();
+            let narrow = Points::admit(&singles, ball.as_ref(), None, &mut Silent).unwrap();
+            let wide = Points::admit(&doubles, ball.as_ref(), None, &mut Silent).unwrap();
             assert_eq!(narrow.dense().view(), wide.dense().view());
             assert_eq!(narrow.gathered(&[5, 7, 9_999]).dense().view(), wide.gathered(&[5, 7, 9_999]).dense().view());
         }
@@ -312,7 +319,7 @@ mod tests {
         let few = DMatrix::from_fn(2, 1000, |i, j| ((i * 7 + j * 13) % 101) as f64);
         let many = DMatrix::from_fn(2, RANKED, |i, j| few[(i, j % 1000)]);
         let ranks = |points: &DMatrix<f64>, thresholds: [f64; 2]| {
-            Points::admit(points, None, None).unwrap().ranks(&thresholds, &mut Silent).unwrap()
+            Points::admit(points, None, None, &mut Silent).unwrap().ranks(&thresholds, &mut Silent).unwrap()
         };
         let rest = few.columns(0, RANKED % 1000).into_owned();
         for thresholds in [[50.0, 60.5], [-1.0, 100.0], [f64::INFINITY, f64::NEG_INFINITY]] {
@@ -325,7 +332,7 @@ mod tests {
     #[test]
     fn records_are_admitted_once_and_looked_at_again() {
         let points = DMatrix::from_element(2, 3, 1.0);
-        let first = Points::admit(&points, None, None).unwrap();
+        let first = Points::admit(&points, None, None, &mut Silent).unwrap();
         let again = Points::again(&points, first.admitted()).unwrap();
         assert_eq!(again.admissions(), first.admissions());
         assert!(Points::again(points.columns(0, 2).into_owned(), first.admitted()).is_none());
@@ -334,14 +341,15 @@ mod tests {
     #[test]
     fn shards_make_one_data_set() {
         let points = DMatrix::from_fn(2, 10, |i, j| (3 * i + j) as f64);
-        let shard = |from, count| Points::admit(points.columns(from, count).into_owned(), None, None).unwrap();
+        let shard =
+            |from, count| Points::admit(points.columns(from, count).into_owned(), None, None, &mut Silent).unwrap();
         let whole = Points::concatenate(&[&shard(0, 4), &shard(4, 0), &shard(4, 6)]).unwrap();
         assert_eq!((whole.dense().view(), whole.n(), whole.d()), (points.as_view(), 10, 2));
     }
 
     #[test]
     fn shards_with_a_record_in_common_make_no_data_set() {
-        let shard = || Points::admit(DMatrix::from_element(2, 3, 1.0), None, None).unwrap();
+        let shard = || Points::admit(DMatrix::from_element(2, 3, 1.0), None, None, &mut Silent).unwrap();
         let [a, b] = [shard(), shard()];
         let both = Points::concatenate(&[&a, &b]).unwrap();
         for shards in [&[&a, &a][..], &[&a, &b, &a], &[&both, &a], &[&a.gathered(&[1]), &a], &[&a.gathered(&[]), &both]]

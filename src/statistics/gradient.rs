@@ -250,8 +250,10 @@ mod tests {
     }
 
     fn of(points: &DMatrix<f64>, theta: &[f64], bits: u32) -> Vec<i64> {
-        let sum =
-            Gradient::new(theta, bits).unwrap().sum(&Points::admit(points, None, None).unwrap(), &mut Silent).unwrap();
+        let sum = Gradient::new(theta, bits)
+            .unwrap()
+            .sum(&Points::admit(points, None, None, &mut Silent).unwrap(), &mut Silent)
+            .unwrap();
         sum.into_iter().map(|x| i64::try_from(x).unwrap()).collect()
     }
 

@@ -19,6 +19,7 @@ pub mod target;
 
 use std::fmt;
 
+use crate::release::error::Error;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
@@ -53,13 +54,14 @@ pub trait Statistic: Send + Sync {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
 
     /// The exact answer, for any number of records. It knows its question and whose records it is about, so that only
-    /// shards of one answer can be summed.
+    /// shards of one answer can be summed. Where a record could not be read there is none.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the question.
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Error> {
         let exact = self.exact(points, pulse)?;
+        points.check().map_err(Error::Unreadable)?;
         if !self.adds_over_records() {
             return Ok(exact);
         }

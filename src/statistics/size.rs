@@ -75,7 +75,7 @@ mod tests {
         let points = DMatrix::zeros(2, 7);
         let size = Size::new(30).unwrap();
         assert_eq!(values(&size, &points), [7 << 30]);
-        let exact = size.answer(&Points::admit(&points, None, None).unwrap(), &mut Silent).unwrap();
+        let exact = size.answer(&Points::admit(&points, None, None, &mut Silent).unwrap(), &mut Silent).unwrap();
         let released = |neighbours| Draw::new(Streams::from_key([1; 32]), neighbours).gaussian("size", &exact, 1.0);
         assert!(released(Neighbours::AddRemove).is_ok() && released(Neighbours::Replace).is_err());
     }

@@ -45,7 +45,7 @@ pub(crate) fn values(statistic: &dyn Statistic, records: &DMatrix<f64>) -> Vec<i
 }
 
 fn admitted(records: &DMatrix<f64>) -> Points<'static> {
-    Points::admit(records.clone(), None, Some(&vec![0.0; records.nrows()])).unwrap()
+    Points::admit(records.clone(), None, Some(&vec![0.0; records.nrows()]), &mut Silent).unwrap()
 }
 
 /// Every statistic at a point and with a few other parameters, n being the public number of records.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import statistics
 from dpmedian._core import Points, Sensitivity, Statistic
+from dpmedian.files import open_points
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.profile import Profile
@@ -127,8 +129,19 @@ def _partitioned(parts: int) -> Callable[[Array, PublicParameters], PartitionedS
     return make
 
 
+def _file(order: Literal["C", "F"]) -> Callable[[Array, PublicParameters], ArraySource]:
+    def make(points: Array, parameters: PublicParameters) -> ArraySource:
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/points.npy", np.asarray(points, order=order))
+            return ArraySource.of(open_points(f"{folder}/points.npy"), parameters)
+
+    return make
+
+
 SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
     "array": ArraySource.of,
+    "file": _file("C"),
+    "file, by column": _file("F"),
     "one part": _partitioned(1),
     "three parts": _partitioned(3),
     "eight parts": _partitioned(8),

@@ -10,8 +10,10 @@ from dpmedian import ReleaseFailed
 from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output, plan_of
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
-from dpmedian.files import read_points
-from dpmedian.sources.units import REDUCERS, as_unit_records
+from dpmedian.files import open_points, read_points
+from dpmedian.sources.file import FileRecords, hold
+from dpmedian.sources.records import Records
+from dpmedian.sources.units import REDUCERS
 
 __all__ = ["add", "release"]
 
@@ -19,30 +21,26 @@ __all__ = ["add", "release"]
 def release(options: argparse.Namespace) -> None:
     """Reads, plans, charges, runs, and prints the release."""
     ledger = None if options.ledger is None else open_ledger(options.ledger)
-    points = read_points(
-        options.file,
-        columns=options.columns,
-        header=options.header,
-        name=options.array,
-        nonfinite=options.nonfinite,
-        format=options.format,
-        delimiter=options.delimiter,
-        decimal=options.decimal,
-        encoding=options.encoding,
-        d=options.dimension,
-        labels=[] if options.unit is None else [options.unit],
-    )
-    d = points.array.shape[1]
-    points = as_unit_records(
-        points,
-        options.unit,
-        reducer=options.unit_reduce,
-        nonfinite=options.nonfinite,
-        geometry=options.geometry,
-    )
-    n = len(points.array)
-    made = plan_of(options, n, d, points.unit)
     progress = False if options.quiet else None
+    told: dict[str, Any] = {
+        "columns": options.columns,
+        "header": options.header,
+        "name": options.array,
+        "nonfinite": options.nonfinite,
+        "format": options.format,
+        "delimiter": options.delimiter,
+        "decimal": options.decimal,
+        "encoding": options.encoding,
+        "d": options.dimension,
+    }
+    if options.unit is None and options.geometry == "euclidean":
+        rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
+    else:
+        rows = read_points(options.file, **told, labels=[] if options.unit is None else [options.unit])
+    points = hold(
+        rows, options.unit, reducer=options.unit_reduce, nonfinite=options.nonfinite, geometry=options.geometry
+    )
+    made = plan_of(options, points.shape[0], rows.shape[1], points.unit)
     try:
         result = made.run(
             points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
@@ -91,6 +89,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--name", help="what is released, for the ledger and the result")
     parser.add_argument("--report", metavar="FILE", help="also write a page about the release, such as page.html")
     parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
+    parser.add_argument("--cache", metavar="FOLDER", help="where Parquet is converted; default: temporary files")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_output(parser, "json")
     parser.set_defaults(command=release)

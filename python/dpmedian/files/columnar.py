@@ -10,7 +10,16 @@ from dpmedian.files.columns import divide, labels
 from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records
 
-__all__ = ["read_columnar"]
+__all__ = ["pyarrow", "read_columnar"]
+
+
+def pyarrow() -> Any:
+    """The library, which an extra installs."""
+    try:
+        import pyarrow  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as error:
+        raise ImportError("reading Parquet and Arrow needs pyarrow: pip install 'dpmedian[files]'") from error
+    return pyarrow
 
 
 def read_columnar(
@@ -21,12 +30,10 @@ def read_columnar(
     beside: Sequence[str | int] = (),
 ) -> Records:
     """The wanted columns of numbers, or a single column of lists of numbers, and the labels beside them."""
-    try:
-        import pyarrow as arrow  # type: ignore[import-untyped, unused-ignore]
-        import pyarrow.feather as feather  # type: ignore[import-untyped, unused-ignore]
-        import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]
-    except ImportError as error:
-        raise ImportError("reading Parquet and Arrow needs pyarrow: pip install 'dpmedian[files]'") from error
+    arrow = pyarrow()
+    import pyarrow.feather as feather  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]
+
     opened: Any = arrow.PythonFile(source, mode="r")
     if kind == "parquet":
         file = parquet.ParquetFile(opened)

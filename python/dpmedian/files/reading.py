@@ -24,7 +24,7 @@ from dpmedian.files.columnar import read_columnar
 from dpmedian.files.delimited import HINT, Dialect, read_delimited
 from dpmedian.sources.records import Intake, Records, first_nonfinite
 
-__all__ = ["FORMATS", "read_points"]
+__all__ = ["FORMATS", "file_format", "named", "read_points"]
 
 FORMATS = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet", "arrow", "feather", "npy", "npz")
 """The formats, by the endings of their files' names."""
@@ -92,7 +92,7 @@ def read_points(
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):
         raise TypeError(f"columns must be a list of names or numbers, got {columns!r}; one column is [{columns!r}]")
-    kind = _format(path, format)
+    kind = file_format(path, format)
     text = kind.startswith(("csv", "tsv"))
     told = {"header": header, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     unused = [option for option, value in told.items() if value is not None and not text]
@@ -108,11 +108,11 @@ def read_points(
             else:
                 records = read_columnar(stream, kind, columns, intake, labels)
         except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
-            raise ValueError(f"{_name(path)} is no complete {kind} file: {error}") from error
+            raise ValueError(f"{named(path)} is no complete {kind} file: {error}") from error
         except (ValueError, TypeError) as error:
-            raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{_name(path)}: {error}") from error
+            raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error
     if d is not None and records.array.shape[1] != d:
-        raise ValueError(f"{_name(path)} has {records.array.shape[1]} chosen columns, and d = {d} was told")
+        raise ValueError(f"{named(path)} has {records.array.shape[1]} chosen columns, and d = {d} was told")
     if not intake.unattended:
         _require_finite(records, path)
     return records
@@ -135,7 +135,8 @@ def _decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if kind.endswith(".gz") else stream
 
 
-def _format(path: str | os.PathLike[str], told: str | None) -> str:
+def file_format(path: str | os.PathLike[str], told: str | None) -> str:
+    """The format that was told, or that the name of the file says."""
     stdin = os.fspath(path) == "-"
     if told is not None and told not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {told!r}")
@@ -151,7 +152,8 @@ def _format(path: str | os.PathLike[str], told: str | None) -> str:
     return found
 
 
-def _name(path: str | os.PathLike[str]) -> str:
+def named(path: str | os.PathLike[str]) -> str:
+    """The name of the file for messages."""
     return "stdin" if os.fspath(path) == "-" else repr(Path(path).name)
 
 
@@ -161,5 +163,5 @@ def _require_finite(records: Records, path: str | os.PathLike[str]) -> None:
         row, column = place
         what = "missing" if np.isnan(records.array[place]) else "infinite"
         raise ValueError(
-            f"{_name(path)}: row {row + 1}, column {records.columns[column]!r}: the value is {what}; {HINT}"
+            f"{named(path)}: row {row + 1}, column {records.columns[column]!r}: the value is {what}; {HINT}"
         )

@@ -124,7 +124,7 @@ class Plan:
 
         Parameters
         ----------
-        points : array, data frame or Arrow table of shape (n, d)
+        points : array, data frame or Arrow table of shape (n, d), or the path of a file
             The records, one per row, of the shape that the plan was made for. Where neighbours add or remove a record
             there may be any number of them.
         ledger : Ledger, optional

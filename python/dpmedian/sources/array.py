@@ -1,4 +1,4 @@
-"""Records in memory."""
+"""Records that this process reads: in memory, or in a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from dpmedian._core import Exact, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
-from dpmedian.sources.records import as_records
+from dpmedian.sources.file import hold
 
 __all__ = ["ArraySource"]
 
 
 class ArraySource:
-    """All records in this process, validated by a pass and read where they lie, or a copy that nobody can change."""
+    """All records, validated by a pass and read where they lie, or a copy that nobody can change."""
 
     def __init__(self, points: Points, progress: Progress | None = None, share: float = 1.0) -> None:
         """`share` is the part of all records that is here: a pass over a sample is that much of a pass."""
@@ -40,16 +40,11 @@ class ArraySource:
         number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
-        records = as_records(points, nonfinite=nonfinite, d=parameters.d)
+        records = hold(points, nonfinite=nonfinite, d=parameters.d)
         if nonfinite == "drop":
             assert parameters.private_size, "the runner refuses to drop records where their number is public"
             records = records.finite()
-        try:
-            array = records.array.copy() if copy else records.array
-            return cls(Points(array, ball=parameters.ball, replacement=replacement), progress)
-        except ValueError:
-            records.require_finite()  # Its error names the column, too.
-            raise
+        return cls(records.admitted(parameters.ball, replacement, copy), progress)
 
     @property
     def d(self) -> int:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian._core import Points
 from dpmedian.accounting.neighbours import RECORD
 
 if TYPE_CHECKING:
     from dpmedian.sources.labels import Labels
 
-__all__ = ["NONFINITE", "Floats", "Records", "as_records", "first_nonfinite"]
+__all__ = ["HINT", "NONFINITE", "Floats", "Records", "as_records", "first_nonfinite"]
 
 Floats = NDArray[np.floating[Any]]
 """float64, or float32 where the caller's numbers are that."""
@@ -36,7 +37,7 @@ NONFINITE = ("raise", "center", "drop")
 # This many cells are checked together: 8 MB of doubles need no second array of their size.
 _BLOCK = 1 << 20
 
-_HINT = "correct it, or let nonfinite='center' replace such records by the center"
+HINT = "correct it, or let nonfinite='center' replace such records by the center"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,22 @@ class Records:
         n, d = self.array.shape
         return f"Records(n={n}, d={d}, columns={self.columns})"
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Records and their dimension."""
+        n, d = self.array.shape
+        return n, d
+
+    def admitted(
+        self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
+    ) -> Points:
+        """The records for the kernels, after a pass that validates them: where they lie, or a copy."""
+        try:
+            return Points(self.array.copy() if copy else self.array, ball=ball, replacement=replacement)
+        except ValueError:
+            self.require_finite()  # Its error names the column, too.
+            raise
+
     def to_numpy(self) -> Floats:
         """The array itself."""
         return self.array
@@ -79,7 +96,7 @@ class Records:
             what = "missing" if np.isnan(self.array[place]) else "infinite"
             name = column + 1 if self.columns is None else repr(self.columns[column])
             raise ValueError(
-                f"points[{row}, {column}] is not finite: the value in row {row + 1}, column {name} is {what}; {_HINT}"
+                f"points[{row}, {column}] is not finite: the value in row {row + 1}, column {name} is {what}; {HINT}"
             )
 
 
@@ -234,7 +251,7 @@ def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArra
             except _Refused as refused:
                 if not intake.unattended:
                     place = f"points[{i}]" if refused.column is None else f"points[{i}, {refused.column}]"
-                    message = f"points must be a rectangular (n, d) array of numbers, but {place} {refused}; {_HINT}"
+                    message = f"points must be a rectangular (n, d) array of numbers, but {place} {refused}; {HINT}"
                     raise refused.error(message) from None
             except Exception:
                 if not intake.unattended:
@@ -270,7 +287,7 @@ def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> 
         except _Refused as refused:
             raise refused.error(
                 f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
-                f"the columns with numbers, {intake.choose}, or {_HINT}"
+                f"the columns with numbers, {intake.choose}, or {HINT}"
             ) from None
     return values
 

@@ -64,8 +64,9 @@ pub fn release(
     tape: &mut dyn Tape,
     pulse: &mut dyn Pulse,
 ) -> Result<Vec<i64>, Error> {
-    let points = points.dense();
-    let points = points.view();
+    let dense = points.dense();
+    points.check().map_err(Error::Unreadable)?;
+    let points = dense.view();
     check(points, center);
     match points.nrows() {
         1 => draw(&mut OnLine { line: line(points, center, lattice), rate, pulse }, rate, tape),

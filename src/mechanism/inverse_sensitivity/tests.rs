@@ -17,7 +17,7 @@ fn tape(seed: u8) -> Draw {
 }
 
 fn admitted(points: &DMatrix<f64>) -> Points<'static> {
-    Points::admit(points.clone(), None, None).unwrap()
+    Points::admit(points.clone(), None, None, &mut Silent).unwrap()
 }
 
 fn rate(epsilon: f64) -> Rate {

@@ -1,0 +1,98 @@
+"""Peak resident memory of a release, over what the process held before it: arrays in place, and files.
+
+    python benches/memory.py              # 4 * 10^6 records in 10 dimensions: 305 MiB of float64, 153 of float32
+    python benches/memory.py --quick      # a tenth of it: a check that it runs, not a measurement
+
+Every line is a process of its own that makes the input, releases it once, and reads how much its resident memory was at
+most (Linux's `VmHWM`, which does not count what the parent held). An array may take 1.1 times itself and 64 MiB in all,
+and a file, which stays a file, 64 MiB. Where it is converted pyarrow is loaded and holds some row groups: 256 MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import dpmedian
+
+MIB = 2**20
+ALLOWED = {"array": (1.1, 64.0), "npy": (0.0, 64.0), "parquet": (0.0, 256.0)}
+
+
+def resident() -> float:
+    """MiB that this process held at most so far."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+def measure(kind: str, dtype: str, n: int, path: str) -> None:
+    """One release in this process: prints the size of its input and what it took, in MiB."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dpmedian.geometric_median(np.random.default_rng(0).normal(size=(100, 10)), epsilon=1e3, delta=1e-6)
+    before = resident()
+    if kind == "array":
+        # Block by block: the input must not take more to be made than it is.
+        points = np.empty((n, 10), dtype)
+        for block in np.array_split(points, 100):
+            block[:] = np.random.default_rng(len(block)).normal(size=block.shape)
+        dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
+    else:
+        dpmedian.geometric_median(path, epsilon=1.0, delta=1e-6)
+    print(n * 10 * np.dtype(dtype).itemsize / MIB, resident() - before)
+
+
+def write(kind: str, dtype: str, n: int, folder: Path) -> Path:
+    """A file of n records."""
+    path = folder / f"{dtype}.{kind}"
+    if kind == "npy":
+        points = np.lib.format.open_memmap(path, "w+", dtype, (n, 10))
+        for block in np.array_split(points, 100):
+            block[:] = np.random.default_rng(len(block)).normal(size=block.shape)
+        points.flush()
+        return path
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    schema = arrow.schema([(f"x{j}", arrow.from_numpy_dtype(dtype)) for j in range(10)])
+    with parquet.ParquetWriter(path, schema) as out:
+        for _ in range(20):
+            block = np.random.default_rng(n).normal(size=(n // 20, 10)).astype(dtype)
+            out.write_table(arrow.table([block[:, j] for j in range(10)], schema=schema))
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records")
+    parser.add_argument("--measure", nargs=4, metavar=("KIND", "DTYPE", "N", "PATH"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        kind, dtype, n, path = options.measure
+        measure(kind, dtype, int(n), path)
+        return
+    n = 400_000 if options.quick else 4_000_000
+    print("| input | MiB | a release took, MiB | allowed | |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("array", "npy", "parquet"):
+            for dtype in ("float64", "float32"):
+                path = "" if kind == "array" else os.fspath(write(kind, dtype, n, Path(folder)))
+                command = [sys.executable, __file__, "--measure", kind, dtype, str(n)]
+                done = subprocess.run([*command, path], check=True, capture_output=True, text=True)
+                size, took = map(float, done.stdout.split())
+                factor, more = ALLOWED[kind]
+                allowed = factor * size + more
+                verdict = "kept" if took <= allowed else "missed"
+                print(f"| {dtype} {kind} | {size:.0f} | {took:.0f} | {allowed:.0f} | {verdict} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""`open_points`: files that stay files. NPY and Arrow files are read where they lie; others are converted to a cache.
+
+A cache is made by this process for itself: a temporary file that only its user can read and that loses its name before
+the first record is in it, so that nothing is left behind however the process ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from dpmedian._core import RecordFile
+from dpmedian.files.columnar import pyarrow
+from dpmedian.files.columns import labels, numbered, select
+from dpmedian.files.reading import file_format, named, read_points
+from dpmedian.progress import Progress
+from dpmedian.sources.file import Column, FileRecords
+from dpmedian.sources.frames import from_frame
+from dpmedian.sources.records import Floats, Intake, Records
+
+__all__ = ["open_points"]
+
+# Numbers that are converted together: some MiB.
+_BLOCK = 1 << 20
+
+Wanted = Sequence[str | int] | None
+Show = bool | Callable[[float], object] | None
+
+
+def open_points(
+    path: str | os.PathLike[str],
+    *,
+    columns: Wanted = None,
+    nonfinite: str = "raise",
+    header: bool | None = None,
+    name: str | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    d: int | None = None,
+    progress: Show = None,
+) -> FileRecords | Records:
+    """Opens a file of points, one per row, for a release that reads it in blocks: memory does not grow with the file.
+
+    NPY files of float32 and float64 and uncompressed Arrow files without missing values are read where they lie. Other
+    Arrow files and Parquet, one file or a folder of them, are converted once: to a file without a name in the folder
+    `cache`, which only this user can read and which is gone when the process ends. Text and NPZ archives are loaded.
+
+    Parameters
+    ----------
+    path : path
+        The file, or a folder of Parquet files, which are read in the order of their names.
+    columns : list of str or int, optional
+        Columns by name, or by number from 1; all by default.
+    nonfinite : {"raise", "center", "drop"}
+        What happens to cells that are no finite numbers, as in `read_points`.
+    header, name, format, delimiter, decimal, encoding : optional
+        As in `read_points`.
+    cache : path, optional
+        The folder for a conversion; by default that of the system's temporary files.
+    d : int, optional
+        The public dimension, where no record may decide it.
+    progress : bool or callable, optional
+        None shows a bar on a terminal while a conversion takes more than two seconds.
+
+    Returns
+    -------
+    FileRecords or Records
+        For `geometric_median` and `Plan.run`, which can use it many times.
+    """
+    intake = Intake.of(nonfinite, d)
+    if isinstance(columns, (str, bytes)):
+        raise TypeError(f"columns must be a list of names or numbers, got {columns!r}; one column is [{columns!r}]")
+    kind = "parquet" if Path(path).is_dir() and format is None else file_format(path, format)
+    text = {"header": header, "name": name, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    stays = os.fspath(path) != "-" and all(option is None for option in text.values())
+    drop = nonfinite == "drop"
+    opened: FileRecords | None = None
+    try:
+        if stays and not drop and kind == "npy":
+            opened = _npy(Path(path), columns)
+        elif stays and not drop and kind in ("arrow", "feather"):
+            opened = _arrow(Path(path), columns)
+        if stays and opened is None and kind in ("arrow", "feather", "parquet"):
+            names, total, batches = _batches(Path(path), kind, columns)
+            blocks = _blocks(batches, replace(intake, choose="columns=[...] (--columns)"), drop)
+            opened = _cached(blocks, names, total, named(path), cache, progress, drop)
+    except (ValueError, TypeError) as error:
+        raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error
+    if opened is None:
+        told: dict[str, Any] = {**text, "format": format, "d": d}
+        return read_points(path, columns=columns, nonfinite=nonfinite, **told)
+    if d is not None and opened.shape[1] != d:
+        raise ValueError(f"{named(path)} has {opened.shape[1]} chosen columns, and d = {d} was told")
+    return opened
+
+
+# Files that are read where they lie.
+
+
+def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
+    """An array of floats in either order, or None of others."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    file = RecordFile(path)
+    with path.open("rb") as stream:
+        reader = readers.get(np.lib.format.read_magic(stream))
+        if reader is None:
+            return None
+        shape, fortran, dtype = reader(stream)
+        start = stream.tell()
+    if len(shape) != 2 or 0 in shape or dtype not in (np.dtype("<f4"), np.dtype("<f8")):
+        return None
+    (n, d), width = shape, dtype.itemsize
+    names = numbered(d)
+    places = select(names, wanted)
+    step, stride = (n * width, width) if fortran else (width, d * width)
+    return FileRecords.of(file, [(n, [(start + j * step, stride, width == 8) for j in places])], labels(names, places))
+
+
+def _arrow(path: Path, wanted: Wanted) -> FileRecords | None:
+    """Plain columns of floats, or None where something is compressed, missing or of another type."""
+    arrow = pyarrow()
+    file = RecordFile(path)
+    # The map serves to find the columns, whose numbers it does not touch.
+    with arrow.memory_map(os.fspath(path)) as mapped:
+        size = mapped.size()
+        try:
+            reader = arrow.ipc.open_file(mapped)
+        except arrow.ArrowInvalid:
+            return None
+        mapped.seek(0)
+        base = mapped.read_buffer(1).address
+        names = list(reader.schema.names)
+        places = select(names, wanted)
+        pieces: list[tuple[int, list[Column]]] = []
+        for i in range(reader.num_record_batches):
+            batch = reader.get_batch(i)
+            found = [_buffer(arrow, batch.column(j), base, size) for j in places]
+            columns = [column for column in found if column is not None]
+            if len(columns) < len(found):
+                return None
+            pieces.append((batch.num_rows, columns))
+    return FileRecords.of(file, pieces, labels(names, places)) if pieces else None
+
+
+def _buffer(arrow: Any, column: Any, base: int, size: int) -> Column | None:
+    kind = column.type
+    if not (arrow.types.is_float32(kind) or arrow.types.is_float64(kind)) or column.null_count:
+        return None
+    width = kind.bit_width // 8
+    if not len(column):
+        return 0, width, width == 8
+    offset = column.buffers()[1].address - base + column.offset * width
+    return (offset, width, width == 8) if 0 <= offset <= size - len(column) * width else None
+
+
+# Files that are converted.
+
+
+def _batches(path: Path, kind: str, wanted: Wanted) -> tuple[tuple[str, ...], int, Iterator[Any]]:
+    """The names of the wanted columns, the number of records, and tables of some of them."""
+    arrow = pyarrow()
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.lower().endswith(f".{kind}"))
+        if not files:
+            raise ValueError(f"the folder has no files that end in .{kind}")
+    read = _parquet if kind == "parquet" else _ipc
+    try:
+        names = read(arrow, files[0], None)[0]
+        places = select(names, wanted)
+        if len(set(names)) < len(names):
+            raise ValueError("two columns have one name; rename one of them")
+        chosen = [names[i] for i in places]
+        parts = [read(arrow, file, chosen) for file in files]
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"this is no complete {kind} file: {error}") from error
+    tables = (table for _, _, tables in parts for table in tables)
+    return labels(names, places), sum(n for _, n, _ in parts), tables
+
+
+Part = tuple[list[str], int, Iterator[Any]]
+
+
+def _parquet(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
+    """The names of the columns, the number of records, and tables of the chosen columns, whose memory is bounded."""
+    import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]
+
+    metadata = parquet.read_metadata(path)
+    names = list(metadata.schema.to_arrow_schema().names)
+
+    def tables() -> Iterator[Any]:
+        with parquet.ParquetFile(path, pre_buffer=False) as file:
+            _require_columns(path, names, chosen)
+            rows = max(1, _BLOCK // max(1, len(chosen or ())))
+            for batch in file.iter_batches(batch_size=rows, columns=chosen, use_threads=False):
+                yield arrow.Table.from_batches([batch])
+
+    return names, metadata.num_rows, tables()
+
+
+def _ipc(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
+    """The same of an Arrow file: one batch after the other."""
+    with arrow.OSFile(os.fspath(path)) as source:
+        reader = arrow.ipc.open_file(source)
+        names, n = list(reader.schema.names), reader.count_rows()
+
+    def tables() -> Iterator[Any]:
+        with arrow.OSFile(os.fspath(path)) as source:
+            reader = arrow.ipc.open_file(source)
+            for i in range(reader.num_record_batches):
+                yield arrow.Table.from_batches([reader.get_batch(i)]).select(chosen)
+
+    return names, n, tables()
+
+
+def _require_columns(path: Path, names: Sequence[str], chosen: Sequence[str] | None) -> None:
+    missing = [name for name in chosen or () if name not in names]
+    if missing:
+        raise ValueError(f"{path.name!r} has no column {missing[0]!r}, only {', '.join(map(repr, names))}")
+
+
+def _blocks(tables: Iterable[Any], intake: Intake, drop: bool) -> Iterator[tuple[Floats, tuple[str, ...]]]:
+    first = 0
+    for table in tables:
+        try:
+            framed = from_frame(table, intake)
+        except ValueError as error:
+            raise ValueError(f"in the records from row {first + 1} on: {error}") from error
+        assert framed is not None, "a table is a frame"
+        first += table.num_rows
+        records = Records(*framed)
+        yield (records.finite() if drop else records).array, framed[1]
+
+
+def _cached(
+    blocks: Iterable[tuple[Floats, tuple[str, ...]]],
+    names: tuple[str, ...],
+    total: int,
+    source: str,
+    cache: str | os.PathLike[str] | None,
+    progress: Show,
+    drop: bool,
+) -> FileRecords:
+    """The blocks one after the other in a file of their own."""
+    folder = tempfile.gettempdir() if cache is None else os.fspath(cache)
+    handle, path = tempfile.mkstemp(prefix="dpmedian-", suffix=".cache", dir=folder)
+    try:
+        file = RecordFile(path)
+        if os.name == "posix":
+            os.unlink(path)
+        n, d = 0, len(names)
+        dtype: np.dtype[Any] | None = None
+        with os.fdopen(handle, "wb") as out, Progress(1.0, None if callable(progress) else progress) as meter:
+            advance = meter.span()
+            for block, found in blocks:
+                if dtype is None:
+                    # A column of lists has as many columns as they have numbers.
+                    names, d, dtype = found, block.shape[1], block.dtype
+                    _require_room(folder, total * d * dtype.itemsize, source)
+                if block.shape[1] != d:
+                    raise ValueError(f"lists must have one length, but from row {n + 1} on they have another")
+                _write(out, np.ascontiguousarray(block, dtype).tobytes(), folder, source)
+                n += len(block)
+                advance(n / max(total, 1))
+        width = 8 if dtype is None else dtype.itemsize
+        opened = FileRecords.of(file, [(n, [(j * width, d * width, width == 8) for j in range(d)])], names, drop)
+    finally:
+        if os.name != "posix" and "opened" not in locals():
+            Path(path).unlink(missing_ok=True)
+    if os.name != "posix":
+        weakref.finalize(opened, Path(path).unlink, missing_ok=True)
+    return opened
+
+
+def _require_room(folder: str, needed: int, source: str) -> None:
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(errno.ENOSPC, f"{_no_room(folder, source)}; it takes {needed / 2**20:.0f} MiB")
+
+
+def _write(out: BinaryIO, block: bytes, folder: str, source: str) -> None:
+    try:
+        out.write(block)
+        out.flush()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise OSError(errno.ENOSPC, _no_room(folder, source)) from error
+        raise
+
+
+def _no_room(folder: str, source: str) -> str:
+    return f"{folder!r} has no room to convert {source}: choose another folder, cache=... (--cache)"

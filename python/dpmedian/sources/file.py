@@ -1,0 +1,101 @@
+"""Records in a file: they are read in blocks for every question, and never held in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpmedian._core import Points, RecordFile
+from dpmedian.accounting.neighbours import RECORD, Neighbours
+from dpmedian.sources.records import HINT, Records
+from dpmedian.sources.units import as_unit_records
+
+__all__ = ["Column", "FileRecords", "hold"]
+
+Column = tuple[int, int, bool]
+"""Where a column lies: the offset of its first number, the stride to the next, and whether it has 8 bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileRecords:
+    """An open file of n records with d numbers, float32 or float64, and the names of its columns.
+
+    The kernels read it by ordinary reads: a file that is cut off or written to during a run is an error.
+    """
+
+    file: RecordFile
+    shape: tuple[int, int]
+    columns: tuple[str, ...] | None = None
+    # Whether records with a value that is not finite were left out when the file was made.
+    only_finite: bool = False
+
+    unit: ClassVar[str] = RECORD
+    """A file has one record in each row."""
+
+    @classmethod
+    def of(
+        cls,
+        file: RecordFile,
+        pieces: Sequence[tuple[int, Sequence[Column]]],
+        columns: tuple[str, ...],
+        only_finite: bool = False,
+    ) -> FileRecords:
+        """The records of all pieces, one after the other; a piece has a number of records, and its columns."""
+        file.lay_out([(n, list(places)) for n, places in pieces])
+        return cls(file, (sum(n for n, _ in pieces), len(columns)), columns, only_finite)
+
+    def finite(self) -> FileRecords:
+        """Those without a missing or infinite value."""
+        if not self.only_finite:
+            raise ValueError("this file was not opened with nonfinite='drop': open it so, or replace such records")
+        return self
+
+    def admitted(
+        self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
+    ) -> Points:
+        """The records for the kernels, after a pass that validates them. A copy would hold them: there is none."""
+        if copy:
+            raise ValueError("copy=True would load the file: read it first, dpmedian.files.read_points(...)")
+        try:
+            return Points.read(self.file, ball=ball, replacement=replacement)
+        except ValueError as error:
+            raise ValueError(f"{error}; {HINT}") from None
+
+
+def hold(
+    points: Any,
+    unit: Any = None,
+    *,
+    reducer: str = "median",
+    nonfinite: str = "raise",
+    neighbours: Neighbours = "replace",
+    d: int | None = None,
+    geometry: str = "euclidean",
+    columns: Sequence[str | int] | None = None,
+) -> Records | FileRecords:
+    """Whatever was handed over as points, as records: those of a file stay there, others are in memory.
+
+    Rows that must become other records first, one for each unit or unit vectors on the sphere, are loaded for it.
+    `columns` chooses columns of a file, and of nothing else: a frame has ways of its own to do that.
+    """
+    as_they_are = unit is None and geometry == "euclidean"
+    if isinstance(points, (str, os.PathLike)):
+        from dpmedian.files import open_points, read_points
+
+        if as_they_are:
+            return open_points(points, columns=columns, nonfinite=nonfinite, d=d)
+        labels = [unit] if isinstance(unit, str) else []
+        points, columns = read_points(points, columns=columns, nonfinite=nonfinite, labels=labels), None
+    if columns is not None:
+        raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
+    if not isinstance(points, FileRecords):
+        return as_unit_records(
+            points, unit, reducer=reducer, nonfinite=nonfinite, neighbours=neighbours, d=d, geometry=geometry
+        )
+    if not as_they_are:
+        raise ValueError("units and the sphere take the path of a file, or rows in memory, and no file that is open")
+    if d is not None and points.shape[1] != d:
+        raise ValueError(f"points must have d = {d} columns, got shape {points.shape}")
+    return points

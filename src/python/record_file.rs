@@ -1,0 +1,48 @@
+//! A file of records: opened once, and told where they lie.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::runtime::record_file::{self, Column};
+
+/// Offset, stride, and whether a number has 8 bytes.
+type ColumnArguments = (u64, u64, bool);
+
+/// An open file. It stays readable when its name is removed, so a file that only this process needs has no name for long.
+#[pyclass(frozen, module = "dpmedian._core")]
+pub(super) struct RecordFile {
+    file: File,
+    records: OnceLock<Arc<record_file::RecordFile>>,
+}
+
+impl RecordFile {
+    /// The records, once they are laid out.
+    pub(super) fn records(&self) -> PyResult<Arc<record_file::RecordFile>> {
+        self.records
+            .get()
+            .cloned()
+            .ok_or_else(|| PyValueError::new_err("nobody said where in the file its records are"))
+    }
+}
+
+#[pymethods]
+impl RecordFile {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        Ok(Self { file: File::open(path)?, records: OnceLock::new() })
+    }
+
+    /// Says, once, where the records are: for every piece of the file the number of its records, and for every column the
+    /// offset of its first number, the stride from record to record and whether it has 8 bytes, and not 4.
+    fn lay_out(&self, pieces: Vec<(usize, Vec<ColumnArguments>)>) -> PyResult<()> {
+        let column = |(offset, stride, double)| Column { offset, stride, double };
+        let piece = |(records, columns): (usize, Vec<_>)| (records, columns.into_iter().map(column).collect());
+        let file = self.file.try_clone()?;
+        let records = record_file::RecordFile::new(file, pieces.into_iter().map(piece).collect())?;
+        self.records.set(Arc::new(records)).map_err(|_| PyValueError::new_err("the records of this file are laid out"))
+    }
+}
