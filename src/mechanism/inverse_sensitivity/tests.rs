@@ -197,7 +197,7 @@ proptest! {
         // Odd coordinates are centers of cells.
         let places: Vec<i64> = places[..places.len() / d * d].iter().map(|place| 2 * place + 1).collect();
         let at = |points: &DMatrix<f64>| {
-            let points = Points::admit(points, None, Some(&origin)).unwrap();
+            let points = Points::admit(points, None, Some(&origin), &mut Silent).unwrap();
             scores(points.dense().view(), &center[..d], &lattice, &places)
         };
         let points = DMatrix::from_column_slice(d, n, &coordinates[..d * n]);
