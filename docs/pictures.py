@@ -1,5 +1,9 @@
 """Draws the pictures of the README and the documentation: `make transcripts`."""
 
+import dataclasses
+import shutil
+import subprocess
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -49,6 +53,21 @@ def front(release: dpmedian.Release, dark: bool) -> None:
     plt.close(figure)
 
 
+def page(release: dpmedian.Release) -> None:
+    """The page of a release as a browser draws it, where there is one; the data are invented, and so is the moment."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print("the picture of a page needs chromium: not drawn anew")
+        return
+    shown = dataclasses.replace(release, name="typical place", seeded=False, date="2026-01-31T12:00:00+00:00")
+    with tempfile.TemporaryDirectory() as folder:
+        file = shown.report(Path(folder) / "page.html")
+        target = f"--screenshot={PICTURES / 'page.png'}"
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1040,1740"]
+        profile = f"--user-data-dir={folder}/browser"
+        subprocess.run([browser, *options, profile, target, file.as_uri()], check=True, capture_output=True)
+
+
 def main() -> None:
     warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)
     positions = read_points(POSITIONS)
@@ -57,6 +76,7 @@ def main() -> None:
     release.plan.plot().figure.savefig(PICTURES / "plan.png", dpi=100)
     for dark in (False, True):
         front(release, dark)
+    page(release)
 
 
 if __name__ == "__main__":

@@ -646,4 +646,39 @@ UNITS = [
     ),
 ]
 
-MUTANTS = NOISE + SENSITIVITY + COST + FILTERS + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY + UNITS
+VERIFY = f"{PACKAGE}/verification/verify.py"
+
+VERIFICATION = [
+    Mutant(
+        "a sensitivity taken from the record",
+        f"{PACKAGE}/verification/stages.py",
+        'yield from _differs("the sensitivity", stage.sensitivity, math.ldexp(lattice, -bits))',
+        "yield from ()",
+        "pytest tests/test_verify.py::test_a_stage_that_understates_its_sensitivity_consistently_is_named",
+    ),
+    Mutant(
+        "a cap that nobody compares with its stages",
+        VERIFY,
+        "if not holds:",
+        "if False:",
+        "pytest tests/test_verify.py::test_claims_that_do_not_fit_together_are_named",
+    ),
+    Mutant(
+        "a budget that nobody compares with the cost",
+        VERIFY,
+        "if not budget.fits(cost):",
+        "if False:",
+        "pytest tests/test_verify.py::test_a_cap_above_the_budget_is_named_even_if_everything_else_follows_it",
+    ),
+    Mutant(
+        "a seeded release that holds",
+        VERIFY,
+        'if self.told["seeded"]:',
+        "if False:",
+        "pytest tests/test_verify.py::test_a_seeded_release_protects_nobody_and_verify_says_so",
+    ),
+]
+
+MUTANTS = (
+    NOISE + SENSITIVITY + COST + FILTERS + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY + UNITS + VERIFICATION
+)

@@ -124,7 +124,7 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         records, told = f"{plan.n:,}", "this number is public"
     failure = plan.prediction.failure
     expected = (
-        ("Predicted error", f"{found.error_radius:.3g}", "distance to the exact median, in the data's unit")
+        ("Predicted error", f"{found.error_radius:.3g}", f"distance to the exact median, in {_unit(plan)}")
         if isinstance(found, Release) and found.error_radius is not None
         else ("Predicted failure", "below 1e-6" if failure < 1e-6 else f"{failure:.2g}", "probability of no result")
     )
@@ -142,6 +142,10 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         for name, value, note in facts
     )
     return f'<dl class="facts">{"".join(tiles)}</dl>'
+
+
+def _unit(plan: Plan) -> str:
+    return "degrees of arc" if plan.parameters.geometry == "sphere" else "the unit of the data"
 
 
 def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
@@ -168,7 +172,7 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         texts.append(
             f"It is predicted to lie within {found.error_radius:.3g} of the exact median of these records"
             + ("" if found.scale is None else f", whose spread is about {found.scale:.3g}")
-            + ", in the unit of the data. Both numbers are private as well."
+            + f", in {_unit(plan)}. These are protected in the same way."
         )
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
     return _point(found) + _paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
