@@ -26,7 +26,7 @@ LAYERS = [
         "dpmedian.warning",
     },
     {"dpmedian.statistics", "dpmedian.parameters"},
-    {"dpmedian.tape", "dpmedian.postprocess", "dpmedian.sources", "dpmedian.release"},
+    {"dpmedian.tape", "dpmedian.postprocess", "dpmedian.sources", "dpmedian.inference", "dpmedian.release"},
     {"dpmedian.mechanisms"},
     {"dpmedian.methods"},
     {"dpmedian.ledger", "dpmedian.rendering"},

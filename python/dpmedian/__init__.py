@@ -13,6 +13,7 @@ from dpmedian import building_blocks
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import geometric_median, plan, required_n
+from dpmedian.inference import Region
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
@@ -26,6 +27,7 @@ __all__ = [
     "LikelyFailureWarning",
     "Plan",
     "PrivacyCost",
+    "Region",
     "Release",
     "ReleaseFailed",
     "Verification",

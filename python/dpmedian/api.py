@@ -33,6 +33,7 @@ def plan(
     neighbours: str = "replace",
     unit: str | None = None,
     geometry: str = "euclidean",
+    inference: bool = True,
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
@@ -72,6 +73,8 @@ def plan(
     geometry : {"euclidean", "sphere"}
         Whether points are coordinates, or longitude and latitude in degrees (d = 2). The sphere has a radius and a
         center of its own, and the resolution is in degrees of arc.
+    inference : bool
+        Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
 
     Returns
     -------
@@ -101,6 +104,7 @@ def geometric_median(
     profile: str = "default",
     neighbours: str = "replace",
     n: int | None = None,
+    inference: bool = True,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -145,6 +149,8 @@ def geometric_median(
     n : int, optional
         With "add_remove" a public guess of the number of records, which must not be taken from the data: it changes
         what is predicted, and which method "auto" takes. With "replace" it may only repeat the number of points.
+    inference : bool
+        Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
     ledger : Ledger, optional
         The budget that is charged.
     seed : int, optional

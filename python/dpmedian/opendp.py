@@ -108,6 +108,7 @@ def make_geometric_median(
         center=bounds.origin,
         failure_probability=failure_probability,
         profile=profile,
+        inference=False,  # Only the point is given back.
     )
 
     made.refuse_if_hopeless()

@@ -65,6 +65,7 @@ class PublicParameters:
     geometry: str = "euclidean"
     size_noise: float = 0.0
     """The standard deviation of n, where it is a noisy release."""
+    inference: bool = True
 
     @classmethod
     def of(
@@ -83,6 +84,7 @@ class PublicParameters:
         neighbours: str = "replace",
         unit: str | None = None,
         geometry: str = "euclidean",
+        inference: bool = True,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -98,6 +100,8 @@ class PublicParameters:
             resolution = positive("resolution", resolution)
             if radius is not None and resolution >= radius:
                 raise ValueError(f"resolution must be smaller than radius, got {resolution} and radius {radius}")
+        if not isinstance(inference, (bool, np.bool_)):
+            raise TypeError(f"inference must be True or False, got {inference!r}")
         beta = positive("failure_probability", failure_probability)
         if beta >= 1.0:
             raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")
@@ -113,6 +117,7 @@ class PublicParameters:
             neighbours=relation,
             unit=RECORD if unit is None else unit_of(unit),
             geometry=geometry_of(geometry),
+            inference=bool(inference),
         )
 
     @classmethod

@@ -7,15 +7,18 @@ precision, and `VolumetricCenter.TAU` is the fraction of the volume that plans e
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import VolumetricCenter
 from dpmedian.parameters import LARGEST
 
-__all__ = ["VolumetricCenter", "onto_ball"]
+__all__ = ["VolumetricCenter", "onto_ball", "without_noise"]
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 
 def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
@@ -31,3 +34,22 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
     largest = float(np.max(np.abs(offset)))
     length = 0.0 if largest == 0.0 else largest * float(np.linalg.norm(offset / largest))
     return point if length <= radius else np.asarray(center + offset * (radius / length))
+
+
+def without_noise(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
+    """Eigenvalues and vectors of a released symmetric matrix without its trace, and the edge of its noise's semicircle.
+
+    The noise has this deviation on the diagonal, and 1/sqrt(2) of it elsewhere. Of eigenvalues beyond the semicircle
+    the part that noise adds is taken off (Benaych-Georges and Nadakuditi 2011); the others shrink as a whole, by their
+    energy.
+    """
+    d = len(matrix)
+    found, vectors = np.linalg.eigh(matrix - np.eye(d) * np.trace(matrix) / d)
+    edge = noise * math.sqrt(2.0 * d)
+    spike = np.abs(found) > 1.05 * edge
+    beyond = np.sqrt(np.maximum(found**2 - edge**2, 0.0))
+    shrunk = np.where(spike, 0.5 * (found + np.sign(found) * beyond), found)
+    if not spike.all():
+        energy, expected = float((found[~spike] ** 2).sum()), int((~spike).sum()) * edge**2 / 4.0
+        shrunk[~spike] *= max(0.0, 1.0 - expected / max(energy, 1e-300))
+    return shrunk, vectors, edge

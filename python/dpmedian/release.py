@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.inference import Moments, Region, confidence_region
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -103,6 +104,7 @@ class MethodResult:
     scale: float | None = None
     error_radius: float | None = None
     notes: tuple[str, ...] = ()
+    moments: Moments | None = None
     size: int | None = None
 
 
@@ -116,7 +118,8 @@ class Release:
     in fewer, and `notes` say where it may be too small. `seeded` says whether the noise came from a seed: such a
     release protects nobody. `name` is what the caller called it, `date` when it was made (UTC, ISO 8601) and `version`
     which version of this package made it. Where neighbours add or remove a record, n is None, `size` is a noisy number
-    of records (None if the method needs none), and `plan` is the plan at that size.
+    of records (None if the method needs none), and `plan` is the plan at that size. `moments` are what
+    `confidence_region` is made of; None where the method releases none, or `inference` was False.
     """
 
     point: NDArray[np.float64]
@@ -133,6 +136,7 @@ class Release:
     size: int | None = None
     date: str = field(default_factory=_now)
     version: str = __version__
+    moments: Moments | None = field(default=None, repr=False)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -212,6 +216,32 @@ class Release:
         from dpmedian.report import write_page
 
         return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
+
+    def confidence_region(self, level: float = 0.95) -> Region:
+        """A region that holds the median of the population, from which the records are a sample.
+
+        `error_radius` is about the median of these very records; this is about that of those who were not asked too. It
+        is made of what the run released already: any level at any time, at no further cost.
+
+        Parameters
+        ----------
+        level : float
+            The probability with which the region holds the median: asymptotically, for records that are drawn
+            independently from one population whose median is a single point.
+
+        Returns
+        -------
+        Region
+            `.radius` of a ball, and where the plan affords an ellipsoid `.covariance` and `.standard_errors`;
+            `.contains(point)`.
+        """
+        if self.moments is None:
+            raise ValueError(
+                f"method {self.method!r} releases nothing that a confidence region could be made of: 'adaptive' does"
+                if self.method != "adaptive"
+                else "this release was made with inference=False, so there is nothing to make a confidence region of"
+            )
+        return confidence_region(self.point, self.moments, level, self.scale)
 
     def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
         """The point with its predicted error, over the private records if they are given (needs matplotlib)."""

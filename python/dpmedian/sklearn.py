@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import plan
+from dpmedian.inference import Region
 from dpmedian.release import Release
 
 try:
     from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped, unused-ignore]
     from sklearn.utils import check_random_state  # type: ignore[import-untyped, unused-ignore]
-    from sklearn.utils.validation import validate_data  # type: ignore[import-untyped, unused-ignore]
+    from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped, unused-ignore]
 except ImportError as error:
     raise ImportError("dpmedian.sklearn needs scikit-learn 1.6 or newer: pip install 'dpmedian[sklearn]'") from error
 
@@ -35,7 +36,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     `random_state` makes the noise predictable, for simulations; leave it at None for a release.
 
     After `fit`: `location_` (the median), `scale_` (private estimate of the spread, or None), `error_radius_`
-    (predicted distance to the exact median, or None), `cost_` (a `PrivacyCost`) and `release_`.
+    (predicted distance to the exact median, or None), `cost_` (a `PrivacyCost`) and `release_`;
+    `confidence_region(level)` is a region for the median of the population that X is a sample of.
 
     Only the release is private. A step before it in a pipeline must work on each record alone, like `Normalizer`: one
     that learns from the data, like `StandardScaler`, releases what it learned without noise and outside of `cost_`.
@@ -60,6 +62,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         failure_probability: float = 0.05,
         profile: str = "default",
         geometry: str = "euclidean",
+        inference: bool = True,
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -73,6 +76,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.failure_probability = failure_probability
         self.profile = profile
         self.geometry = geometry
+        self.inference = inference
         self.ledger = ledger
         self.random_state = random_state
 
@@ -98,6 +102,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
             failure_probability=self.failure_probability,
             profile=self.profile,
             geometry=self.geometry,
+            inference=self.inference,
         )
         self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state))
         self.location_ = self.release_.point
@@ -105,6 +110,11 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.error_radius_ = self.release_.error_radius
         self.cost_ = self.release_.cost
         return self
+
+    def confidence_region(self, level: float = 0.95) -> Region:
+        """The region of the last `fit` for the median of the population: see `Release.confidence_region`."""
+        check_is_fitted(self)
+        return self.release_.confidence_region(level)
 
 
 def _seed(random_state: Any) -> int | None:

@@ -78,8 +78,11 @@ class SecondMoments(Gaussian):
         )
         return cls(**vars(spec))
 
-    def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> Matrix:
-        """The noisy symmetric matrix: entries on the diagonal have the variance noise^2, others half of it."""
+    def at(self, source: Source, tape: Tape, theta: Vector, radius: float | None) -> Matrix:
+        """The noisy symmetric matrix: entries on the diagonal have the variance noise^2, others half of it.
+
+        Without a radius every direction has the weight 1.
+        """
         statistic = SecondMomentsStatistic(np.ascontiguousarray(theta), radius, self.bits)
         triangle = self.release(tape, source.answer(statistic))
         matrix = np.zeros((len(theta), len(theta)))

@@ -139,6 +139,11 @@ class CalibratedMethod(Calibrated):
         """What a reader of the plan should know."""
         return ()
 
+    @property
+    def region(self) -> str | None:
+        """The confidence region that a release will have: "ellipsoid", "ball", "by size" (of the two) or None."""
+        return None
+
     @abstractmethod
     def predict(self) -> Prediction:
         """What to expect."""
@@ -158,7 +163,10 @@ class Method(Protocol):
 
     name: str
     uses: frozenset[str]
-    """The arguments of `METHOD_ARGUMENTS` that change what it does."""
+    """The arguments of `METHOD_ARGUMENTS` that change what it does, and "inference" if it can give a region.
+
+    Giving one of the former to a method that ignores it is an error; inference=False is granted by every method.
+    """
     needs: frozenset[str]
     """Those of them that must be given."""
     relations: frozenset[str]

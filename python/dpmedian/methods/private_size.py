@@ -100,6 +100,12 @@ class PrivateSize(CalibratedMethod):
         own = "n is private: the method runs on the noisy size, and its cost is the same for every size"
         return (own, *(() if self.parameters.n is None else self.typical.notes))
 
+    @property
+    def region(self) -> str | None:
+        """That of the guess. Without one it depends on the size, if there is one at all."""
+        found = self.typical.region
+        return found if found is None or self.parameters.n is not None else "by size"
+
     def predict(self) -> Prediction:
         """For the guess. Without one nothing can be said: see `examples`."""
         return Prediction() if self.parameters.n is None else self.typical.predict()

@@ -74,6 +74,11 @@ class Plan:
         return self.calibrated.notes
 
     @property
+    def region(self) -> str | None:
+        """The confidence region that a release will have: "ellipsoid", "ball", "by size" (of the two) or None."""
+        return self.calibrated.region
+
+    @property
     def expected_error(self) -> float:
         """The predicted distance to the median, failures included, for the spread that plans assume."""
         return self.prediction.expected_error(self.parameters.assumed_spread)
@@ -190,6 +195,7 @@ class Plan:
             columns=done.columns,
             seeded=seed is not None,
             name=name,
+            moments=result.moments,
         )
 
     def at_size(self, size: int | None) -> Plan:

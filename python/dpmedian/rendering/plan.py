@@ -20,6 +20,12 @@ _HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
 # The columns of words, which are wrapped where the table would be too wide.
 _WORDS = (1, 2)
 
+_REGIONS = {
+    "ellipsoid": "an ellipsoid with standard errors, and a ball",
+    "ball": "a ball; more records or a larger budget would afford an ellipsoid with standard errors",
+    "by size": "a ball, and if the size affords it an ellipsoid with standard errors",
+}
+
 
 def _title(plan: Plan) -> str:
     records = f"n = {plan.n}"
@@ -92,6 +98,8 @@ def _facts(plan: Plan) -> list[str]:
         )
     if predicted.excess_distance_bound is not None:
         facts.append(f"bound on the average excess distance: {predicted.excess_distance_bound:.3g}")
+    if plan.region is not None:
+        facts.append(f"confidence region for the population's median: {_REGIONS[plan.region]}")
     if not plan.calibrated.examples:
         facts.append(f"predicted probability of failure: {_probability(predicted.failure)}")
     if plan.calibrated.reads is not None:

@@ -49,6 +49,7 @@ def release_record(release: Release) -> dict[str, Any]:
         "scale": release.scale,
         "error_radius": release.error_radius,
         "size": release.size,
+        "moments": None if release.moments is None else release.moments.to_dict(),
         "notes": list(release.notes),
         **_planned(release.plan),
     }
@@ -94,6 +95,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
             {"n": n, **{name: _finite(value) for name, value in vars(predicted).items()}}
             for n, predicted in calibrated.examples
         ],
+        "region": calibrated.region,
         "reads": None if calibrated.reads is None else calibrated.reads._asdict(),
         "plan_notes": list(plan.notes),
         "reason": plan.reason or None,

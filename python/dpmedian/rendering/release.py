@@ -11,6 +11,7 @@ from dpmedian.rendering.plan import plan_tables
 from dpmedian.rendering.table import html_block, html_table, text_pairs
 
 if TYPE_CHECKING:
+    from dpmedian.inference import Region
     from dpmedian.release import Release
 
 __all__ = ["records_text", "release_html", "release_text"]
@@ -20,13 +21,31 @@ _SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 # A longer point is shown by so many of its first and of its last coordinates.
 _FIRST, _LAST = 5, 2
+# A region takes matrices of all dimensions: in more than these it is made when it is asked for.
+_REGION_DIMENSION = 200
 
 
 def _coordinates(release: Release) -> list[tuple[str, str]]:
     """Names and values, with an ellipsis where there are too many; without names they are numbered from 0."""
     names = release.columns or tuple(map(str, range(release.point.size)))
-    pairs = [(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)]
+    return _shown([(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)])
+
+
+def _shown(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return pairs if len(pairs) <= _FIRST + _LAST else [*pairs[:_FIRST], ("...", "..."), *pairs[-_LAST:]]
+
+
+def _region(release: Release) -> Region | None:
+    """The 95 % region, unless the release has none or making it takes long."""
+    large = release.point.size > _REGION_DIMENSION
+    return None if release.moments is None or large else release.confidence_region()
+
+
+def _intervals(release: Release, region: Region) -> list[tuple[str, str]]:
+    """Names and intervals, as many as there are coordinates shown."""
+    names = release.columns or tuple(map(str, range(release.point.size)))
+    limits = region.intervals.tolist()
+    return _shown([(name, f"{low:.6g} to {high:.6g}") for name, (low, high) in zip(names, limits, strict=True)])
 
 
 def _point(release: Release) -> str:
@@ -42,13 +61,15 @@ def records_text(release: Release) -> str:
     return "n private" if release.size is None else f"n private, noisy size {release.size}"
 
 
-def _facts(release: Release) -> list[tuple[str, str]]:
+def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
     """What goes with the point."""
     rows = []
     if release.scale is not None:
         rows.append(("scale", f"{release.scale:.4g}"))
     if release.error_radius is not None:
         rows.append(("error radius", f"{release.error_radius:.4g}"))
+    if region is not None:
+        rows.append(("95 % region", f"radius {region.radius:.4g}, for the median of the population"))
     rows += [
         ("method", f"{release.method}, {records_text(release)}, d = {release.point.size}"),
         ("cost", str(release.cost)),
@@ -58,22 +79,33 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 
 def release_text(release: Release) -> str:
     """One row for each thing that was released."""
-    rows = [("point", _point(release)), *_facts(release)]
+    region = _region(release)
+    rows = [("point", _point(release))]
+    if region is not None:
+        parts = (name if name == "..." else f"{name}: {limits}" for name, limits in _intervals(release, region))
+        rows.append(("95 % intervals", ", ".join(parts)))
+    rows += _facts(release, region)
     if release.name is not None:
         rows.insert(0, ("name", release.name))
     if release.seeded:
         rows.append(("seeded", _SEEDED))
-    return "Release\n" + text_pairs([*rows, *(("note", note) for note in release.notes)])
+    return "Release\n" + text_pairs([*rows, *(("note", note) for note in _notes(release, region))])
+
+
+def _notes(release: Release, region: Region | None) -> list[str]:
+    return [*release.notes, *(() if region is None else region.notes)]
 
 
 def release_html(release: Release) -> str:
     """For a notebook: the point as a table with the names of its columns, what goes with it, and the plan to unfold."""
+    region = _region(release)
     names, values = zip(*_coordinates(release), strict=True)
+    rows = [values] if region is None else [values, [limits for _, limits in _intervals(release, region)]]
     title = [release.name or "Private geometric median"]
     alarm = f'<div class="alarm">seeded: {escape(_SEEDED)}</div>' if release.seeded else ""
     return html_block(
         alarm,
-        html_table(names, [values], caption=title, right=range(len(names))),
-        html_table(None, _facts(release), row_names=True, notes=release.notes),
+        html_table(names, rows, caption=title, right=range(len(names))),
+        html_table(None, _facts(release, region), row_names=True, notes=_notes(release, region)),
         f"<details><summary>What was asked of the data</summary>{plan_tables(release.plan)}</details>",
     )

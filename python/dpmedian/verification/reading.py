@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.inference import Moments
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
 from dpmedian.parameters import PublicParameters
@@ -41,6 +42,7 @@ class Recorded(CalibratedMethod):
     recorded_cap: PrivacyCost | None
     recorded_guess: int | None
     recorded_examples: tuple[tuple[int, Prediction], ...]
+    recorded_region: str | None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -69,6 +71,10 @@ class Recorded(CalibratedMethod):
     @property
     def reads(self) -> Reads | None:
         return self.recorded_reads
+
+    @property
+    def region(self) -> str | None:
+        return self.recorded_region
 
     @property
     def passes(self) -> float:
@@ -148,6 +154,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
             n=record["n"],
             plan=plan,
             notes=tuple(record["notes"]),
+            moments=None if record["moments"] is None else Moments.from_dict(record["moments"]),
             columns=None if columns is None else tuple(columns),
             **told,
         )
@@ -180,6 +187,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
         None if record["cap"] is None else cost_of(record["cap"]),
         record["guess"],
         tuple(_example(**example) for example in record["examples"]),
+        record["region"],
     )
     return RecordedPlan(parameters, record["method"], recorded, record["reason"] or "")
 

@@ -7,6 +7,7 @@
 | `questions.py` | what a run may ask, and what it pays |
 | `location.py` | scale, center, spread, and points where records coincide |
 | `state.py`, `metric.py`, `steps.py` | what the run believes: point, Hessian, gradients, and the next step |
+| `region.py` | what a confidence region may cost |
 | `approach.py`, `descent.py` | from the center to the noise of a cheap gradient, and from there with all that is left |
 | `prediction.py` | what to expect |
 """
@@ -19,7 +20,7 @@ from dpmedian.parameters import PublicParameters
 __all__ = ["calibrate", "cap", "check", "name", "needs", "relations", "sized", "uses"]
 
 name = "adaptive"
-uses = frozenset({"radius", "resolution", "center"})
+uses = frozenset({"radius", "resolution", "center", "inference"})
 needs: frozenset[str] = frozenset()
 relations = frozenset({"replace", "add_remove"})
 

@@ -28,7 +28,7 @@ class Share(NamedTuple):
     questions: int = 1
     generous: float = 4.0
 
-    def of(self, rho: float, m: int, dimensions: int = 1) -> float:
+    def of(self, rho: float, m: float, dimensions: int = 1) -> float:
         """`needed` is multiplied by the dimension where the noise is that of a vector."""
         needed = self.needed * dimensions / m**2
         return min(self.generous * needed, max(needed, self.least * rho), self.most * rho)
@@ -176,6 +176,13 @@ class Constants:
     )
     bias: float = _safety(0.5, "of the Hessian per smoothing radius in spreads: by how much smoothing may change it")
     curvature_all: float = _simulated(0.25, "what the curvature gets beside them")
+
+    # Confidence region.
+    region_curvature: Share = _simulated(Share(8_000.0, 0.0, 0.02), "the curvature to 3 % or so")
+    region_hessian: Share = _simulated(Share(5_000.0, 0.0, 0.025), "eigenvalues to some percent, times d + 1")
+    region_directions: Share = _simulated(Share(200.0, 0.0, 0.015), "eigenvalues to 5 %, times d^2 (d + 1)")
+    region_edge: float = _simulated(0.15, "noise of the second moments for a region, as `edge`")
+    region_noise: float = _simulated(0.05, "of the curvature, in units of the smoothing radius")
 
     # All records after a sample.
     all_costs: tuple[float, float] = _simulated((0.005, 0.035), "of rho for the first two gradients of all records")

@@ -7,9 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.inference import Moments
 from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.metric import error_quantile
+from dpmedian.methods.adaptive.questions import Questions
 from dpmedian.methods.adaptive.state import State
 from dpmedian.methods.adaptive.steps import (
     Measured,
@@ -23,7 +25,7 @@ from dpmedian.methods.adaptive.steps import (
 )
 from dpmedian.release import MethodResult
 
-__all__ = ["COINCIDE", "NotFound", "descend", "finish", "steps_of"]
+__all__ = ["COINCIDE", "NotFound", "descend", "exactly", "finish", "steps_of"]
 
 Vector = NDArray[np.float64]
 
@@ -37,6 +39,12 @@ class NotFound(Exception):
     """The gradients at the end are those of a point far from the median, or may well be. Says which."""
 
 
+def exactly(ask: Questions, point: Vector, scale: float, error: float) -> MethodResult:
+    """Many records are this point, and it is the median: a confidence region is a ball with the error's radius."""
+    moments = None if ask.region is None else Moments(ask.d, float(ask.n), gradient_variance=0.0, least=error)
+    return MethodResult(point, scale, error, (EXACT,), moments)
+
+
 def steps_of(n: int, d: int, rho: float, c: Constants) -> int:
     """Of the descent where nothing is known to coincide."""
     per, few, many = c.tail
@@ -46,6 +54,7 @@ def steps_of(n: int, d: int, rho: float, c: Constants) -> int:
 def finish(state: State) -> MethodResult:
     """One gradient of all records with all that is left: near the median it is the whole descent."""
     ask, c = state.ask, state.ask.c
+    state.measure_directions(state.theta)
     state.measure(ask.every, state.theta, ask.left * ask.rho)
     step, settled, precision = averaged(state.measured, state.metric, c.memory_all, c)
     slope = heights(state.measured[-1:], ask.n)[0]
@@ -53,7 +62,8 @@ def finish(state: State) -> MethodResult:
         raise NotFound(f"the squared gradient is still {slope:.2f} n^2")
     point = ask.inside(state.measured[-1].point + step)
     error = error_quantile(state.metric, 1.0 / precision, state.edge, c)
-    return MethodResult(point, state.spread, error, () if settled else (UNSETTLED,))
+    notes = () if settled else (UNSETTLED,)
+    return MethodResult(point, state.spread, error, notes, state.moments(1.0 / precision))
 
 
 def descend(state: State, found: bool) -> MethodResult:
@@ -84,11 +94,8 @@ class _Descent:
                 self.weights += [1.0] * (c.tail_sharp[0 if ask.sampled_all else 1] - len(self.weights))
             if step == max(self.again, 2) and not state.atom and state.measured and ask.left > 0.2:
                 self._look_for_atom()
-            if self.for_moments and step == self.again:
-                theta = self._combined() if state.measured else state.theta
-                for_curvature = c.curvature_of_moments * self.for_moments
-                state.measure_hessian(ask.every, theta, for_curvature, self.for_moments, c.edge, c.smoothing[0])
-                self.heat.clear()
+            if step == self.again:
+                self._measure_again()
             share = ask.left * ask.rho * self.weights[step] / math.fsum(self.weights[step:])
             state.measure(ask.every, state.theta, share)
             root = state.metric.root(state.measured[-1].gradient)
@@ -100,6 +107,19 @@ class _Descent:
             state.theta = state.moved(accelerated(state.measured, state.metric, c.mean, anchored=not self.sharp))
             step += 1
         return self._result()
+
+    def _measure_again(self) -> None:
+        """The Hessian, here as well as a confidence region needs it."""
+        state, ask, c = self.state, self.ask, self.c
+        theta = self._combined() if state.measured else state.theta
+        if ask.region is not None:
+            state.measure_for_region(theta)
+        elif self.for_moments:
+            for_curvature = c.curvature_of_moments * self.for_moments
+            state.measure_hessian(ask.every, theta, for_curvature, self.for_moments, c.edge, c.smoothing[0])
+        else:
+            return
+        self.heat.clear()
 
     def _combined(self) -> Vector:
         """The best point so far."""
@@ -135,7 +155,7 @@ class _Descent:
         point = self._polished(center, near) if stays and extra > c.kink_seen * noise else None
         if point is None:
             return None
-        return MethodResult(point, state.spread, math.ldexp(state.spread, -30), (EXACT,))
+        return exactly(ask, point, state.spread, math.ldexp(state.spread, -30))
 
     def _polished(self, theta: Vector, held: float) -> Vector | None:
         """Mean shifts in shrinking balls around a point that holds less than half of the records.
@@ -210,7 +230,7 @@ class _Descent:
         error = error_quantile(state.metric, variance, state.edge, c)
         if self.sharp or state.atom:
             error = max(c.sharp_factor * error, state.spread if state.atom else 0.0)
-            return MethodResult(point, state.spread, error, (COINCIDE,))
+            return MethodResult(point, state.spread, error, (COINCIDE,), state.moments(variance, error))
         if self.hot or state.edge > c.unsure or (ask.d > 1 and state.hessians == 0):
-            return MethodResult(point, state.spread, c.unsure_factor * error, (UNSURE,))
-        return MethodResult(point, state.spread, error)
+            return MethodResult(point, state.spread, c.unsure_factor * error, (UNSURE,), state.moments(variance))
+        return MethodResult(point, state.spread, error, (), state.moments(variance))

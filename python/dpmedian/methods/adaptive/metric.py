@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpmedian.methods.adaptive.constants import Constants
 
-__all__ = ["Metric", "error_quantile", "without_noise"]
+__all__ = ["Metric", "error_quantile"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -62,24 +62,6 @@ class Metric:
     def trace(self) -> float:
         """Of the inverse Hessian: the decrement that noise of variance 1 has in the mean."""
         return float((1.0 / self.values).sum())
-
-
-def without_noise(curvature: float, moments: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
-    """Eigenvalues and vectors of curvature - moments, and the edge of the semicircle of their noise.
-
-    The trace of the moments is known from the curvature. Of eigenvalues beyond the semicircle the part that noise adds
-    is taken off (Benaych-Georges and Nadakuditi 2011); the others shrink as a whole, by their energy.
-    """
-    d = len(moments)
-    found, vectors = np.linalg.eigh(moments - np.eye(d) * np.trace(moments) / d)
-    edge = noise * math.sqrt(2.0 * d)
-    spike = np.abs(found) > 1.05 * edge
-    beyond = np.sqrt(np.maximum(found**2 - edge**2, 0.0))
-    shrunk = np.where(spike, 0.5 * (found + np.sign(found) * beyond), found)
-    if not spike.all():
-        energy, expected = float((found[~spike] ** 2).sum()), int((~spike).sum()) * edge**2 / 4.0
-        shrunk[~spike] *= max(0.0, 1.0 - expected / max(energy, 1e-300))
-    return curvature - shrunk, vectors, edge
 
 
 def error_quantile(metric: Metric, variance: float, edge: float, c: Constants) -> float:

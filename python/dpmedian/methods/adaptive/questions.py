@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.inference import Noisy
 from dpmedian.mechanisms.coordinates import CoordinateSearch
 from dpmedian.mechanisms.distance import DistanceCount, DistanceSearch
 from dpmedian.mechanisms.gaussian import Gaussian
@@ -20,6 +21,7 @@ from dpmedian.mechanisms.pairs import PairCount, PairSearch
 from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
 from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.region import Shares
 from dpmedian.methods.adaptive.steps import Measured
 from dpmedian.methods.contract import worth
 from dpmedian.parameters import LARGEST, PublicParameters
@@ -53,6 +55,7 @@ class Offers:
     shift: Offer[NoisyGradient]
     curvature: Offer[Curvature]
     moments: Offer[SecondMoments] | None
+    directions: Offer[SecondMoments] | None
     gradient: Offer[NoisyGradient]
 
     @classmethod
@@ -63,15 +66,22 @@ class Offers:
         scale, center, initial, spread = (
             share.questions for share in (c.scale_share, c.center_share, c.initial_share, c.spread_share)
         )
-        moments = None
+        moments, directions = None, None
         if 1 < p.d <= MOMENTS_DIMENSION:
-            most = max(c.moments_share[1], c.moments_all[1])
+            most = max(c.moments_share[1], c.moments_all[1], c.region_hessian.most if p.inference else 0.0)
             moments = Offer(
                 lambda rho: SecondMoments.of("second moments", rho, p),
                 _MOMENTS,
                 most,
                 "one or two; more where records coincide",
             )
+            if p.inference:
+                directions = Offer(
+                    lambda rho: SecondMoments.of("directions", rho, p),
+                    1,
+                    c.region_directions.most,
+                    "at most one, for a confidence region",
+                )
         return cls(
             parameters=p,
             sample=m,
@@ -117,6 +127,7 @@ class Offers:
                 lambda rho: Curvature.of("curvature", rho, p), _CURVATURES, c.curvature_most, "one with each Hessian"
             ),
             moments=moments,
+            directions=directions,
             gradient=Offer(
                 lambda rho: NoisyGradient.of("gradient", rho, p, releases=1),
                 _GRADIENTS,
@@ -128,7 +139,8 @@ class Offers:
     @property
     def _around_points(self) -> tuple[Offer[Gaussian], ...]:
         """The kinds that read the records once each time: a search around a point counts all radii at once."""
-        kinds = (self.initial, self.shift, self.count, self.spread, self.curvature, self.moments, self.gradient)
+        hessian = (self.curvature, self.moments, self.directions)
+        kinds = (self.initial, self.shift, self.count, self.spread, *hessian, self.gradient)
         return tuple(kind for kind in kinds if kind is not None)
 
     @property
@@ -158,6 +170,8 @@ class Questions:
         # Of the sample, and of all records, in records of neighbours that replace one: what budgets are chosen by.
         self.m_worth, self.n_worth = worth(self.parameters) * self.m, worth(self.parameters) * self.n
         self.spender = Spender(allowance, tape)
+        # What a confidence region may cost, if one is wanted.
+        self.region = Shares.of(self.parameters, self.rho, constants) if self.parameters.inference else None
         self.every = Records(source, self.n)
         drawn = self.spender.sample(HiddenSample(self.n, self.m, self.parameters.neighbours), source)
         self.sample = self.every if self.sampled_all else Records(drawn, self.m)
@@ -295,4 +309,13 @@ class Questions:
         assert self.offers.moments is not None
         return self.spender.release(
             self.offers.moments, cost, lambda made, tape: made.at(records.source, tape, theta, radius)
+        )
+
+    def directions(self, theta: Vector, cost: float) -> Noisy:
+        """The second moments of the directions to all records."""
+        assert self.offers.directions is not None
+        return Noisy(
+            *self.spender.release(
+                self.offers.directions, cost, lambda made, tape: made.at(self.every.source, tape, theta, None)
+            )
         )

@@ -8,6 +8,7 @@
 | recentring | mean shifts | many equal records, or a better center |
 | counts | counts of distances to a point | whether a shift or a step may be believed; whether records coincide |
 | curvature, second moments | the Hessian, in two parts | the length and the direction of a Newton step |
+| directions | second moments of unit vectors | the shape of a confidence region |
 | gradient | gradients | the median |
 
 The searches, and with many records all stages but the last gradients, ask a hidden sample of the records.
@@ -25,10 +26,11 @@ from dpmedian.mechanisms.spender import Allowance, Exhausted
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.adaptive.approach import approach, approach_all
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
-from dpmedian.methods.adaptive.descent import EXACT, NotFound, descend, finish, steps_of
+from dpmedian.methods.adaptive.descent import NotFound, descend, exactly, finish, steps_of
 from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.prediction import predict
 from dpmedian.methods.adaptive.questions import Offers, Questions
+from dpmedian.methods.adaptive.region import Shares
 from dpmedian.methods.adaptive.state import State
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, worth
 from dpmedian.parameters import RECORDS_MAX, PublicParameters
@@ -83,8 +85,9 @@ class Adaptive(CalibratedMethod):
             return Reads(coarse + steps_of(worth(p) * p.size, p.d, self.rho, c), offers.most_reads)
         # Each gradient may be followed by a Hessian, of two reads; at a kink there are mean shifts and their counts.
         before = len(c.all_costs) * c.all_attempts * 3 + 2
-        most = before + c.tail_sharp[1] + 2 + 2 + 2 * c.polish_rounds + 1
-        return Reads(_AFTER_SAMPLE, most, offers.sample, coarse)
+        directions = 0 if offers.directions is None else 1
+        most = before + c.tail_sharp[1] + 2 + 2 + 2 * c.polish_rounds + 1 + directions
+        return Reads(_AFTER_SAMPLE + directions, most, offers.sample, coarse)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,6 +97,13 @@ class Adaptive(CalibratedMethod):
             return ()
         reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < self.constants.signal_far else "10^5"
         return (f"data more than {reach} spreads away from `center` fail more often than predicted",)
+
+    @property
+    def region(self) -> str | None:
+        p = self.parameters
+        if not p.inference:
+            return None
+        return "ellipsoid" if Shares.of(p, self.rho, self.constants).ellipsoid else "ball"
 
     def predict(self) -> Prediction:
         return predict(self.parameters, self.rho, self.constants)
@@ -128,8 +138,7 @@ class Adaptive(CalibratedMethod):
 
 def _exactly(locator: Locator, located: Located) -> MethodResult:
     """Half of the records are one point, to the last digit: nothing is left to do, and the rest is not spent."""
-    point, scale, error = locator.exactly(located)
-    return MethodResult(point, scale, error, (EXACT,))
+    return exactly(locator.ask, *locator.exactly(located))
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:

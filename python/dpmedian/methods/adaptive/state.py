@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.inference import Moments, Noisy
 from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.location import Located, Locator
-from dpmedian.methods.adaptive.metric import Metric, without_noise
+from dpmedian.methods.adaptive.metric import Metric
 from dpmedian.methods.adaptive.questions import Questions, Records
 from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, damping, length
+from dpmedian.postprocess import without_noise
 
-__all__ = ["State"]
+__all__ = ["Hessian", "State"]
 
 Vector = NDArray[np.float64]
+
+
+class Hessian(NamedTuple):
+    """As it was released: smoothed at a radius, over so many records."""
+
+    radius: float
+    records: int
+    curvature: float
+    noise: float
+    moments: Noisy | None
 
 
 class State:
@@ -32,6 +45,9 @@ class State:
         self.hessians, self.edge = 0, 0.0
         # Where the Hessian of all records was measured, if it was.
         self.hessian_at: Vector | None = None
+        # What the confidence region is made of: the last Hessian, and the directions to all records.
+        self.hessian: Hessian | None = None
+        self.directions: Noisy | None = None
         self.place(located.spread)
 
     def place(self, quarter: int) -> None:
@@ -93,26 +109,37 @@ class State:
             self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, c.smoothing[0])
 
     def measure_hessian(
-        self, records: Records, theta: Vector, for_curvature: float, for_moments: float, edge: float, least: float
+        self,
+        records: Records,
+        theta: Vector,
+        for_curvature: float,
+        for_moments: float,
+        edge: float,
+        least: float,
+        deviations: float = 10.0,
     ) -> None:
         """Curvature and second moments, smoothed at a radius as small as their noise allows.
 
-        The Hessian of the sum of distances is (K - T)/radius, with K the curvature and T the second moments.
+        The Hessian of the sum of distances is (K - T)/radius, with K the curvature and T the second moments. A cloud's
+        curvature is `deviations` of its noise, or more.
         """
         ask, c, size = self.ask, self.ask.c, records.size
-        noise = 10.0 / math.sqrt(2.0 * for_curvature)
+        noise = deviations / math.sqrt(2.0 * for_curvature)
         if for_moments:
             noise = max(noise, ask.moments_edge(for_moments) / edge)
         smoothing = min(max(noise / size, least), c.smoothing[1])
         radius = smoothing * self.spread
         found, noise = ask.curvature(records, theta, radius, for_curvature)
         curvature = max(found, 3.0 * noise, 0.1 * smoothing * size)
+        self.hessian = Hessian(radius, size, found, noise, None)
         if not for_moments or ask.offers.moments is None:
             self.metric = Metric.round(curvature / (smoothing * size), ask.d, self.unit)
             return
         moments, noise_of_moments = ask.moments(records, theta, radius, for_moments)
-        values, vectors, semicircle = without_noise(curvature, moments, noise_of_moments)
-        values = np.maximum(values, max(0.01 * curvature, 0.1 * semicircle))
+        self.hessian = self.hessian._replace(moments=Noisy(moments, noise_of_moments))
+        # The trace of the moments is known from the curvature.
+        directed, vectors, semicircle = without_noise(moments, noise_of_moments)
+        values = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
         values += c.careful * (semicircle**2 / (2.0 * ask.d) + noise**2) / values
         self.hessians, self.edge = self.hessians + 1, semicircle / curvature
         # Off the diagonal the second moments have half the variance.
@@ -133,3 +160,40 @@ class State:
         if self.hessian_at is None:
             return False
         return length(self.theta - self.hessian_at) <= self.metric.smoothing * self.spread
+
+    def measure_for_region(self, theta: Vector) -> None:
+        """The Hessian as well as a confidence region needs it, for the steps too; and the directions."""
+        ask, c, region = self.ask, self.ask.c, self.ask.region
+        assert region is not None
+        for_moments = max(region.hessian, self.for_moments) if region.hessian else 0.0
+        deviations = 1.0 / c.region_noise
+        self.measure_hessian(ask.every, theta, region.curvature, for_moments, c.region_edge, c.smoothing[0], deviations)
+        self.measure_directions(theta)
+
+    def measure_directions(self, theta: Vector) -> None:
+        """If a confidence region needs them."""
+        region = self.ask.region
+        if region is not None and region.directions:
+            self.directions = self.ask.directions(theta, region.directions)
+
+    def moments(self, variance: float, least: float = 0.0) -> Moments | None:
+        """What a confidence region is made of, at the end of a run whose gradients together have this variance.
+
+        No region is smaller than `least`.
+        """
+        ask, found = self.ask, self.hessian
+        if ask.region is None:
+            return None
+        assert found is not None, "it is measured for the region before a run ends"
+        return Moments(
+            d=ask.d,
+            size=float(ask.n),
+            gradient_variance=variance,
+            least=least,
+            radius=found.radius,
+            records=float(found.records),
+            curvature=found.curvature,
+            curvature_noise=found.noise,
+            hessian=found.moments,
+            directions=self.directions,
+        )

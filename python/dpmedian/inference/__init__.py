@@ -1,0 +1,15 @@
+"""A confidence region for the population's median, made of what a run released. Everything here is post-processing.
+
+| file | holds |
+|---|---|
+| `moments.py` | what was released: curvature, second moments, directions, and the noise of each |
+| `error.py` | the law of the error that follows from it |
+| `region.py` | a ball and, where it is afforded, an ellipsoid, at any level |
+
+Why it covers, and where it does not: inference.md.
+"""
+
+from dpmedian.inference.moments import Moments, Noisy
+from dpmedian.inference.region import Region, confidence_region
+
+__all__ = ["Moments", "Noisy", "Region", "confidence_region"]

@@ -1,0 +1,79 @@
+"""The law of the error of a released point as an estimate of the population's median: inference.md derives it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.inference.moments import Moments
+from dpmedian.postprocess import without_noise
+
+__all__ = ["Error", "error_of"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Draws of the error, fewer in many dimensions, where lengths concentrate: so many numbers, but at least 1000 draws.
+_DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
+# The curvature is at least this part of the records, and so is every eigenvalue of the Hessian of the curvature.
+_FLATTEST, _SOFTEST = 0.02, 0.05
+# The curvature is drawn from its noise, but not below this part of what was released.
+_LOWEST = 0.2
+# The noise of the directions, as an eigenvalue relative to their mean, up to which they give the error a shape.
+KNOWN = 0.25
+# Eigenvalues of the directions are at least this part of their mean, where they are known and where they are not.
+_LEAST_KNOWN, _LEAST_UNKNOWN = 0.001, 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Error:
+    """The error in units of `unit`: draws of it, one a row, and its covariance where the directions are known.
+
+    `growth` is what the noise of the directions adds to the square of an ellipsoid's axes.
+    """
+
+    unit: float
+    draws: Matrix
+    covariance: Matrix | None = None
+    growth: float = 1.0
+
+
+def error_of(moments: Moments) -> Error:
+    """The error H^-1 g given what was released, g being the gradient's sampling error and its noise.
+
+    The same moments give the same draws.
+    """
+    d, n = moments.d, moments.size
+    if moments.curvature is None:
+        return Error(0.0, np.zeros((1, d)))
+    directions, relative = _directions(moments)
+    gradient = directions / n + np.eye(d) * (moments.gradient_variance / n**2)
+    mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
+    values, vectors = np.zeros(d), np.eye(d)
+    if moments.hessian is not None:
+        values, vectors, _ = without_noise(moments.hessian.matrix, moments.hessian.noise)
+    rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST))
+    drawn = np.maximum(mean + moments.curvature_noise * rng.normal(size=count), _LOWEST * mean)
+    root = np.linalg.cholesky(vectors.T @ gradient @ vectors)
+    # In the basis of the Hessian, to which the curvature adds the same in all directions.
+    errors = rng.normal(size=(count, d)) @ root.T / np.maximum(drawn[:, None] - values, _SOFTEST * mean)
+    # Of d directions that n records span, the sampling error has some of its own.
+    draws = math.sqrt(1.0 + d / n) * moments.records * errors @ vectors.T
+    if relative >= KNOWN:
+        return Error(moments.radius, draws)
+    inverse = (vectors * (moments.records / np.maximum(mean - values, _SOFTEST * mean))) @ vectors.T
+    return Error(moments.radius, draws, inverse @ gradient @ inverse, 1.0 + relative**2)
+
+
+def _directions(moments: Moments) -> tuple[Matrix, float]:
+    """The covariance of the directions, whose trace is 1, and the noise of an eigenvalue relative to their mean."""
+    d, noisy, n = moments.d, moments.directions, moments.size
+    if noisy is None:
+        return np.eye(d) / d, 0.0 if d == 1 else math.inf
+    relative = noisy.noise * math.sqrt((d + 1.0) / 2.0) * d / n
+    values, vectors, _ = without_noise(noisy.matrix / n, noisy.noise / n)
+    least = (_LEAST_KNOWN if relative < KNOWN else _LEAST_UNKNOWN) / d
+    return (vectors * np.maximum(values + 1.0 / d, least)) @ vectors.T, relative

@@ -1,0 +1,74 @@
+"""The released moments from which regions are made, frozen and as JSON holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Moments", "Noisy"]
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A released symmetric matrix, and the deviation of its noise: on the diagonal, and 1/sqrt(2) of it elsewhere."""
+
+    matrix: Matrix
+    noise: float
+
+    def __post_init__(self) -> None:
+        self.matrix.setflags(write=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The upper triangle, row by row, and the noise."""
+        return {"upper_triangle": self.matrix[np.triu_indices(len(self.matrix))].tolist(), "noise": self.noise}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], d: int) -> Noisy:
+        """The matrix of `to_dict`."""
+        matrix = np.zeros((d, d))
+        matrix[np.triu_indices(d)] = record["upper_triangle"]
+        return cls(np.where(np.tri(d, k=-1, dtype=bool), matrix.T, matrix), float(record["noise"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What a run released about the records around its point: private already, so any region of it costs nothing.
+
+    With u the direction to a record and r its distance: `curvature` is the sum of 1 within `radius` and of
+    (1 - 1/d) radius/r beyond it, `hessian` that of (radius/r) u u^T beyond it, `directions` that of u u^T, each over
+    `records` records. None of the three is known where many records coincide, and the latter two where their noise
+    would hide them. `size` is the number of records, or a noisy one, and `gradient_variance` that of the noise in every
+    coordinate of the gradients that made the point. `least` is a radius that no region falls below.
+    """
+
+    d: int
+    size: float
+    gradient_variance: float
+    least: float = 0.0
+    radius: float = 1.0
+    records: float = 0.0
+    curvature: float | None = None
+    curvature_noise: float = 0.0
+    hessian: Noisy | None = None
+    directions: Noisy | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        matrices = {name: None if (noisy := getattr(self, name)) is None else noisy.to_dict() for name in _MATRICES}
+        return {**{name: value for name, value in vars(self).items() if name not in _MATRICES}, **matrices}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Moments:
+        """The record of `to_dict`."""
+        d = int(record["d"])
+        matrices = {name: None if record[name] is None else Noisy.from_dict(record[name], d) for name in _MATRICES}
+        return cls(**{**record, **matrices})
+
+
+_MATRICES = ("hessian", "directions")

@@ -1,0 +1,223 @@
+"""Confidence regions for the population's median: what they cover, what they cost, and what they say."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpmedian
+import dpmedian.nonprivate
+from dpmedian.inference import Moments, Noisy, confidence_region
+from dpmedian.inference.region import COINCIDE, LARGE
+from dpmedian.methods.adaptive.constants import CONSTANTS
+from dpmedian.methods.adaptive.region import Shares
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.array import ArraySource
+from dpmedian.tape import Tape
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def released(points: np.ndarray, seed: int = 0, **options: object) -> dpmedian.Release:
+    with pytest.warns(dpmedian.InsecureSeedWarning):
+        return dpmedian.geometric_median(points, seed=seed, **{**BUDGET, **options})
+
+
+def gauss(n: int, d: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def exact(points: np.ndarray, radius: float, *, variance: float = 0.0) -> Moments:
+    """Moments without noise, at the origin."""
+    n, d = points.shape
+    r = np.linalg.norm(points, axis=1)
+    u, weight = points / r[:, None], np.where(r > radius, radius / r, 0.0)
+    curvature = float(np.where(r > radius, (1.0 - 1.0 / d) * radius / r, 1.0).sum())
+    return Moments(
+        d=d,
+        size=float(n),
+        gradient_variance=variance,
+        radius=radius,
+        records=float(n),
+        curvature=curvature,
+        hessian=Noisy((u * weight[:, None]).T @ u, 1e-9),
+        directions=Noisy(u.T @ u, 1e-9),
+    )
+
+
+def test_without_noise_the_covariance_is_that_of_the_theory():
+    """H^-1 S H^-1/n for a Gaussian cloud in the plane: S = I/2, and H = E[1/r] I/2 with E[1/r] = sqrt(pi/2)."""
+    points = gauss(200_000, 2)
+    region = confidence_region(np.zeros(2), exact(points, 0.1), 0.95)
+    deviation = np.sqrt(0.5) / (0.5 * np.sqrt(np.pi / 2.0)) / np.sqrt(200_000)
+    assert region.covariance == pytest.approx(np.diag([deviation**2] * 2), rel=0.02, abs=0.02 * deviation**2)
+    assert region.standard_errors == pytest.approx([deviation] * 2, rel=0.01)
+    # A chi-square with two degrees of freedom has the tail exp(-q/2); the region leaves 0.05^1.2 outside.
+    assert region.radius == pytest.approx(deviation * np.sqrt(-2.4 * np.log(0.05)), rel=0.03)
+
+
+def test_the_noise_of_the_gradient_widens_it():
+    points = gauss(5000, 2)
+    quiet, loud = (confidence_region(np.zeros(2), exact(points, 0.1, variance=v), 0.95) for v in (0.0, 2500.0))
+    # S/n is I/10000 here, and the noise adds 2500/n^2 = 1/10000.
+    assert loud.covariance == pytest.approx(2.0 * quiet.covariance, rel=0.03, abs=1e-5)
+    assert loud.radius == pytest.approx(np.sqrt(2.0) * quiet.radius, rel=0.02)
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 2), (300, 2), (600, 1), (3000, 2), (2000, 20)])
+def test_the_plan_says_what_the_region_will_be(n, d):
+    plan = dpmedian.plan(n, d, **BUDGET)
+    region = released(gauss(n, d)).confidence_region()
+    assert plan.region == ("ball" if region.covariance is None else "ellipsoid")
+    assert (region.standard_errors is None) == (region.covariance is None)
+    assert "confidence region" in str(plan)
+    assert [stage.name for stage in plan.stages].count("directions") == (d > 1)
+
+
+def test_without_inference_nothing_is_released_for_it_and_there_is_no_region():
+    plan = dpmedian.plan(3000, 2, **BUDGET, inference=False)
+    assert plan.region is None
+    assert "directions" not in {stage.name for stage in plan.stages}
+    release = released(gauss(3000, 2), inference=False)
+    assert release.moments is None
+    assert "region" not in repr(release)
+    with pytest.raises(ValueError, match="made with inference=False"):
+        release.confidence_region()
+
+
+def test_a_method_that_cannot_give_a_region_says_so():
+    release = released(gauss(300, 2), method="dpgd", radius=5.0)
+    with pytest.raises(ValueError, match=r"method 'dpgd' releases nothing .*'adaptive' does"):
+        release.confidence_region()
+    released(gauss(300, 2), method="dpgd", radius=5.0, inference=False)
+
+
+def test_inference_is_true_or_false():
+    with pytest.raises(TypeError, match="inference must be True or False, got 'yes'"):
+        dpmedian.plan(300, 2, **BUDGET, inference="yes")
+
+
+def test_any_level_at_no_further_cost():
+    release = released(gauss(3000, 2))
+    regions = [release.confidence_region(level) for level in (0.5, 0.8, 0.95, 0.99)]
+    assert np.all(np.diff([region.radius for region in regions]) > 0.0)
+    assert release.confidence_region(0.8).radius == regions[1].radius, "the draws are fixed"
+    for level in (0.0, 1.0, 95, True, float("nan"), "0.95"):
+        with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
+            release.confidence_region(level)
+
+
+def test_a_region_contains_its_center_and_its_outline_and_nothing_far():
+    for points in (gauss(3000, 2) * [1.0, 5.0], gauss(300, 2)):
+        region = released(points).confidence_region()
+        assert region.contains(region.center)
+        middle = region.center[:, None]
+        for point in region.outline().T:
+            assert region.contains(point + 1e-6 * (region.center - point))
+            assert not region.contains(point - 1e-6 * (region.center - point))
+        assert not region.contains(region.center + 1000.0 * region.radius)
+        assert (np.abs(region.outline() - middle).max() < 2.0 * region.radius).all()
+    with pytest.raises(ValueError, match=r"point must have shape \(2,\)"):
+        region.contains([1.0])
+
+
+def test_on_the_line_the_region_is_an_interval():
+    region = released(gauss(3000, 1)).confidence_region()
+    low, high = region.intervals[0]
+    assert region.covariance.shape == (1, 1)
+    assert high - low == pytest.approx(2.0 * region.radius)
+    assert region.contains([low + 1e-9])
+    assert not region.contains([low - 0.1 * region.radius])
+
+
+def test_where_records_coincide_there_is_a_ball_and_no_ellipsoid():
+    points = gauss(3000, 2)
+    points[:1800] = 3.0
+    release = released(points)
+    region = release.confidence_region()
+    assert region.covariance is None
+    assert COINCIDE in region.notes
+    assert region.radius >= release.error_radius
+    assert region.contains([3.0, 3.0])
+
+
+def test_a_region_as_large_as_the_data_is_noted():
+    assert LARGE in released(gauss(200, 2)).confidence_region().notes
+    assert released(gauss(3000, 2)).confidence_region().notes == ()
+
+
+@pytest.mark.parametrize(("n", "d"), [(3000, 2), (300, 2), (600, 1)])
+def test_the_record_survives_json(n, d):
+    release = released(gauss(n, d))
+    moments = Moments.from_dict(json.loads(json.dumps(release.moments.to_dict())))
+    again, first = (made.confidence_region(0.9) for made in (dpmedian.Release.from_json(release.to_json()), release))
+    assert again.radius == first.radius
+    assert np.array_equal(again.intervals, first.intervals)
+    assert moments.to_dict() == release.moments.to_dict()
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-9, 1e200])
+def test_it_scales_with_the_data(scale):
+    points = gauss(3000, 2)
+    region = released(scale * points).confidence_region()
+    assert region.radius / scale == pytest.approx(0.06, rel=0.3)
+    assert region.contains(np.zeros(2))
+    assert not region.contains(np.full(2, scale))
+
+
+def test_the_text_of_a_release_has_the_region_and_an_interval_for_each_coordinate():
+    pandas = pytest.importorskip("pandas")
+    release = released(pandas.DataFrame(gauss(3000, 2), columns=["east", "north"]))
+    region = release.confidence_region()
+    for text in (repr(release), release._repr_html_()):
+        assert f"radius {region.radius:.4g}" in text
+        assert f"east {region.intervals[0, 0]:.6g} to {region.intervals[0, 1]:.6g}" in text
+
+
+def test_shares_are_small_and_vanish_with_many_records():
+    few, many, none = (
+        Shares.of(PublicParameters.of(n, d, rho=0.03), 0.03, CONSTANTS)
+        for n, d in ((2000, 5), (1_000_000, 5), (200, 50))
+    )
+    assert few.curvature + few.hessian + few.directions <= 0.06 * 0.03
+    assert many.curvature + many.hessian + many.directions < 1e-4 * 0.03
+    assert none == Shares(0.02 * 0.03, 0.0, 0.0, False)
+
+
+def test_the_directions_get_what_the_plan_says():
+    """One release, on all records, whose noise is that of the record."""
+    n, d = 3000, 2
+    plan = dpmedian.plan(n, d, **BUDGET)
+    tape = Tape.record((3).to_bytes(32, "little"))
+    result = plan.calibrated.run(ArraySource.of(gauss(n, d), plan.parameters), tape)
+    found = [entry for entry in tape.entries() if entry[0] == "directions"]
+    assert len(found) == 1
+    stage = next(stage for stage in plan.stages if stage.name == "directions")
+    noise = result.moments.directions.noise
+    assert noise >= stage.sigma * (1.0 - 1e-9)
+    # The trace of u u^T is 1, so the exact sum has the trace n: what is released differs from it by noise.
+    assert np.trace(result.moments.directions.matrix) == pytest.approx(n, abs=6.0 * np.sqrt(d) * noise)
+
+
+@pytest.mark.slow
+def test_it_covers_the_median_of_the_population():
+    """95 % and 80 % regions of 200 fresh samples of a skewed population: alpha = 1e-4 for each of four binomial tests.
+
+    A region with the stated probability covers fewer than 176 of 200 with probability 7e-5 at 95 %, fewer than 138 with
+    probability 1e-4 at 80 %; all 200 with 3e-5 at 95 %.
+    """
+    n, d = 2000, 2
+    plan = dpmedian.plan(n, d, **BUDGET)
+    # The median of independent exponentials is a multiple of (1, 1), by symmetry.
+    many = np.random.default_rng(1).exponential(size=(10**6, d))
+    median = np.full(d, dpmedian.nonprivate.geometric_median(many).mean())
+    covered = np.zeros(3)
+    for seed in range(200):
+        points = np.random.default_rng([7, seed]).exponential(size=(n, d))
+        result = plan.calibrated.run(ArraySource.of(points, plan.parameters), Tape.draw(seed.to_bytes(32, "little")))
+        wide, narrow = (confidence_region(result.point, result.moments, level) for level in (0.95, 0.8))
+        distance = np.linalg.norm(result.point - median)
+        covered += [wide.contains(median), distance <= wide.radius, narrow.contains(median)]
+    assert 176 <= covered[0] < 200
+    assert 176 <= covered[1] < 200
+    assert 138 <= covered[2] <= 188
