@@ -221,3 +221,20 @@ def test_it_covers_the_median_of_the_population():
     assert 176 <= covered[0] < 200
     assert 176 <= covered[1] < 200
     assert 138 <= covered[2] <= 188
+
+
+def test_on_a_globe_the_region_is_one_of_longitude_and_latitude():
+    """A cloud around 60 degrees north, where a degree of longitude is half as long, and across the date line."""
+    rng = np.random.default_rng(0)
+    arcs = rng.normal(size=(5000, 2))
+    points = np.column_stack([np.remainder(180.0 + 2.0 * arcs[:, 0] + 180.0, 360.0) - 180.0, 60.0 + arcs[:, 1]])
+    release = released(points, geometry="sphere")
+    region = release.confidence_region()
+    flat = released(arcs).confidence_region()
+    assert region.radius == pytest.approx(flat.radius, rel=0.15)
+    assert region.standard_errors == pytest.approx(flat.standard_errors * [2.0, 1.0], rel=0.15)
+    assert region.contains([180.0, 60.0])
+    assert region.contains([-180.0, 60.0])
+    assert not region.contains([180.0 + 4.0 * region.radius, 60.0])
+    again = dpmedian.Release.from_json(release.to_json()).confidence_region()
+    assert np.array_equal(again.intervals, region.intervals)

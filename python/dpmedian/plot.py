@@ -11,6 +11,7 @@ from dpmedian.rendering.release import records_text
 from dpmedian.sources.records import Floats, as_records
 
 if TYPE_CHECKING:
+    from dpmedian.inference import Region
     from dpmedian.planning.plan import Plan
     from dpmedian.release import Release
 
@@ -28,6 +29,9 @@ _DENSITY = "Greys"
 
 # The most coordinates that are drawn.
 _COORDINATES = 40
+
+# A region takes matrices of all dimensions: in more than these it is left out.
+_REGION_DIMENSION = 200
 
 # An error circle that takes a smaller share of the picture than this is shown again, enlarged.
 _SMALL = 0.06
@@ -48,7 +52,7 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
 
     On the line the records are a histogram, in the plane a cloud, or with many records its density. In more dimensions
     every coordinate has the interval that the error radius leaves, over the middle halves and the middle nine tenths of
-    the records.
+    the records. Broken lines are the 95 % confidence region for the median of the population, where there is one.
 
     With points the picture shows private data: it is for their holder, and says so. Without, it shows what was
     released, and may go wherever the release goes.
@@ -102,10 +106,22 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
 def _shown(release: Release, array: Floats | None) -> tuple[float, int]:
     """The half width of a picture around the point, and how many records lie outside of it."""
     if array is None:
-        return 3.0 * (release.error_radius or release.scale or 1.0), 0
+        region = _region(release)
+        error = max(release.error_radius or 0.0, 0.0 if region is None else region.radius)
+        return (1.6 if region else 3.0) * (error or release.scale or 1.0), 0
     distance = np.max(np.abs(array - release.point) / _degrees(release), axis=1)
     half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
     return half, int(np.sum(distance > half))
+
+
+def _region(release: Release) -> Region | None:
+    """The 95 % region, unless the release has none or making it takes long."""
+    large = release.point.size > _REGION_DIMENSION
+    return None if release.moments is None or large else release.confidence_region()
+
+
+def _region_label(region: Region) -> str:
+    return f"{region.level:.0%} region for the population, radius {region.radius:.2g}"
 
 
 def _degrees(release: Release) -> Any:
@@ -133,6 +149,10 @@ def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...
     if release.error_radius is not None:
         low, high = center - release.error_radius, center + release.error_radius
         ax.axvspan(low, high, color=_INK, alpha=0.2, linewidth=0, label=_error_label(release))
+    region = _region(release)
+    if region is not None:
+        for place, label in zip(region.intervals[0], (_region_label(region), None), strict=True):
+            ax.axvline(float(place), color=_INK, linewidth=1.2, linestyle="--", label=label)
     ax.axvline(center, color=_INK, linewidth=1.8, label=f"private median: {center:.6g}")
     ax.set_xlim(center - half, center + half)
     ax.set_xlabel(names[0])
@@ -142,8 +162,9 @@ def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ..
     """The cloud or its density, the point and the circle of its error; a small circle is shown again, enlarged."""
     half, hidden = _shown(release, array)
     _square(release, array, ax, half, _records_label(hidden))
-    error = release.error_radius
-    if error is not None and 0.0 < error < _SMALL * half:
+    region = _region(release)
+    error = max(release.error_radius or 0.0, 0.0 if region is None else region.radius)
+    if 0.0 < error < _SMALL * half:
         zoom = ax.inset_axes((0.72, 0.72, 0.27, 0.27))
         _square(release, array, zoom, 1.6 * error, "")
         zoom.set_xticks([])
@@ -170,6 +191,9 @@ def _square(release: Release, array: Floats | None, ax: Any, half: float, label:
         turn = np.linspace(0.0, 2.0 * np.pi, 200)
         circle = center[:, None] + release.error_radius * degrees[:, None] * np.array([np.cos(turn), np.sin(turn)])
         ax.plot(*circle, color=_INK, linewidth=1.6, label=_error_label(release))
+    region = _region(release)
+    if region is not None:
+        ax.plot(*region.outline(), color=_INK, linewidth=1.3, linestyle="--", label=_region_label(region))
     ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=_INK, linestyle="", label="private median")
     ax.set_xlim(left, right)
     ax.set_ylim(low, high)
@@ -188,6 +212,12 @@ def _coordinates(release: Release, array: Floats | None, ax: Any, names: tuple[s
     if release.error_radius is not None:
         error = release.error_radius
         ax.errorbar(places, center, yerr=error, fmt="none", ecolor=_INK, capsize=3, label=_error_label(release))
+    region = _region(release)
+    if region is not None:
+        low, high = region.intervals[:shown].T
+        limits = {"marker": "_", "markersize": 12, "color": _INK, "linestyle": ""}
+        ax.plot(places, low, **limits, label=f"{region.level:.0%} interval for the population")
+        ax.plot(places, high, **limits)
     ax.plot(places, center, "o", markersize=4.5, color=_INK, label="private median")
     ax.set_xticks(places, names[:shown], rotation=0 if shown <= 6 else 90, fontsize=9)
     ax.set_xlim(-0.7, shown - 0.3)

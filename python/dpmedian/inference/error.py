@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmedian.inference.moments import Moments
 from dpmedian.postprocess import without_noise
 
-__all__ = ["Error", "error_of"]
+__all__ = ["KNOWN", "Error", "error_of", "tangent"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -40,12 +40,32 @@ class Error:
     covariance: Matrix | None = None
     growth: float = 1.0
 
+    def seen(self, frame: Matrix) -> Error:
+        """The error in other coordinates, linear in these."""
+        covariance = None if self.covariance is None else frame @ self.covariance @ frame.T
+        return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
+
 
 def error_of(moments: Moments) -> Error:
-    """The error H^-1 g given what was released, g being the gradient's sampling error and its noise.
+    """The error given what was released; of a position, in degrees to the east and to the north.
 
     The same moments give the same draws.
     """
+    error = _in_space(moments)
+    return error if moments.position is None else error.seen(tangent(moments.position))
+
+
+def tangent(position: tuple[float, float, float]) -> Matrix:
+    """What a small step in space is as degrees to the east and to the north, seen from the center of the globe."""
+    x, y, z = position
+    level, length = math.hypot(x, y), math.hypot(x, y, z)
+    east = np.array([-y, x, 0.0]) / level if level > 0.0 else np.array([0.0, 1.0, 0.0])
+    north = np.cross(position, east) / length
+    return np.array([east, north]) * math.degrees(1.0 / length)
+
+
+def _in_space(moments: Moments) -> Error:
+    """H^-1 g, g being the gradient's sampling error and its noise."""
     d, n = moments.d, moments.size
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))

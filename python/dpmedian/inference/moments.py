@@ -44,7 +44,8 @@ class Moments:
     (1 - 1/d) radius/r beyond it, `hessian` that of (radius/r) u u^T beyond it, `directions` that of u u^T, each over
     `records` records. None of the three is known where many records coincide, and the latter two where their noise
     would hide them. `size` is the number of records, or a noisy one, and `gradient_variance` that of the noise in every
-    coordinate of the gradients that made the point. `least` is a radius that no region falls below.
+    coordinate of the gradients that made the point. `least` is a radius that no region falls below. `position` is the
+    released point in space, where the records are positions on a globe: regions are those of its direction, in degrees.
     """
 
     d: int
@@ -57,18 +58,21 @@ class Moments:
     curvature_noise: float = 0.0
     hessian: Noisy | None = None
     directions: Noisy | None = None
+    position: tuple[float, float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         matrices = {name: None if (noisy := getattr(self, name)) is None else noisy.to_dict() for name in _MATRICES}
-        return {**{name: value for name, value in vars(self).items() if name not in _MATRICES}, **matrices}
+        others = {name: value for name, value in vars(self).items() if name not in _MATRICES}
+        return {**others, **matrices, "position": None if self.position is None else list(self.position)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Moments:
         """The record of `to_dict`."""
         d = int(record["d"])
         matrices = {name: None if record[name] is None else Noisy.from_dict(record[name], d) for name in _MATRICES}
-        return cls(**{**record, **matrices})
+        position = None if record["position"] is None else tuple(map(float, record["position"]))
+        return cls(**{**record, **matrices, "position": position})
 
 
 _MATRICES = ("hessian", "directions")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +22,9 @@ _CAUTION = 1.2
 # A region with a radius of so many spreads is noted: the error is then no small one, as the theory wants it.
 _LARGE = 0.5
 
+# The least cosine of a latitude by which degrees of longitude are divided.
+_POLE = 0.01
+
 COINCIDE = "many records coincide: the region is a ball, and not smaller than error_radius"
 LARGE = "the region is large beside the spread of the data: its level may not be reached"
 
@@ -34,8 +38,8 @@ class Region:
     `center`. Where the budget affords its shape, `covariance` is that of the error, `standard_errors` are the roots of
     its diagonal, and the region is an ellipsoid too; otherwise both are None, as where many records coincide.
     `intervals` has one row for each coordinate, the limits that hold this coordinate of the median with probability
-    `level`; without a covariance they are those of the ball, which hold all of them together. `notes` say where to be
-    careful.
+    `level`; without a covariance they are those of the ball, which hold all of them together. On a globe the radius is
+    in degrees of arc, and the coordinates are longitude and latitude. `notes` say where to be careful.
     """
 
     center: Vector
@@ -49,6 +53,8 @@ class Region:
     _unit: float = field(default=1.0, repr=False)
     _root: Matrix | None = field(default=None, repr=False)
     _threshold: float = field(default=0.0, repr=False)
+    # On a globe distances to the east are degrees of longitude times this.
+    _level: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.center, self.covariance, self.standard_errors, self.intervals):
@@ -72,6 +78,8 @@ class Region:
         if there.shape != self.center.shape:
             raise ValueError(f"point must have shape {self.center.shape} like the center, got {there.shape}")
         difference = there - self.center
+        if self._level is not None:
+            difference[0] = self._level * (np.remainder(difference[0] + 180.0, 360.0) - 180.0)
         if self._root is None:
             return bool(np.linalg.norm(difference) <= self.radius)
         white = np.linalg.solve(self._root, difference / self._unit)
@@ -84,8 +92,10 @@ class Region:
         turn = np.linspace(0.0, 2.0 * np.pi, count)
         circle = np.array([np.cos(turn), np.sin(turn)])
         if self._root is None:
-            return np.asarray(self.center[:, None] + self.radius * circle)
-        return np.asarray(self.center[:, None] + self._unit * np.sqrt(self._threshold) * (self._root @ circle))
+            border = self.radius * circle
+        else:
+            border = self._unit * np.sqrt(self._threshold) * (self._root @ circle)
+        return np.asarray(self.center[:, None] + border / [[self._level or 1.0], [1.0]])
 
 
 def confidence_region(center: Vector, moments: Moments, level: float, scale: float | None = None) -> Region:
@@ -94,26 +104,35 @@ def confidence_region(center: Vector, moments: Moments, level: float, scale: flo
         raise ValueError(f"level must be a number between 0 and 1, like 0.95, got {level!r}")
     error, inside = error_of(moments), 1.0 - (1.0 - level) ** _CAUTION
     lengths = np.linalg.norm(error.draws, axis=1)
-    radius = max(error.unit * float(np.quantile(lengths, inside)), moments.least)
+    least, stretch, level_of = moments.least, np.ones(center.size), None
+    if moments.position is not None:
+        least = math.degrees(math.asin(min(least / math.hypot(*moments.position), 1.0)))
+        # A degree of longitude is shorter than one of latitude; at a pole it would be none.
+        level_of = max(math.cos(math.radians(center[1])), _POLE)
+        stretch[0] = 1.0 / level_of
+    radius = max(error.unit * float(np.quantile(lengths, inside)), least)
     large = scale is not None and moments.curvature is not None and radius > _LARGE * scale
     notes = ((COINCIDE,) if moments.least else ()) + ((LARGE,) if large else ())
     if error.covariance is None or moments.least:
-        return Region(center, level, radius, None, None, np.array([center - radius, center + radius]).T, notes)
+        half = radius * stretch
+        intervals = np.array([center - half, center + half]).T
+        return Region(center, level, radius, None, None, intervals, notes, _level=level_of)
     root = np.asarray(np.linalg.cholesky(error.covariance), dtype=np.float64)
     white = np.linalg.solve(root, error.draws.T)
     with np.errstate(over="ignore", under="ignore"):
         # At the ends of the doubles squares of distances are none.
-        covariance = error.unit * (error.unit * error.covariance)
-    half = error.unit * np.quantile(np.abs(error.draws), inside, axis=0)
+        covariance = error.unit * (error.unit * error.covariance) * np.outer(stretch, stretch)
+    half = stretch * error.unit * np.quantile(np.abs(error.draws), inside, axis=0)
     return Region(
         center,
         level,
         radius,
         covariance=covariance,
-        standard_errors=error.unit * np.sqrt(np.diag(error.covariance)),
+        standard_errors=stretch * error.unit * np.sqrt(np.diag(error.covariance)),
         intervals=np.array([center - half, center + half]).T,
         notes=notes,
         _unit=error.unit,
         _root=root,
         _threshold=error.growth * float(np.quantile((white**2).sum(axis=0), inside)),
+        _level=level_of,
     )

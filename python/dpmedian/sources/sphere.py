@@ -57,5 +57,6 @@ def as_position(result: MethodResult) -> MethodResult:
         point=np.array([math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))]),
         scale=None if result.scale is None else as_arc(result.scale),
         # The largest angle under which a ball of that radius around the point is seen from the center.
+        moments=None if result.moments is None else replace(result.moments, position=(x, y, z)),
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
     )
