@@ -171,7 +171,7 @@ def test_the_text_of_a_release_has_the_region_and_an_interval_for_each_coordinat
     region = release.confidence_region()
     for text in (repr(release), release._repr_html_()):
         assert f"radius {region.radius:.4g}" in text
-        assert f"east {region.intervals[0, 0]:.6g} to {region.intervals[0, 1]:.6g}" in text
+        assert f"{region.intervals[0, 0]:.6g} to {region.intervals[0, 1]:.6g}" in text
 
 
 def test_shares_are_small_and_vanish_with_many_records():
