@@ -265,7 +265,7 @@ def coordinate_medians(points: Points, runs: int, epsilon: float, delta: float) 
             limit=LARGEST,
             resolution=2.0**-20,
         )
-        excess.append(nonprivate.objective(points, found.value) / best - 1.0)
+        excess.append(nonprivate.objective(points, found.value.point) / best - 1.0)
     return f"| ... coordinate medians, no radius | {runs} | 0 | {np.median(excess):.2e} | | | | | | | |"
 
 

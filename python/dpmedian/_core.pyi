@@ -330,7 +330,12 @@ class CoordinatePosterior:
     """The posterior of a search for the median of every coordinate."""
 
     def __new__(
-        cls, dimension: int, octaves: tuple[int, int], limit: float, resolution: float
+        cls,
+        dimension: int,
+        octaves: tuple[int, int],
+        limit: float,
+        resolution: float,
+        likely: tuple[float, float] | None = None,
     ) -> CoordinatePosterior: ...
     def ask(self) -> NDArray[np.float64]: ...
     def learn(self, evidence: NDArray[np.float64]) -> None: ...

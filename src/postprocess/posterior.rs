@@ -68,9 +68,17 @@ impl Grid {
     }
 }
 
+/// Which octaves of the distance from the public center are likely beforehand; others fall off with the square of their
+/// number.
+#[derive(Clone, Copy)]
+pub enum Likely {
+    /// Values near the scale found so far, whose octave is the first one; of size 1 too, in case that it is wrong.
+    First,
+    /// Values of about this octave, within a width: nothing is known about the scale.
+    Around(f64, f64),
+}
+
 /// A prior on the line that is uniform within signed octaves: any distance is found in a few questions.
-///
-/// Values near the origin of the scale found so far are likely; an offset of size 1 is likely too, in case that scale is wrong.
 struct Octaves {
     edges: Vec<f64>,
     below: Vec<f64>,
@@ -78,11 +86,14 @@ struct Octaves {
 
 impl Octaves {
     /// The first cell reaches from the origin to 2^first.
-    fn new(first: i32, last: i32, limit: f64) -> Self {
+    fn new(first: i32, last: i32, limit: f64, likely: Likely) -> Self {
         let tops: Vec<f64> = (first..=last).map(|octave| f64::from(octave.min(1001)).exp2().min(limit)).collect();
-        let weights = (first..=last).map(|octave| {
-            let (far, large) = (1.0 + f64::from(octave - first), 8.0 + f64::from(octave.abs()));
-            1.0 / (far * far) + 0.25 / (large * large)
+        let weights = (first..=last).map(|octave| match likely {
+            Likely::First => {
+                let (far, large) = (1.0 + f64::from(octave - first), 8.0 + f64::from(octave.abs()));
+                1.0 / (far * far) + 0.25 / (large * large)
+            }
+            Likely::Around(middle, width) => (width + (f64::from(octave) - middle).abs()).powi(-2),
         });
         let edges = tops.iter().rev().map(|top| -top).chain([0.0]).chain(tops.iter().copied()).collect();
         let mut below = vec![0.0];
@@ -182,12 +193,13 @@ pub struct Coordinates {
 
 impl Coordinates {
     /// Over [-limit, limit] in every coordinate, by octaves from 2^first to 2^last.
-    pub fn new(dimension: usize, first: i32, last: i32, limit: f64, resolution: f64) -> Self {
+    pub fn new(dimension: usize, octaves: (i32, i32), limit: f64, resolution: f64, likely: Likely) -> Self {
+        let (first, last) = octaves;
         assert!(first <= last && limit > 0.0, "octaves {first} to {last} up to {limit}");
         let line =
             || Line { edges: vec![-limit, limit], mass: vec![1.0], place: 0, asked: 0.0, share: 0.5, total: 1.0 };
         let lines = (0..dimension).map(|_| line()).collect();
-        Self { prior: Octaves::new(first, last, limit), resolution, lines }
+        Self { prior: Octaves::new(first, last, limit, likely), resolution, lines }
     }
 
     /// The coordinates.
@@ -229,7 +241,7 @@ mod tests {
 
     /// Answers without noise, worth a factor e^4.
     fn searched(targets: &[f64], first: i32, resolution: f64, questions: usize) -> Vec<f64> {
-        let mut posterior = Coordinates::new(targets.len(), first, 1000, 1e300, resolution);
+        let mut posterior = Coordinates::new(targets.len(), (first, 1000), 1e300, resolution, Likely::First);
         for _ in 0..questions {
             let asked = posterior.ask();
             let answers: Vec<f64> =
@@ -274,6 +286,20 @@ mod tests {
     }
 
     #[test]
+    fn likely_octaves_are_found_sooner() {
+        let mass_within = |likely: Likely, radius: f64| {
+            let prior = Octaves::new(-1000, 1000, 1e301, likely);
+            let below = |x: f64| interpolate(x, &prior.edges, &prior.below);
+            (below(radius) - below(-radius)) / below(1e301)
+        };
+        assert!(mass_within(Likely::First, 1e-200) > 0.9);
+        assert!(mass_within(Likely::Around(0.0, 8.0), 1e-200) < 0.05);
+        let near = mass_within(Likely::Around(20.0, 4.0), 2f64.powi(25))
+            - mass_within(Likely::Around(20.0, 4.0), 2f64.powi(15));
+        assert!(near > 0.5, "{near}");
+    }
+
+    #[test]
     fn doubt_is_what_lies_farther_from_the_likeliest_index() {
         let grid = Grid { mass: vec![1.0, 2.0, 4.0, 2.0, 1.0], asked: 0, total: 1.0 };
         assert_eq!([0, 1, 2, 9].map(|around| grid.doubt(around)), [1.0 - 0.4, 1.0 - 0.8, 0.0, 0.0]);
@@ -281,7 +307,7 @@ mod tests {
 
     #[test]
     fn quantiles_enclose_the_median_and_narrow() {
-        let mut posterior = Coordinates::new(2, 0, 60, 1e18, 0.0);
+        let mut posterior = Coordinates::new(2, (0, 60), 1e18, 0.0, Likely::First);
         let mut widths = vec![];
         for _ in 0..60 {
             let asked = posterior.ask();
@@ -299,7 +325,7 @@ mod tests {
             first in -1020i32..900,
             answers in proptest::collection::vec(prop_oneof![-30.0..30.0f64, any::<u64>().prop_map(f64::from_bits)], 1..80),
         ) {
-            let mut posterior = Coordinates::new(1, first, 1001, 1e301, 0.0);
+            let mut posterior = Coordinates::new(1, (first, 1001), 1e301, 0.0, Likely::First);
             for answer in answers {
                 posterior.ask();
                 posterior.learn(&[answer]);

@@ -139,14 +139,28 @@ pub(super) struct CoordinatePosterior {
 #[pymethods]
 impl CoordinatePosterior {
     #[new]
-    fn new(dimension: usize, octaves: (i32, i32), limit: f64, resolution: f64) -> PyResult<Self> {
+    #[pyo3(signature = (dimension, octaves, limit, resolution, likely = None))]
+    fn new(
+        dimension: usize,
+        octaves: (i32, i32),
+        limit: f64,
+        resolution: f64,
+        likely: Option<(f64, f64)>,
+    ) -> PyResult<Self> {
         let (first, last) = octaves;
         if first > last || !(limit > 0.0 && limit.is_finite()) {
             return Err(PyValueError::new_err(format!(
                 "a posterior needs ascending octaves and a positive limit, got {first} to {last} and {limit}"
             )));
         }
-        Ok(Self { inner: posterior::Coordinates::new(dimension, first, last, limit, resolution) })
+        let likely = match likely {
+            None => posterior::Likely::First,
+            Some((_, width)) if width.is_nan() || width <= 0.0 => {
+                return Err(PyValueError::new_err(format!("the width of a prior must be positive, got {width}")));
+            }
+            Some((middle, width)) => posterior::Likely::Around(middle, width),
+        };
+        Ok(Self { inner: posterior::Coordinates::new(dimension, octaves, limit, resolution, likely) })
     }
 
     fn ask<'py>(&mut self, py: Python<'py>) -> Vector<'py> {

@@ -15,10 +15,18 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Bound, Ranks
 
-__all__ = ["CoordinateSearch"]
+__all__ = ["Center", "CoordinateSearch"]
 
 # Whether a search may stop is computed after so many questions: it takes as long as a question.
 _EVERY = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Center:
+    """The medians of the posteriors, and the diagonal of a box whose sides hold 80 % of them, as half of them do."""
+
+    point: NDArray[np.float64]
+    doubt: float
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,14 @@ class CoordinateSearch:
         resolution: float,
         sure: float = 0.0,
         width: float = 0.0,
-    ) -> Found[NDArray[np.float64]]:
-        """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`; cells narrower
-        than `resolution` are not divided. It stops when the intervals that hold all but `sure` of the posteriors, as
-        the sides of a box, have a diagonal below `width`."""
+        likely: tuple[float, float] | None = None,
+    ) -> Found[Center]:
+        """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`, which fall off
+        from 2^octave, or from a likely octave and a width; cells narrower than `resolution` are not divided. It stops
+        when the intervals that hold all but `sure` of the posteriors, as the sides of a box, have a diagonal below
+        `width`."""
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
-        posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution)
+        posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
         gain = 0.5 * self.n / self.ranks.noise**2
         asked = 0
         while asked < self.ranks.releases:
@@ -76,4 +86,5 @@ class CoordinateSearch:
                 # Sides whose squares would overflow are too wide anyway.
                 if float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
                     break
-        return Found(center + posterior.median(), asked)
+        side = float(np.median(posterior.quantile(0.9) - posterior.quantile(0.1)))
+        return Found(Center(center + posterior.median(), side * math.sqrt(self.ranks.coordinates)), asked)

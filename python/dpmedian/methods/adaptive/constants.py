@@ -75,6 +75,12 @@ class Constants:
         "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies. "
         "With less, the search takes the smaller of two values for the median where the larger has 58 % of the records",
     )
+    scale_signal: float = _simulated(40.0, "m sqrt(rho/d) below which the scale of pairs is not asked for")
+    center_likely: tuple[float, float, float] = _simulated(
+        (4.0, 8.0, 4.0),
+        "octave and width in octaves of a center that is likely where the scale is unknown; octaves below a radius",
+    )
+    center_doubt: int = _simulated(3, "octaves by which the center is then less known than the spread is large")
     center_resolution: float = _safety(1.0 / 256.0, "cells below this fraction of scale/sqrt(d) are not divided")
     center_width: tuple[float, float] = _simulated(
         (0.25, 5.0), "the center is found when it is known to 1/4 of the scale, or to 5 over m sqrt(rho/d) of it"
@@ -221,7 +227,7 @@ class Constants:
     # Failure and error radius.
     lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
-    blind: float = _simulated(0.8, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
+    blind: float = _simulated(0.6, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
     level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
     margin: float = _simulated(0.05, "of the error radius")
     unsure: float = _simulated(
@@ -236,9 +242,9 @@ class Constants:
         80.0, "over d n sqrt(rho/d) is added: few dimensions average less; not on the line"
     )
     small_signal: float = _simulated(20.0, "n sqrt(rho/d) at which it is one more; the fourth power is added")
-    signal: float = _simulated(10.5, "n sqrt(rho/d) below which releases fail")
+    signal: float = _simulated(10.6, "n sqrt(rho/d) below which releases fail")
     signal_far: float = _simulated(20.0, "the same for data 10^5 spreads away, with some room")
-    signal_width: float = _simulated(1.8, "by which failures become rarer by a factor e")
+    signal_width: float = _simulated(1.0, "by which failures become rarer by a factor e")
     signal_width_line: float = _simulated(2.0, "the same on the line")
 
 

@@ -31,11 +31,10 @@ class Locator:
 
     def __init__(self, ask: Questions) -> None:
         self.ask = ask
-        self.octave = ask.scale()
+        self.theta, self.octave = ask.center(None if ask.scale_unseen else ask.scale())
 
     def locate(self) -> Located:
-        theta = self.ask.center(self.octave)
-        return self.recenter(Located(theta, self.ask.initial_spread(theta, self.octave)), 1.0, 0)
+        return self.recenter(Located(self.theta, self.ask.initial_spread(self.theta, self.octave)), 1.0, 0)
 
     def floor(self, theta: Vector) -> int:
         """Quarter octaves below this are those of the grid's end, or of the doubles at theta."""
@@ -75,14 +74,16 @@ class Locator:
     def is_atom(self, theta: Vector, quarter: int) -> bool:
         """Whether half of the records coincide there, as far as the sum of distances can tell.
 
-        They are near, and the radius is that of the pairs or of doubles, or far records dominate the sum.
+        They are near, and the radius is that of the pairs or of doubles, or far records dominate the sum. Without the
+        scale of the pairs, a cluster that is not yet reached would look the same.
         """
         ask, c = self.ask, self.ask.c
         cost = c.atom_share.of(ask.rho, ask.m_worth)
         near, noise = ask.count(ask.sample, theta, quarter + 4, cost)
         if near < 0.5 * ask.m - noise:
             return False
-        if quarter <= max(4 * self.octave, self.floor(theta)) + c.atom_radius or self.octave < c.smallest[0]:
+        small = self.floor(theta) if ask.scale_unseen else max(4 * self.octave, self.floor(theta))
+        if quarter <= small + c.atom_radius or self.octave < c.smallest[0]:
             return True
         beyond, share = c.atom_far
         held, noise = ask.count(ask.sample, theta, quarter + beyond, cost)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,25 +217,33 @@ class Questions:
             ),
         )
 
-    def center(self, octave: int) -> Vector:
-        """The median of every coordinate, to a fraction of 2^octave."""
+    @property
+    def scale_unseen(self) -> bool:
+        """Whether the records are too few for the scale of the pairs: half as many count there."""
+        return self.m_worth * math.sqrt(self.rho / max(self.d, 2)) < self.c.scale_signal
+
+    def center(self, octave: int | None) -> tuple[Vector, int]:
+        """The median of every coordinate, to a fraction of 2^octave, and that octave, or what is left in doubt."""
         c, radius = self.c, self.parameters.radius
-        narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m_worth)
+        limit = LARGEST if radius is None else radius
+        if octave is None:
+            middle, wide, below = c.center_likely
+            likely = (middle, wide) if radius is None else (math.log2(radius) - below, below)
+            asks: dict[str, Any] = dict(octave=c.exponents[0], resolution=0.0, likely=likely)
+        else:
+            narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m_worth)
+            resolution = math.ldexp(c.center_resolution / math.sqrt(self.d), octave)
+            asks = dict(octave=octave, resolution=resolution, sure=c.sure, width=math.ldexp(narrow, octave))
         found = self.spender.search(
             self.offers.center,
             c.center_share.of(self.rho, self.m_worth, self.d),
             lambda ranks, tape: CoordinateSearch(self.m, ranks).release(
-                self.sample.source,
-                tape,
-                center=self.parameters.origin,
-                octave=octave,
-                limit=LARGEST if radius is None else radius,
-                resolution=math.ldexp(c.center_resolution / math.sqrt(self.d), octave),
-                sure=c.sure,
-                width=math.ldexp(narrow, octave),
+                self.sample.source, tape, center=self.parameters.origin, limit=limit, **asks
             ),
         )
-        return self.inside(found)
+        if octave is None:
+            octave = math.frexp(found.doubt)[1] - c.center_doubt
+        return self.inside(found.point), octave
 
     def initial_spread(self, theta: Vector, octave: int, share: float | None = None) -> int:
         """The quarter octave around a point that covers the core, or another share; anywhere, likely 2^octave."""
