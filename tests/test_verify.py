@@ -303,6 +303,29 @@ def test_a_record_of_another_kind_of_value_is_refused(release):
             dpmedian.verify(with_value(release.to_dict(), place, "1.0"))
 
 
+@pytest.mark.slow
+def test_no_entry_of_any_kind_is_more_than_a_wrong_record(release):
+    """Whatever stands in a record, it is unreadable or wrong, or does not matter to the claim: never another error."""
+    record = {**release.to_dict(), "seeded": False}
+
+    def places(value, place=()):
+        if place:
+            yield place
+        if isinstance(value, dict):
+            for name, part in value.items():
+                yield from places(part, (*place, name))
+        elif isinstance(value, list):
+            for index, part in enumerate(value[:1]):
+                yield from places(part, (*place, index))
+
+    for place in places(record):
+        for odd in (None, "x", -1, 0, 10**400, 1e308, True, [], {}, [1], {"a": 1}):
+            wrong = refuted(with_value(record, place, odd))
+            assert all(isinstance(text, str) for text in wrong)
+            if place[0] in ("stages", "cap", "cost") and odd in (-1, 1e308):
+                assert wrong, (place, odd)
+
+
 # The command.
 
 

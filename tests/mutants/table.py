@@ -339,7 +339,7 @@ ORDER = [
     Mutant(
         "a failure costs what it says, not what was planned",
         f"{LEDGER}/charging.py",
-        "raise ReleaseFailed(failed.message, cost) from None",
+        "raise ReleaseFailed(failed.message, cost, size=failed.size) from None",
         "raise",
         "pytest tests/test_wall.py::test_a_failure_carries_the_full_planned_cost_and_stays_charged",
     ),
@@ -452,8 +452,8 @@ METHODS = [
     Mutant(
         "the selection of the cutting plane is free",
         f"{PACKAGE}/methods/loc_cutting_plane.py",
-        "self.early.stage, self.late.stage, self.selection.stage)",
-        "self.early.stage, self.late.stage)",
+        "            self.selection.stage(self.parameters.neighbours),\n",
+        "",
         "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane-replace]",
     ),
     Mutant(

@@ -179,7 +179,7 @@ class Plan:
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)
             raise ReleaseFailed(
-                failed.message, self.cost, failed.size, plan=plan, name=name, seeded=seed is not None
+                failed.message, failed.cost, failed.size, plan=plan, name=name, seeded=seed is not None
             ) from None
         result = done.value
         return Release(
@@ -202,7 +202,8 @@ class Plan:
         """The plan as it was run: where the number of records is private, that of the noisy size that was released."""
         if size is None:
             return self
-        assert isinstance(self.calibrated, PrivateSize)
+        if not isinstance(self.calibrated, PrivateSize):
+            raise ValueError(f"method {self.method!r} releases no number of records: none of {size} can be seen")
         seen = self.calibrated.seen(size)
         return replace(self, parameters=seen.parameters, calibrated=seen)
 

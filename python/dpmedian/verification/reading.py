@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
 __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"]
+
+Value = TypeVar("Value")
+
+# No stage has more releases, or numbers, than integers of the core can count.
+_MOST = 2**62
 
 _OUTCOMES = ("planned", "released", "failed")
 
@@ -136,10 +141,16 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
         plan = plan_of(record)
         if record["outcome"] == "planned":
             return plan
-        told = {name: record[name] for name in ("name", "seeded", "date", "version", "size")}
+        told: dict[str, Any] = {
+            "name": None if record["name"] is None else _of("name", str, record),
+            "size": None if record["size"] is None else _of("size", int, record),
+            "seeded": _of("seeded", bool, record),
+            "date": _of("date", str, record),
+            "version": _of("version", str, record),
+        }
         cost = plan.calibrated.cost
         if record["outcome"] == "failed":
-            return ReleaseFailed(record["message"], cost, plan=plan, **told)
+            return ReleaseFailed(_of("message", str, record), cost, plan=plan, **told)
         columns, point = record["columns"], record["point"]
         if isinstance(point, dict):
             if columns is None or list(point) != columns:
@@ -160,7 +171,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
         )
     except KeyError as missing:
         raise ValueError(f"the record has no entry {missing}") from None
-    except TypeError as error:
+    except (TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the record cannot be read: {error}") from None
 
 
@@ -176,6 +187,7 @@ def release_of(text: str) -> Release:
 def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
     """The plan of any record."""
     parameters = parameters_of(record)
+    _number("rho", record["cost"]["rho"])
     if record.get("size") is not None:
         parameters = parameters.at_size(record["size"])
     recorded = Recorded(
@@ -189,7 +201,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
         tuple(_example(**example) for example in record["examples"]),
         record["region"],
     )
-    return RecordedPlan(parameters, record["method"], recorded, record["reason"] or "")
+    return RecordedPlan(parameters, _of("method", str, record), recorded, record["reason"] or "")
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
@@ -209,19 +221,40 @@ def cost_of(stored: Mapping[str, Any]) -> PrivacyCost:
 
 
 def _stage(stored: Mapping[str, Any]) -> Stage:
+    _number("rho", stored["rho"])
     return Stage(
-        stored["name"],
-        stored["statistic"],
+        _of("name", str, stored),
+        _of("statistic", str, stored),
         _number("sensitivity", stored["sensitivity"]),
-        Noise(stored["noise"], _number("scale", stored["scale"]), stored["remark"] or "", stored["noise_parameters"]),
-        stored["releases"],
+        Noise(
+            _of("noise", str, stored),
+            _number("scale", stored["scale"]),
+            "" if stored["remark"] is None else _of("remark", str, stored),
+            _of("noise_parameters", dict, stored),
+        ),
+        _count("releases", stored),
         cost_of(stored["cost"]),
-        rule=stored["rule"] or "",
-        capped=stored["capped"],
-        times=stored["times"],
-        coordinates=stored["coordinates"],
-        arguments=stored["arguments"],
+        rule="" if stored["rule"] is None else _of("rule", str, stored),
+        capped=_of("capped", bool, stored),
+        times=_count("times", stored),
+        coordinates=_count("coordinates", stored),
+        arguments=_of("arguments", dict, stored),
     )
+
+
+def _of(name: str, kind: type[Value], stored: Mapping[str, Any]) -> Value:
+    """An entry of the kind that it must have. JSON's true is no number, though Python's is."""
+    value = stored[name]
+    if type(value) is not kind:
+        raise ValueError(f"{name} must be of the kind {kind.__name__}, got {value!r}")
+    return value
+
+
+def _count(name: str, stored: Mapping[str, Any]) -> int:
+    value = _of(name, int, stored)
+    if not 1 <= value <= _MOST:
+        raise ValueError(f"{name} must be between 1 and 2**62, got {value!r}")
+    return value
 
 
 def _number(name: str, value: object) -> float:

@@ -228,7 +228,7 @@ class _Review:
     def anew(self) -> Iterator[str]:
         try:
             made = make_plan(parameters_of(self.told), self.plan.method).at_size(self.told.get("size"))
-        except ValueError as error:
+        except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             yield f"no such plan can be made: {error}"
             return
         yield from _differences("", self.comparable(self.told), self.comparable(plan_record(made, __version__)))
