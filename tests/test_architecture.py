@@ -32,7 +32,8 @@ LAYERS = [
     {"dpmedian.ledger", "dpmedian.rendering"},
     {"dpmedian.running"},
     {"dpmedian.planning"},
-    {"dpmedian.api", "dpmedian.building_blocks"},
+    {"dpmedian.groups"},
+    {"dpmedian.api", "dpmedian.building_blocks", "dpmedian.grouped"},
 ]
 
 

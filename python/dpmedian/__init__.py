@@ -13,6 +13,9 @@ from dpmedian import building_blocks
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import geometric_median, plan, required_n
+from dpmedian.grouped import geometric_medians, plan_groups
+from dpmedian.groups.plan import GroupsPlan
+from dpmedian.groups.releases import Releases
 from dpmedian.inference import Region
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.planning.plan import Plan
@@ -22,6 +25,7 @@ from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning, WeakPriv
 
 __all__ = [
     "BudgetExceeded",
+    "GroupsPlan",
     "InsecureSeedWarning",
     "Ledger",
     "LikelyFailureWarning",
@@ -30,12 +34,15 @@ __all__ = [
     "Region",
     "Release",
     "ReleaseFailed",
+    "Releases",
     "Verification",
     "WeakPrivacyWarning",
     "__version__",
     "building_blocks",
     "geometric_median",
+    "geometric_medians",
     "plan",
+    "plan_groups",
     "required_n",
     "set_threads",
     "verify",

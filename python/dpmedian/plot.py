@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
     from dpmedian.release import Release
 
-__all__ = ["plot_plan", "plot_release"]
+__all__ = ["CLOUD", "INK", "WARNING", "axes_of", "draw_square", "plot_plan", "plot_release"]
 
-_INK, _CLOUD, _WARNING = "#b2182b", "#7f8c9b", "#8c2d04"
+INK, CLOUD, WARNING = "#b2182b", "#7f8c9b", "#8c2d04"
 _LINES = ("#9ecae1", "#2171b5", "#08306b")
 
 # The share of the records that the picture of a release shows; far outliers would shrink the rest to a dot.
@@ -37,7 +37,8 @@ _REGION_DIMENSION = 200
 _SMALL = 0.06
 
 
-def _axes(ax: Any) -> Any:
+def axes_of(ax: Any) -> Any:
+    """The axes, or new ones."""
     if ax is not None:
         return ax
     try:
@@ -77,13 +78,10 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
         array, names = records.array, records.columns or names
         if array.shape[1] != release.point.size:
             raise ValueError(f"the release has d = {release.point.size}, and the points have shape {array.shape}")
-    ax = _axes(ax)
+    ax = axes_of(ax)
     d = release.point.size
     names = names or tuple(("first coordinate", "second coordinate")[:d] if d <= 2 else map(str, range(d)))
-    if array is not None and release.plan.parameters.geometry == "sphere":
-        # Around the point, also across the date line.
-        east = np.remainder(array[:, 0] - release.point[0] + 180.0, 360.0) - 180.0
-        array = np.column_stack([release.point[0] + east, array[:, 1]])
+    array = None if array is None else _around(release, array)
     draw = {1: _line, 2: _plane}.get(d, _coordinates)
     draw(release, array, ax, names)
     ax.set_title(f"{release.method}, {records_text(release)}, {release.plan.parameters.budget}", fontsize=10)
@@ -97,10 +95,24 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
             ha="right",
             va="bottom",
             fontsize=9,
-            color=_WARNING,
-            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": _WARNING, "alpha": 0.9},
+            color=WARNING,
+            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": WARNING, "alpha": 0.9},
         )
     return ax
+
+
+def draw_square(release: Release, array: Floats, ax: Any) -> None:
+    """The records and the released point in two dimensions, without words."""
+    array = _around(release, array)
+    _square(release, array, ax, _shown(release, array if len(array) else None)[0], "")
+
+
+def _around(release: Release, array: Floats) -> Floats:
+    """The records as they are drawn: positions around the point, also across the date line."""
+    if release.plan.parameters.geometry != "sphere":
+        return array
+    east = np.remainder(array[:, 0] - release.point[0] + 180.0, 360.0) - 180.0
+    return np.column_stack([release.point[0] + east, array[:, 1]])
 
 
 def _shown(release: Release, array: Floats | None) -> tuple[float, int]:
@@ -141,19 +153,19 @@ def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...
     center = float(release.point[0])
     if array is not None:
         bins = np.linspace(center - half, center + half, 61)
-        ax.hist(array[:, 0], bins=bins, color=_CLOUD, alpha=0.6, label=_records_label(hidden))
+        ax.hist(array[:, 0], bins=bins, color=CLOUD, alpha=0.6, label=_records_label(hidden))
         ax.set_ylabel("records")
         ax.margins(y=0.35)  # Room for the legend.
     else:
         ax.set_yticks([])
     if release.error_radius is not None:
         low, high = center - release.error_radius, center + release.error_radius
-        ax.axvspan(low, high, color=_INK, alpha=0.2, linewidth=0, label=_error_label(release))
+        ax.axvspan(low, high, color=INK, alpha=0.2, linewidth=0, label=_error_label(release))
     region = _region(release)
     if region is not None:
         for place, label in zip(region.intervals[0], (_region_label(region), None), strict=True):
-            ax.axvline(float(place), color=_INK, linewidth=1.2, linestyle="--", label=label)
-    ax.axvline(center, color=_INK, linewidth=1.8, label=f"private median: {center:.6g}")
+            ax.axvline(float(place), color=INK, linewidth=1.2, linestyle="--", label=label)
+    ax.axvline(center, color=INK, linewidth=1.8, label=f"private median: {center:.6g}")
     ax.set_xlim(center - half, center + half)
     ax.set_xlabel(names[0])
 
@@ -169,7 +181,7 @@ def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ..
         _square(release, array, zoom, 1.6 * error, "")
         zoom.set_xticks([])
         zoom.set_yticks([])
-        ax.indicate_inset_zoom(zoom, edgecolor=_INK)
+        ax.indicate_inset_zoom(zoom, edgecolor=INK)
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
 
@@ -184,17 +196,17 @@ def _square(release: Release, array: Floats | None, ax: Any, half: float, label:
             extent = (left, right, low, high)
             ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=_DENSITY, linewidths=0.1)
             # A density has no handle of its own in a legend.
-            ax.scatter([], [], marker="h", s=60, color=_CLOUD, label=label)
+            ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
         else:
-            ax.scatter(near[:, 0], near[:, 1], s=7, color=_CLOUD, alpha=0.5, linewidths=0, label=label)
+            ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
     if release.error_radius is not None:
         turn = np.linspace(0.0, 2.0 * np.pi, 200)
         circle = center[:, None] + release.error_radius * degrees[:, None] * np.array([np.cos(turn), np.sin(turn)])
-        ax.plot(*circle, color=_INK, linewidth=1.6, label=_error_label(release))
+        ax.plot(*circle, color=INK, linewidth=1.6, label=_error_label(release))
     region = _region(release)
     if region is not None:
-        ax.plot(*region.outline(), color=_INK, linewidth=1.3, linestyle="--", label=_region_label(region))
-    ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=_INK, linestyle="", label="private median")
+        ax.plot(*region.outline(), color=INK, linewidth=1.3, linestyle="--", label=_region_label(region))
+    ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=INK, linestyle="", label="private median")
     ax.set_xlim(left, right)
     ax.set_ylim(low, high)
     ax.set_aspect(float(degrees[0]))
@@ -207,18 +219,18 @@ def _coordinates(release: Release, array: Floats | None, ax: Any, names: tuple[s
     if array is not None:
         quantiles = np.quantile(array[:, :shown], [0.05, 0.25, 0.75, 0.95], axis=0)
         outer, inner = quantiles[[0, 3]], quantiles[[1, 2]]
-        ax.vlines(places, *outer, color=_CLOUD, alpha=0.35, linewidth=4, label="90 % of the records (private)")
-        ax.vlines(places, *inner, color=_CLOUD, alpha=0.8, linewidth=4, label="50 % of the records (private)")
+        ax.vlines(places, *outer, color=CLOUD, alpha=0.35, linewidth=4, label="90 % of the records (private)")
+        ax.vlines(places, *inner, color=CLOUD, alpha=0.8, linewidth=4, label="50 % of the records (private)")
     if release.error_radius is not None:
         error = release.error_radius
-        ax.errorbar(places, center, yerr=error, fmt="none", ecolor=_INK, capsize=3, label=_error_label(release))
+        ax.errorbar(places, center, yerr=error, fmt="none", ecolor=INK, capsize=3, label=_error_label(release))
     region = _region(release)
     if region is not None:
         low, high = region.intervals[:shown].T
-        limits = {"marker": "_", "markersize": 12, "color": _INK, "linestyle": ""}
+        limits = {"marker": "_", "markersize": 12, "color": INK, "linestyle": ""}
         ax.plot(places, low, **limits, label=f"{region.level:.0%} interval for the population")
         ax.plot(places, high, **limits)
-    ax.plot(places, center, "o", markersize=4.5, color=_INK, label="private median")
+    ax.plot(places, center, "o", markersize=4.5, color=INK, label="private median")
     ax.set_xticks(places, names[:shown], rotation=0 if shown <= 6 else 90, fontsize=9)
     ax.set_xlim(-0.7, shown - 0.3)
     ax.margins(y=0.25)
@@ -252,7 +264,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     outlook = Outlook.of(plan)
     if outlook is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
-    ax = _axes(ax)
+    ax = axes_of(ax)
     budget, asked = plan.parameters.budget, outlook.asked
     values = asked * np.geomspace(1 / 8, 8, 13)
     for n, color in zip(outlook.sizes, _LINES, strict=True):
@@ -261,7 +273,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
         ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:
         label = f"this plan: {outlook.here:.2g}"
-        ax.plot([asked], [outlook.here], "o", markersize=9, color=_INK, label=label, zorder=3)
+        ax.plot([asked], [outlook.here], "o", markersize=9, color=INK, label=label, zorder=3)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ticks = asked * 2.0 ** np.arange(-3, 4)

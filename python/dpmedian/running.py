@@ -22,7 +22,7 @@ from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, tape_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
-__all__ = ["Done", "Runnable", "charged", "refuse_if_elsewhere", "run_calibrated"]
+__all__ = ["Done", "Runnable", "charged", "check_nonfinite", "refuse_if_elsewhere", "require_unit", "run_calibrated"]
 
 # Budgets from here on are mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
 _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
@@ -113,7 +113,7 @@ def _warn_if_weak(cost: PrivacyCost) -> None:
         )
 
 
-def _require_unit(found: str, planned: str, *, given: bool) -> None:
+def require_unit(found: str, planned: str, *, given: bool) -> None:
     """Raises unless the records are those of the plan's unit. Ids without a name of their own take the plan's."""
     if found == planned or (given and found == UNNAMED and planned != RECORD):
         return
@@ -163,7 +163,7 @@ def run_calibrated(
         d=parameters.d,
         geometry=parameters.geometry,
     )
-    _require_unit(records.unit, parameters.unit, given=unit is not None)
+    require_unit(records.unit, parameters.unit, given=unit is not None)
     if not parameters.private_size and records.shape != (parameters.n, parameters.d):
         raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.shape}")
     tape = tape_of(seed, parameters.neighbours)

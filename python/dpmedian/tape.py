@@ -11,15 +11,18 @@ from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.parameters import whole
 from dpmedian.warning import InsecureSeedWarning, warn_caller
 
-__all__ = ["Tape", "tape_of"]
+__all__ = ["Tape", "seed_bytes", "tape_of"]
 
 
 def tape_of(seed: int | None, neighbours: Neighbours = "replace") -> Tape:
     """A tape with fresh noise, or with noise from a seed after an `InsecureSeedWarning`."""
-    if seed is None:
-        return Tape.draw(None, neighbours)
+    return Tape.draw(None if seed is None else seed_bytes(seed), neighbours)
+
+
+def seed_bytes(seed: int) -> bytes:
+    """A seed as the key of a tape, with the warning that it deserves."""
     seed = whole("seed", seed)
     if not 0 <= seed < 2**256:
         raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
     warn_caller("a fixed seed makes the noise predictable: use one for simulations and tests only", InsecureSeedWarning)
-    return Tape.draw(seed.to_bytes(32, "little"), neighbours)
+    return seed.to_bytes(32, "little")

@@ -126,3 +126,9 @@ pub(super) fn set_threads(threads: Option<i64>) -> PyResult<()> {
     pool::set_threads(threads.map(|k| k as usize));
     Ok(())
 }
+
+/// The number of threads of the next call.
+#[pyfunction]
+pub(super) fn threads() -> usize {
+    pool::threads()
+}

@@ -42,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<postprocess::GridPosterior>()?;
     module.add_class::<postprocess::CoordinatePosterior>()?;
     module.add_function(wrap_pyfunction!(call::set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(call::threads, module)?)?;
     module.add_function(wrap_pyfunction!(tape::gaussian_sigma, module)?)?;
     module.add_function(wrap_pyfunction!(sensitivity::lattice_score_sensitivity, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_median, module)?)?;

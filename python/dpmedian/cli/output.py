@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from dpmedian import Release, ReleaseFailed
+    from dpmedian import Release, ReleaseFailed, Releases
 
 __all__ = ["EXIT_CODES", "Refuted", "Undelivered", "paid_for", "say", "show", "show_failure"]
 
@@ -35,7 +35,7 @@ class Undelivered(Exception):
 
 
 @contextlib.contextmanager
-def paid_for(result: Release) -> Iterator[None]:
+def paid_for(result: Release | Releases) -> Iterator[None]:
     """Whatever fails from here on comes after the charge: the release goes to stderr, so that it is not lost."""
     try:
         yield

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmedian import ReleaseFailed
 from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output, plan_of
+from dpmedian.cli.groups import release_groups
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
 from dpmedian.files import open_points, read_points
@@ -33,6 +34,10 @@ def release(options: argparse.Namespace) -> None:
         "encoding": options.encoding,
         "d": options.dimension,
     }
+    if options.by is not None or options.keys is not None:
+        labels = [name for name in (options.unit, options.by) if name is not None]
+        release_groups(options, read_points(options.file, **told, labels=labels), ledger)
+        return
     if options.unit is None and options.geometry == "euclidean":
         rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
     else:
@@ -77,6 +82,12 @@ def add(commands: Any) -> None:
         help="what is no finite number: refuse it, or replace its record by the center; default: %(default)s",
     )
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
+    parser.add_argument("--by", metavar="NAME", help="column with the group of each row: a median for each of --keys")
+    parser.add_argument("--keys", metavar="FILE", help="names of the groups, one per line; they are public")
+    parser.add_argument(
+        "--max-groups-per-unit", type=int, default=1, metavar="K", help="how many groups a person is in; default: 1"
+    )
+    parser.add_argument("--minimum", type=int, metavar="N", help="no median where a group's noisy size is below")
     parser.add_argument(
         "--unit-reduce",
         choices=REDUCERS,

@@ -19,7 +19,7 @@ from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.parameters import PublicParameters
-from dpmedian.release import Release, ReleaseFailed
+from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import as_json, plan_record
 from dpmedian.running import run_calibrated
@@ -181,7 +181,12 @@ class Plan:
             raise ReleaseFailed(
                 failed.message, failed.cost, failed.size, plan=plan, name=name, seeded=seed is not None
             ) from None
-        result = done.value
+        return self.released(done.value, columns=done.columns, seeded=seed is not None, name=name)
+
+    def released(
+        self, result: MethodResult, *, columns: tuple[str, ...] | None, seeded: bool, name: str | None
+    ) -> Release:
+        """What a caller gets of a method's result."""
         return Release(
             point=result.point,
             scale=result.scale,
@@ -192,8 +197,8 @@ class Plan:
             plan=self.at_size(result.size),
             size=result.size,
             notes=(*result.notes, *self._border_notes(result.point)),
-            columns=done.columns,
-            seeded=seed is not None,
+            columns=columns,
+            seeded=seeded,
             name=name,
             moments=result.moments,
         )

@@ -13,7 +13,7 @@ from dpmedian.rendering.table import html_block, html_table, text_table
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
-__all__ = ["plan_html", "plan_tables", "plan_text"]
+__all__ = ["plan_html", "plan_tables", "plan_text", "probability_text"]
 
 _WIDTH = 80
 _HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
@@ -59,7 +59,7 @@ def _reads(reads: Reads) -> str:
     return f"passes over all records: {passes}{sample}; their validation is one more"
 
 
-def _probability(failure: float) -> str:
+def probability_text(failure: float) -> str:
     """Smaller probabilities are extrapolated, and nobody has counted that many runs."""
     return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
 
@@ -69,7 +69,7 @@ def _example(n: int, predicted: Prediction) -> str:
     known = [f"{predicted.excess:.2g} of excess"] if predicted.excess is not None else []
     if predicted.relative_error is not None:
         known.append(f"{predicted.relative_error:.2g} spreads to the median")
-    return f"predicted with n = {n}: " + ", ".join([*known, f"failure {_probability(predicted.failure)}"])
+    return f"predicted with n = {n}: " + ", ".join([*known, f"failure {probability_text(predicted.failure)}"])
 
 
 def _under_replace(cost: PrivacyCost) -> str:
@@ -101,7 +101,7 @@ def _facts(plan: Plan) -> list[str]:
     if plan.region is not None:
         facts.append(f"confidence region for the population's median: {_REGIONS[plan.region]}")
     if not plan.calibrated.examples:
-        facts.append(f"predicted probability of failure: {_probability(predicted.failure)}")
+        facts.append(f"predicted probability of failure: {probability_text(predicted.failure)}")
     if plan.calibrated.reads is not None:
         facts.append(_reads(plan.calibrated.reads))
     return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]

@@ -13,7 +13,7 @@ from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_vectors
 
-__all__ = ["REDUCERS", "UNNAMED", "as_unit_records"]
+__all__ = ["REDUCERS", "UNNAMED", "as_row_records", "as_unit_records", "check_reducer", "label_of"]
 
 REDUCERS = ("median", "mean", "first")
 """How the rows of a unit become one record."""
@@ -40,17 +40,14 @@ def as_unit_records(
     "add_remove". With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which become unit
     vectors before they are reduced.
     """
-    if reducer not in REDUCERS:
-        raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
+    check_reducer(reducer)
     if unit is None:
-        return _as_records(points, nonfinite, d, geometry)
+        return as_row_records(points, nonfinite, d, geometry)
     if isinstance(points, Records) and points.unit != RECORD:
         raise ValueError(f"these records are one for each {points.unit!r} already: leave out unit=")
     ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
-    label = ids.name or UNNAMED
-    if label == RECORD:
-        raise ValueError(f"unit: a column of ids must not be called {RECORD!r}, which means a single row; rename it")
-    records = _as_records(points, nonfinite, d, geometry)
+    label = label_of(ids)
+    records = as_row_records(points, nonfinite, d, geometry)
     if len(ids) != len(records.array):
         raise ValueError("unit must have one id for each row of points, and has another length")
     _check_missing(ids, label, nonfinite, neighbours)
@@ -61,7 +58,21 @@ def as_unit_records(
     return replace(records, array=array, unit=label)
 
 
-def _as_records(points: Any, nonfinite: str, d: int | None, geometry: str) -> Records:
+def check_reducer(reducer: str) -> None:
+    """Raises unless it is one of `REDUCERS`."""
+    if reducer not in REDUCERS:
+        raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
+
+
+def label_of(ids: Labels) -> str:
+    """What a unit is called: as the column of its ids."""
+    label = ids.name or UNNAMED
+    if label == RECORD:
+        raise ValueError(f"unit: a column of ids must not be called {RECORD!r}, which means a single row; rename it")
+    return label
+
+
+def as_row_records(points: Any, nonfinite: str, d: int | None, geometry: str) -> Records:
     """One record for each row; `d` is the dimension of the records."""
     if geometry == "euclidean":
         return as_records(points, nonfinite=nonfinite, d=d)

@@ -1,0 +1,38 @@
+"""Parallel composition: releases of disjoint parts of the data, of which a unit touches a few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from dpmedian.accounting.cost import PrivacyCost
+
+__all__ = ["bound_of"]
+
+
+def bound_of(costs: Iterable[PrivacyCost]) -> PrivacyCost:
+    """A cost that bounds each of these, part by part.
+
+    What is proved for a cost grows with each of its parts, so a release of a smaller cost has this one, too.
+    """
+    first, *others = {cost: None for cost in costs}
+    for other in others:
+        if (first.neighbours, first.unit) != (other.neighbours, other.unit):
+            raise ValueError("costs of different neighbours or units have no common bound: convert them first")
+        first = replace(
+            first,
+            mu_squared=max(first.mu_squared, other.mu_squared),
+            discretization=max(first.discretization, other.discretization),
+            pure_epsilons=_larger(first.pure_epsilons, other.pure_epsilons),
+            bounded_ranges=_larger(first.bounded_ranges, other.bounded_ranges),
+            delta0=max(first.delta0, other.delta0),
+            epsilon=None,
+            delta=None,
+        )
+    return first
+
+
+def _larger(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:
+    pairs = zip_longest(sorted(ours, reverse=True), sorted(theirs, reverse=True), fillvalue=0.0)
+    return tuple(max(pair) for pair in pairs)

@@ -1,0 +1,51 @@
+"""`dpmedian release --by`: private geometric medians of the groups of a file, under one budget."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dpmedian import Ledger, geometric_medians
+from dpmedian.cli.output import paid_for, show
+from dpmedian.sources.records import Records
+
+__all__ = ["release_groups"]
+
+
+def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger | None) -> None:
+    """Plans, charges once, runs every group, and prints one object with a list of the groups."""
+    if options.by is None:
+        raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
+    if options.keys is None:
+        raise ValueError(
+            "--by needs --keys FILE with the names of the groups, one per line: which groups occur in the data is "
+            "private"
+        )
+    if options.report is not None or options.profile != "default":
+        raise ValueError("groups have no --report and no --profile: leave them out")
+    lines = Path(options.keys).read_text(encoding="utf-8").splitlines()
+    found = geometric_medians(
+        points,
+        options.by,
+        keys=[line.strip() for line in lines if line.strip()],
+        epsilon=options.epsilon,
+        delta=options.delta,
+        rho=options.rho,
+        unit=options.unit,
+        unit_reduce=options.unit_reduce,
+        max_groups_per_unit=options.max_groups_per_unit,
+        minimum=options.minimum,
+        method=options.method,
+        radius=options.radius,
+        resolution=options.resolution,
+        center=options.center,
+        failure_probability=options.failure_probability,
+        geometry=options.geometry,
+        ledger=ledger,
+        seed=options.seed,
+        progress=False if options.quiet else None,
+        nonfinite=options.nonfinite,
+        name=options.name,
+    )
+    with paid_for(found):
+        show(found if options.output == "table" else found.to_json())

@@ -1,0 +1,191 @@
+"""The public functions for groups: `plan_groups` and `geometric_medians`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpmedian.groups.plan import GroupsPlan, plan_for_groups
+from dpmedian.groups.releases import Releases
+from dpmedian.parameters import PublicParameters, geometry_of, whole
+from dpmedian.sources.groups import as_group_records, group_keys
+
+__all__ = ["geometric_medians", "plan_groups"]
+
+
+def plan_groups(
+    keys: Any,
+    d: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    n: int | Mapping[Any, int] | None = None,
+    unit: str | None = None,
+    max_groups_per_unit: int = 1,
+    minimum: int | None = None,
+    method: str = "auto",
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    geometry: str = "euclidean",
+    neighbours: str = "add_remove",
+) -> GroupsPlan:
+    """Calibrates the releases of groups that are named beforehand; nothing is spent.
+
+    Neighbours are data sets of which one has one unit more, with all of its rows.
+
+    Parameters
+    ----------
+    keys : list
+        The names of the groups, which are public. Never take them from the data: which groups occur is private.
+    d : int
+        The dimension.
+    epsilon, delta, rho : float, optional
+        The budget of all groups together. There is no default.
+    n : int or mapping, optional
+        A public guess of the number of units in each group, or one for each key.
+    unit : str, optional
+        Whose contribution is protected, such as "person", where one has several rows.
+    max_groups_per_unit : int
+        To how many groups a unit contributes at most; the budget is shared by so many.
+    minimum : int, optional
+        A group whose noisy size is below has no point.
+    method, radius, resolution, center, failure_probability, geometry
+        As in `plan`.
+    neighbours : {"add_remove"}
+        The only relation for groups: a replaced unit may change the sizes of two.
+
+    Returns
+    -------
+    GroupsPlan
+        `print(plan)` shows the groups and the plan of one; `plan.run(points, by)` spends the budget.
+
+    Examples
+    --------
+    >>> made = plan_groups(["north", "south"], 2, epsilon=1.0, delta=1e-6, n=2000)
+    >>> made.cost.epsilon, len(made.plans)
+    (1.0, 2)
+    """
+    if neighbours != "add_remove":
+        raise ValueError(
+            f"groups need neighbours='add_remove', got {neighbours!r}: a replaced record may leave one group and enter "
+            "another, so that no group has a public size; cost.under('replace') says what the same noise means there"
+        )
+    arguments = locals()
+    found = group_keys(keys)
+    parameters = PublicParameters.from_arguments(arguments, n=None, d=whole("d", d))
+    return plan_for_groups(
+        found, parameters, n=n, method=method, max_groups_per_unit=max_groups_per_unit, minimum=minimum
+    )
+
+
+def geometric_medians(
+    points: Any,
+    by: Any,
+    *,
+    keys: Any,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    unit: Any = None,
+    unit_reduce: str = "median",
+    max_groups_per_unit: int = 1,
+    minimum: int | None = None,
+    n: int | Mapping[Any, int] | None = None,
+    method: str = "auto",
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    geometry: str = "euclidean",
+    neighbours: str = "add_remove",
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+    nonfinite: str = "raise",
+    name: str | None = None,
+    columns: Sequence[str | int] | None = None,
+) -> Releases:
+    """Differentially private geometric medians of groups, under one budget: `plan_groups(...)`, then its `run`.
+
+    Neighbours are data sets of which one has one unit more, with all of its rows. A unit contributes to a few groups
+    only, so the number of groups does not matter for the cost, which is charged once, before any group runs.
+
+    Parameters
+    ----------
+    points : array, data frame, Arrow table, or path of a file
+        The rows.
+    by : one label for each row, or the name of a column
+        The group of each row; rows whose label is missing, or is no key, are left out.
+    keys : list
+        The names of the groups, which are public. Never take them from the data: which groups occur is private.
+    epsilon, delta, rho : float, optional
+        The budget of all groups together. There is no default.
+    unit : one id for each row, or the name of a column, optional
+        Whose rows these are. In each of its groups the rows of a unit become one record.
+    unit_reduce : {"median", "mean", "first"}
+        How the rows of a unit become one record.
+    max_groups_per_unit : int
+        To how many groups a unit contributes at most: those in which it has the most rows. The budget is shared by so
+        many.
+    minimum : int, optional
+        A group whose noisy size is below has no point.
+    n : int or mapping, optional
+        A public guess of the number of units in each group, or one for each key.
+    method, radius, resolution, center, failure_probability, geometry, ledger, seed, progress, nonfinite, name
+        As in `geometric_median`.
+    neighbours : {"add_remove"}
+        The only relation for groups: a replaced unit may change the sizes of two.
+    columns : list of str or int, optional
+        The coordinates in a file, by name or by number from 1; all columns but `by` and `unit` by default.
+
+    Returns
+    -------
+    Releases
+        A release for every key, or a `ReleaseFailed` as its value: nothing is raised for a group that fails. `.cost` is
+        the cost of all of them, `.to_frame()` their table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> points, side = rng.normal(size=(4000, 2)), rng.choice(["left", "right"], size=4000)
+    >>> found = geometric_medians(points, side, keys=["left", "right"], epsilon=1.0, delta=1e-6)
+    >>> list(found), found["left"].point.shape
+    (['left', 'right'], (2,))
+    """
+    found = group_keys(keys)
+    grouped = as_group_records(
+        points,
+        by,
+        found,
+        unit,
+        most=whole("max_groups_per_unit", max_groups_per_unit),
+        reducer=unit_reduce,
+        nonfinite=nonfinite,
+        geometry=geometry_of(geometry),
+        columns=columns,
+    )
+    made = plan_groups(
+        found,
+        2 if geometry == "sphere" else grouped.records.array.shape[1],
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        n=n,
+        unit=grouped.records.unit,
+        max_groups_per_unit=max_groups_per_unit,
+        minimum=minimum,
+        method=method,
+        radius=radius,
+        resolution=resolution,
+        center=center,
+        failure_probability=failure_probability,
+        geometry=geometry,
+        neighbours=neighbours,
+    )
+    return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)

@@ -1,0 +1,126 @@
+"""The releases of groups: every key has a release or a failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.release import Release, ReleaseFailed
+
+if TYPE_CHECKING:
+    from dpmedian.groups.plan import GroupsPlan
+
+__all__ = ["Releases"]
+
+
+class Releases(Mapping[Hashable, "Release | ReleaseFailed"]):
+    """What was released for every key, in their order: a `Release`, or `ReleaseFailed` as a value, which is an output.
+
+    `cost` is that of all of them together. A unit contributes to a few groups only, so it is far less than the sum of
+    the releases' own costs, each of which is that of a single group.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[Hashable, Release | ReleaseFailed],
+        plan: GroupsPlan,
+        seeded: bool,
+        name: str | None = None,
+    ) -> None:
+        self._values = dict(values)
+        self.plan = plan
+        self.seeded = seeded
+        self.name = name
+
+    def __getitem__(self, key: Hashable) -> Release | ReleaseFailed:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What all groups cost together, which was charged before any of them ran."""
+        return self.plan.cost
+
+    @property
+    def unit(self) -> str:
+        """Whose contribution is protected."""
+        return self.cost.unit
+
+    @property
+    def released(self) -> dict[Hashable, Release]:
+        """The groups with a point."""
+        return {key: value for key, value in self._values.items() if isinstance(value, Release)}
+
+    @property
+    def failed(self) -> dict[Hashable, ReleaseFailed]:
+        """The groups without one."""
+        return {key: value for key, value in self._values.items() if isinstance(value, ReleaseFailed)}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the coordinates."""
+        named = next((value.columns for value in self.released.values() if value.columns is not None), None)
+        if named is not None:
+            return named
+        if self.plan.parameters.geometry == "sphere":
+            return ("longitude", "latitude")
+        return tuple(f"x{i}" for i in range(self.plan.parameters.d))
+
+    def to_frame(self) -> Any:
+        """One row for each key, as a pandas DataFrame: the point, `error_radius`, `scale`, `size` and `outcome`.
+
+        `outcome` is "released", or why there is no point. Needs pandas.
+        """
+        import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+
+        rows = []
+        for value in self.values():
+            point = value.point.tolist() if isinstance(value, Release) else [float("nan")] * len(self.columns)
+            released = isinstance(value, Release)
+            row = dict(zip(self.columns, point, strict=True))
+            row["error_radius"] = value.error_radius if isinstance(value, Release) else None
+            row["scale"] = value.scale if isinstance(value, Release) else None
+            row["size"] = value.size
+            row["outcome"] = "released" if released else str(getattr(value, "message", ""))
+            rows.append(row)
+        frame = pd.DataFrame(rows, index=pd.Index(list(self), name="key"))
+        return frame.astype({"error_radius": float, "scale": float, "size": "Int64"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit record of all groups: the plan, the cost, and a list `groups` with what was released for each."""
+        from dpmedian.rendering.groups import releases_record
+
+        return releases_record(self)
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def plot(self, points: Any, by: Any, ax: Any = None) -> Any:
+        """Small multiples: each group's point over its private records, in two dimensions (needs matplotlib)."""
+        from dpmedian.plot_groups import plot_groups
+
+        return plot_groups(self, points, by, ax)
+
+    def plot_map(self, ax: Any = None) -> Any:
+        """All released points in one picture, each with its error and its name; nothing private is in it."""
+        from dpmedian.plot_groups import plot_map
+
+        return plot_map(self, ax)
+
+    def __repr__(self) -> str:
+        from dpmedian.rendering.groups import releases_text
+
+        return releases_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpmedian.rendering.groups import releases_html
+
+        return releases_html(self)

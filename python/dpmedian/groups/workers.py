@@ -1,0 +1,89 @@
+"""Many small runs in parallel: by processes that share the memory of the records."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from dpmedian import _core
+
+__all__ = ["in_parallel"]
+
+Result = TypeVar("Result")
+
+# Fewer runs are done before processes have started.
+_MANY = 64
+
+
+def in_parallel(count: int, work: Callable[[int], Result]) -> Iterator[tuple[int, Result]]:
+    """The results of `work(0)` to `work(count - 1)`, in any order.
+
+    Runs on few records spend most of their time in the interpreter, of which a process has one at a time. So where
+    processes can be forked, which lets them see the records without a copy, there are as many as threads; elsewhere the
+    runs follow each other. A result is the same either way: every run has noise of its own.
+    """
+    workers = min(_core.threads(), count)
+    if workers == 1 or count < _MANY or sys.platform != "linux" or multiprocessing.current_process().daemon:
+        for index in range(count):
+            yield index, work(index)
+        return
+    context = multiprocessing.get_context("fork")
+    counter = context.Value("q", 0)
+    readers, processes = [], []
+    try:
+        for _ in range(workers):
+            reader, writer = context.Pipe(duplex=False)
+            process = context.Process(target=_serve, args=(count, work, counter, writer), daemon=True)
+            with warnings.catch_warnings():
+                # Python warns of forks in programs with threads. Ours are keyed by the process, and the children only
+                # compute.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+            writer.close()
+            readers.append(reader)
+            processes.append(process)
+        yield from _received(count, readers)
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def _serve(count: int, work: Callable[[int], Any], counter: Any, writer: Any) -> None:
+    """Takes one run after the other until none is left."""
+    _core.set_threads(1)
+    try:
+        while True:
+            with counter.get_lock():
+                index = counter.value
+                counter.value += 1
+            if index >= count:
+                return
+            writer.send((index, work(index), None))
+    except KeyboardInterrupt:
+        return
+    except Exception as error:
+        writer.send((-1, None, f"{type(error).__name__}: {error}"))
+
+
+def _received(count: int, readers: list[Any]) -> Iterator[tuple[int, Any]]:
+    open_readers, missing = list(readers), count
+    while open_readers:
+        ready: list[Any] = multiprocessing.connection.wait(open_readers)
+        for reader in ready:
+            try:
+                index, result, error = reader.recv()
+            except EOFError:
+                open_readers.remove(reader)
+                continue
+            if error is not None:
+                raise RuntimeError(error)
+            missing -= 1
+            yield index, result
+    if missing:
+        raise RuntimeError(f"a worker process ended before its work was done: {missing} groups are missing")

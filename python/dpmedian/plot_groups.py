@@ -1,0 +1,114 @@
+"""Pictures of groups (needs `dpmedian[plot]`): `releases.plot(points, by)` and `releases.plot_map()`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmedian.plot import CLOUD, INK, WARNING, axes_of, draw_square
+from dpmedian.release import Release
+from dpmedian.sources.labels import as_labels, take_column
+from dpmedian.sources.records import as_records
+
+if TYPE_CHECKING:
+    from dpmedian.groups.releases import Releases
+
+__all__ = ["plot_groups", "plot_map"]
+
+# More small pictures cannot be read.
+_MOST = 48
+
+
+def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
+    """One small picture for each group: its point over the cloud of its records. Returns the figure.
+
+    The clouds are the private data themselves: the picture is for the holder of the data, and says so.
+
+    Parameters
+    ----------
+    releases : Releases
+        In two dimensions, of at most 48 groups.
+    points : array, data frame or Arrow table of shape (n, 2)
+        The private rows.
+    by : one label for each row, or the name of a column
+        The group of each row.
+    ax : matplotlib figure, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib figure
+        The pictures.
+    """
+    labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
+    array = as_records(points, nonfinite="center", d=2).array
+    if len(releases) > _MOST:
+        raise ValueError(f"at most {_MOST} groups can be drawn, got {len(releases)}; plot_map() draws all of them")
+    places = labels.places(as_labels(list(releases), "keys"))
+    columns = math.ceil(math.sqrt(len(releases)))
+    rows = math.ceil(len(releases) / columns)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(2.4 * columns, 2.5 * rows + 0.4), layout="constrained")
+    axes = np.atleast_1d(ax.subplots(rows, columns, squeeze=False)).ravel()
+    for index, (key, value) in enumerate(releases.items()):
+        own = array[(places == index) & np.isfinite(array).all(axis=1)]
+        small = axes[index]
+        if isinstance(value, Release):
+            draw_square(value, own, small)
+        else:
+            small.scatter(own[:, 0], own[:, 1], s=4, color=CLOUD, alpha=0.4, linewidths=0)
+            small.text(0.5, 0.5, "no point", transform=small.transAxes, ha="center", color=WARNING)
+        small.set_title(str(key), fontsize=9)
+        small.tick_params(labelsize=7)
+    for unused in axes[len(releases) :]:
+        unused.set_axis_off()
+    ax.supxlabel("contains private data: do not publish", fontsize=9, color=WARNING)
+    return ax
+
+
+def plot_map(releases: Releases, ax: Any = None) -> Any:
+    """All released points in one picture, each with the circle of its error and its name. Returns the axes.
+
+    Nothing private is in it: it may be published like the releases.
+
+    Parameters
+    ----------
+    releases : Releases
+        In two dimensions.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+        The picture.
+    """
+    if len(releases.columns) != 2:
+        raise ValueError(f"only two dimensions can be drawn, got d = {len(releases.columns)}")
+    found = releases.released
+    ax = axes_of(ax)
+    if found:
+        points = np.array([value.point for value in found.values()])
+        sphere = releases.plan.parameters.geometry == "sphere"
+        wide = 1.0 / max(float(np.cos(np.radians(np.median(points[:, 1])))), 0.05) if sphere else 1.0
+        turn = np.linspace(0.0, 2.0 * np.pi, 100)
+        for (key, value), point in zip(found.items(), points, strict=True):
+            if value.error_radius is not None:
+                circle = point[:, None] + value.error_radius * np.array([wide * np.cos(turn), np.sin(turn)])
+                ax.fill(*circle, color=INK, alpha=0.25, linewidth=0)
+            if len(found) <= 60:
+                ax.annotate(str(key), point, xytext=(5, 5), textcoords="offset points", fontsize=8)
+        ax.plot(points[:, 0], points[:, 1], "o", markersize=4, color=INK, linestyle="")
+        ax.set_aspect(wide, adjustable="datalim")
+        ax.margins(0.12)
+    ax.set_xlabel(releases.columns[0])
+    ax.set_ylabel(releases.columns[1])
+    failed = len(releases.failed)
+    missing = f", {failed} without a point" if failed else ""
+    ax.set_title(f"{len(found)} private medians{missing}, {releases.plan.budget}; discs: predicted errors", fontsize=10)
+    ax.grid(linewidth=0.4, alpha=0.6)
+    return ax

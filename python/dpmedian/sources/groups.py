@@ -1,0 +1,101 @@
+"""From rows to the records of groups, which are named beforehand. The proof lies beside this file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian import _core
+from dpmedian.accounting.neighbours import RECORD
+from dpmedian.sources.labels import Labels, as_labels, take_column
+from dpmedian.sources.records import Floats, Records
+from dpmedian.sources.units import as_row_records, check_reducer, label_of
+
+__all__ = ["Grouped", "as_group_records", "group_keys"]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """The records of all groups, one group after the other, and where each begins."""
+
+    records: Records
+    starts: NDArray[np.int64]
+
+    def of(self, group: int) -> Floats:
+        """The records of a group, in place."""
+        return self.records.array[self.starts[group] : self.starts[group + 1]]
+
+
+def group_keys(keys: Any) -> tuple[Hashable, ...]:
+    """The public names of the groups, checked: they are told, never taken from the data."""
+    if keys is None or isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
+        raise TypeError(
+            f"keys must be a list of the groups' names, got {keys!r}; they are public, so tell them: which groups "
+            "occur in the data is private"
+        )
+    found = tuple(key.item() if isinstance(key, np.generic) else key for key in keys)
+    if not found:
+        raise ValueError("keys must name at least one group")
+    labels = as_labels(list(found), "keys")
+    if labels.first_missing is not None:
+        raise ValueError(f"keys must be integers or text, got {found[labels.first_missing]!r}")
+    places, count = labels.ranks()
+    if count < len(found):
+        first = next(i for i in range(len(found)) if places[i] in places[:i])
+        raise ValueError(f"keys must differ: {found[first]!r} is there twice")
+    return found
+
+
+def as_group_records(
+    points: Any,
+    by: Any,
+    keys: tuple[Hashable, ...],
+    unit: Any = None,
+    *,
+    most: int = 1,
+    reducer: str = "median",
+    nonfinite: str = "raise",
+    d: int | None = None,
+    geometry: str = "euclidean",
+    columns: Sequence[str | int] | None = None,
+) -> Grouped:
+    """One record for each row of a group, or with `unit` one for each unit and group, of at most `most` groups each.
+
+    `by` holds the label of each row, or is the name of a column. Rows whose label is no key, or is missing, are left
+    out, and so are rows without an id. A unit contributes to the groups in which it has the most rows. Points may be
+    the path of a file, of which `columns` chooses the coordinates.
+    """
+    check_reducer(reducer)
+    if isinstance(points, (str, os.PathLike)):
+        from dpmedian.files import read_points
+
+        beside = [name for name in (by, unit) if isinstance(name, str)]
+        points, columns = read_points(points, columns=columns, nonfinite=nonfinite, labels=beside, d=d), None
+    if columns is not None:
+        raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
+    labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
+    ids: Labels | None = None
+    if unit is not None:
+        ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
+    records = as_row_records(points, nonfinite, d, geometry)
+    rows = len(records.array)
+    if len(labels) != rows:
+        raise ValueError("by must have one label for each row of points, and has another length")
+    if ids is not None and len(ids) != rows:
+        raise ValueError("unit must have one id for each row of points, and has another length")
+    if nonfinite == "raise":
+        records.require_finite()
+    groups = labels.places(as_labels(list(keys), "keys"))
+    if nonfinite == "drop":
+        groups[~np.isfinite(records.array).all(axis=1)] = -1
+    units, count = (np.arange(rows, dtype=np.int64), rows) if ids is None else ids.ranks()
+    codes, starts = _core.group_contributions(units, count, groups, len(keys), most)
+    array = np.ascontiguousarray(records.array, dtype=np.float64)
+    reduced = _core.reduce_units(array, codes, int(starts[-1]), "first" if ids is None else reducer)
+    label = RECORD if ids is None else label_of(ids)
+    return Grouped(replace(records, array=reduced, unit=label), starts)

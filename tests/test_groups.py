@@ -1,0 +1,336 @@
+"""Groups under one budget: every key has a value, one charge, and no group sees another."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian._core import set_threads
+from dpmedian.accounting.parallel import bound_of
+from dpmedian.cli import main
+from dpmedian.groups import workers
+from dpmedian.groups.plan import budget_of_one
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.groups import as_group_records, group_keys
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+KEYS = ["north", "east", "south"]
+CENTERS = {"north": [0.0, 10.0], "east": [10.0, 0.0], "south": [0.0, -10.0]}
+
+
+def table(n=6000, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(KEYS, size=n)
+    return np.array([CENTERS[label] for label in labels]) + rng.normal(size=(n, 2)), labels
+
+
+def test_every_key_has_a_value_and_every_other_label_is_left_out():
+    points, labels = table()
+    labels = labels.astype(object)
+    labels[:50], labels[50:100] = "nowhere", None
+    found = dpmedian.geometric_medians(points, labels, keys=[*KEYS, "empty"], n=2000, seed=1, **BUDGET)
+    assert list(found) == [*KEYS, "empty"]
+    assert list(found.released) == KEYS
+    assert list(found.failed) == ["empty"]
+    assert isinstance(found["empty"], dpmedian.ReleaseFailed)
+    for key in KEYS:
+        assert np.linalg.norm(found[key].point - CENTERS[key]) < 0.2
+        assert found[key].n is None
+    assert found.cost == found.plan.cost
+    assert "nowhere" not in str(found)
+
+
+def test_all_groups_are_charged_once_before_any_of_them_runs():
+    points, labels = table()
+    ledger = dpmedian.Ledger(epsilon=1.0, delta=1e-6, neighbours="add_remove")
+    found = dpmedian.geometric_medians(points, labels, keys=KEYS, n=2000, ledger=ledger, seed=1, name="sides", **BUDGET)
+    (entry,) = ledger.entries
+    assert (entry.name, entry.state, entry.cost) == ("sides", "released", found.cost)
+    with pytest.raises(dpmedian.BudgetExceeded):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, n=2000, ledger=ledger, **BUDGET)
+    with pytest.raises(ValueError, match="protects the unit 'user'"):
+        dpmedian.geometric_medians(
+            points, labels, keys=KEYS, ledger=dpmedian.Ledger(rho=9.0, neighbours="add_remove", unit="user"), **BUDGET
+        )
+
+
+def test_no_group_runs_before_the_charge(monkeypatch):
+    ledger, seen = dpmedian.Ledger(rho=1.0, neighbours="add_remove"), []
+    usual = dpmedian.GroupsPlan._run
+
+    def watched(self, *arguments):
+        seen.append([entry.state for entry in ledger.entries])
+        return usual(self, *arguments)
+
+    monkeypatch.setattr(dpmedian.GroupsPlan, "_run", watched)
+    dpmedian.geometric_medians(*table(600), keys=KEYS, rho=0.5, ledger=ledger)
+    assert seen == [["pending"]] * 3
+
+
+def test_the_number_of_groups_does_not_matter_for_the_cost():
+    few, many = (dpmedian.plan_groups(range(k), 2, n=2000, **BUDGET) for k in (2, 500))
+    assert few.cost == many.cost
+    assert few.cost == few.plans[0].cost
+    assert (few.cost.epsilon, few.cost.delta, few.cost.neighbours) == (1.0, 1e-6, "add_remove")
+
+
+@pytest.mark.parametrize("budget", [BUDGET, {"rho": 0.5}, {"rho": 0.5, "delta": 1e-9}])
+def test_a_unit_in_several_groups_pays_for_each(budget):
+    made = dpmedian.plan_groups(range(9), 2, n=5000, unit="person", max_groups_per_unit=3, **budget)
+    one = made.plans[0].cost
+    assert made.cost.mu_squared == pytest.approx(3 * one.mu_squared, rel=1e-12)
+    assert made.cost.discretization == pytest.approx(3 * one.discretization, rel=1e-12)
+    assert made.budget.fits(made.cost)
+    assert not made.budget.fits(dpmedian.PrivacyCost.total([made.cost, one]))
+    assert made.cost.unit == "person"
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(1.0, 3), (0.1, 7), (2.5, 11), (1e-3, 49)])
+def test_pure_budgets_are_shared_exactly(epsilon, most):
+    parameters = PublicParameters.of(None, 1, epsilon=epsilon, neighbours="add_remove", unit="person")
+    share = budget_of_one(parameters, "inverse_sensitivity", [None], most)
+    together = dpmedian.PrivacyCost.total([dpmedian.PrivacyCost.pure_dp(share.epsilon)] * most)
+    assert parameters.budget.fits(together)
+    assert share.epsilon * most == pytest.approx(epsilon)
+
+
+def test_guesses_differ_and_the_cost_bounds_each():
+    made = dpmedian.plan_groups(["a", "b", "c"], 2, n={"a": 500, "b": 100_000, "c": 500}, **BUDGET)
+    assert [plan.n for plan in made.plans] == [500, 100_000, 500]
+    assert made.plans[0] is made.plans[2]
+    for plan in made.plans:
+        assert plan.cost.mu_squared <= made.cost.mu_squared
+        assert plan.cost.discretization <= made.cost.discretization
+    assert made.cost.delta_at(1.0) <= 1e-6
+    with pytest.raises(ValueError, match="n must have a guess for every key, and has none for 'c'"):
+        dpmedian.plan_groups(["a", "b", "c"], 2, n={"a": 500, "b": 2000}, **BUDGET)
+
+
+def test_a_bound_is_above_each_cost_in_every_part():
+    cost = dpmedian.PrivacyCost
+    costs = [
+        cost(mu_squared=1.0, pure_epsilons=(0.1, 0.5), delta0=1e-7),
+        cost(mu_squared=0.5, discretization=1e-9, pure_epsilons=(0.3,), bounded_ranges=(0.2,)),
+    ]
+    bound = bound_of(costs)
+    assert bound == cost(
+        mu_squared=1.0, discretization=1e-9, pure_epsilons=(0.5, 0.1), bounded_ranges=(0.2,), delta0=1e-7
+    )
+    assert all(bound.delta_at(e) >= one.delta_at(e) for one in costs for e in (0.0, 0.5, 1.0, 3.0))
+    with pytest.raises(ValueError, match="different neighbours or units"):
+        bound_of([cost(), cost(unit="user")])
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "message"),
+    [
+        (None, TypeError, "which groups occur in the data is private"),
+        ("north", TypeError, "must be a list of the groups' names"),
+        ([], ValueError, "at least one group"),
+        (["a", "b", "a"], ValueError, "keys must differ: 'a' is there twice"),
+        ([1, "1"], ValueError, "keys must differ: '1' is there twice"),
+        (["a", None], ValueError, "keys must be integers or text, got None"),
+    ],
+)
+def test_keys_are_told(keys, error, message):
+    with pytest.raises(error, match=message):
+        dpmedian.geometric_medians(*table(10), keys=keys, **BUDGET)
+
+
+def test_what_groups_do_not_take():
+    points, labels = table(100)
+    with pytest.raises(ValueError, match="groups need neighbours='add_remove'"):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, neighbours="replace", **BUDGET)
+    with pytest.raises(ValueError, match="needs unit="):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, max_groups_per_unit=2, **BUDGET)
+    with pytest.raises(ValueError, match="between 1 and the number of keys, 3"):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, unit=range(100), max_groups_per_unit=4, **BUDGET)
+    with pytest.raises(ValueError, match="by must have one label for each row"):
+        dpmedian.geometric_medians(points, labels[1:], keys=KEYS, **BUDGET)
+    with pytest.raises(ValueError, match="unit must have one id for each row"):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, unit=range(99), **BUDGET)
+    with pytest.raises(ValueError, match="refused before spending"):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, n=4, **BUDGET)
+
+
+def test_the_minimum_is_compared_with_the_noisy_size():
+    """At an exact size of 300 and a minimum of 300 the noise decides, and what is seen agrees with it."""
+    rng = np.random.default_rng(5)
+    points, labels = rng.normal(size=(300 * 40, 2)), np.repeat(np.arange(40), 300)
+    found = dpmedian.geometric_medians(
+        points, labels, keys=range(40), n=300, minimum=300, seed=2, epsilon=2, delta=1e-6
+    )
+    sizes = {key: value.size for key, value in found.items()}
+    assert {key for key, size in sizes.items() if size < 300} <= set(found.failed)
+    assert 5 < len(found.failed) < 35
+    for key, failed in found.failed.items():
+        assert sizes[key] < 300
+        assert f"about {sizes[key]} contributions" in failed.message
+
+
+def test_a_unit_contributes_to_so_many_groups_by_its_own_rows():
+    ids = ["p", "p", "p", "q", "q", "r", None]
+    labels = ["south", "north", "north", "east", "west", "south", "south"]
+    rows = np.arange(14.0).reshape(7, 2)
+    one = as_group_records(rows, labels, group_keys(KEYS), ids)
+    assert one.starts.tolist() == [0, 1, 2, 3]
+    assert one.records.array.tolist() == [[3.0, 4.0], [6.0, 7.0], [10.0, 11.0]]
+    two = as_group_records(rows, labels, group_keys(KEYS), ids, most=2, reducer="first")
+    assert two.starts.tolist() == [0, 1, 2, 4]
+    assert two.records.array.tolist() == [[2.0, 3.0], [6.0, 7.0], [0.0, 1.0], [10.0, 11.0]]
+    without = as_group_records(rows, labels, group_keys(KEYS))
+    assert without.starts.tolist() == [0, 2, 3, 6]
+    assert without.of(2).tolist() == rows[[0, 5, 6]].tolist()
+
+
+def test_rows_that_are_not_finite():
+    rows = np.array([[1.0, 1.0], [math.nan, 1.0], [3.0, 3.0], [math.inf, 0.0]])
+    labels, ids = ["north", "north", "east", "east"], [1, 1, 2, 3]
+    with pytest.raises(ValueError, match="row 2"):
+        as_group_records(rows, labels, group_keys(KEYS), ids)
+    dropped = as_group_records(rows, labels, group_keys(KEYS), ids, nonfinite="drop")
+    assert dropped.records.array.tolist() == [[1.0, 1.0], [3.0, 3.0]]
+    centered = as_group_records(rows, labels, group_keys(KEYS), ids, nonfinite="center")
+    assert centered.starts.tolist() == [0, 1, 3, 3]
+    assert np.isnan(centered.records.array[2]).all()
+    single = as_group_records(rows, labels, group_keys(KEYS), nonfinite="center")
+    assert single.starts.tolist() == [0, 2, 4, 4]
+    assert np.isnan(single.records.array).any(axis=1).tolist() == [False, True, False, True]
+
+
+def test_groups_have_the_same_bits_in_processes_and_without():
+    rng = np.random.default_rng(1)
+    points, labels = rng.normal(size=(70 * 200, 2)), np.repeat(np.arange(70), 200)
+    made = dpmedian.plan_groups(range(70), 2, n=200, epsilon=2.0, delta=1e-6)
+    results = []
+    for threads in (1, 2):
+        set_threads(threads)
+        try:
+            results.append(made.run(points, labels, seed=3))
+        finally:
+            set_threads(None)
+    for key in range(70):
+        one, other = results[0][key], results[1][key]
+        assert (one.size, type(one)) == (other.size, type(other))
+        if isinstance(one, dpmedian.Release):
+            assert one.point.tobytes() == other.point.tobytes()
+    assert len({value.size for value in results[0].values()}) > 20, "every group has noise of its own"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_group_says_that_the_cost_is_spent(threads, monkeypatch):
+    points, labels = np.zeros((700, 2)), np.repeat(np.arange(70), 10)
+    ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
+    made = dpmedian.plan_groups(range(70), 2, rho=0.5)
+
+    def broken(self, grouped, index, key, nonfinite):
+        raise OSError("no more memory" if index == 40 else "")
+
+    monkeypatch.setattr(dpmedian.GroupsPlan, "_run", broken)
+    set_threads(threads)
+    try:
+        with pytest.raises(RuntimeError, match="the run stopped after its cost was charged"):
+            made.run(points, labels, ledger=ledger)
+    finally:
+        set_threads(None)
+    assert [entry.state for entry in ledger.entries] == ["interrupted"]
+
+
+def test_a_process_that_dies_is_noticed():
+    def work(index):
+        if index == 30:
+            raise SystemExit(1)
+        return index
+
+    set_threads(2)
+    try:
+        with pytest.raises(RuntimeError, match="a worker process ended before its work was done"):
+            list(workers.in_parallel(100, work))
+        assert sorted(workers.in_parallel(100, lambda index: -index)) == [(i, -i) for i in range(100)]
+    finally:
+        set_threads(None)
+
+
+def test_people_in_districts_on_the_globe():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(2)
+    homes = {"fiji": (179.9, -17.0), "tonga": (-175.0, -21.0)}
+    person = rng.integers(4000, size=30_000)
+    island = np.array(["fiji", "tonga"])[person % 2]
+    spread = 0.3 * rng.normal(size=(30_000, 2))
+    frame = pandas.DataFrame({"lon": 0.0, "lat": 0.0, "island": island, "person": person})
+    frame[["lon", "lat"]] = np.array([homes[name] for name in island]) + spread
+    found = dpmedian.geometric_medians(
+        frame, "island", keys=list(homes), unit="person", n=2000, geometry="sphere", minimum=100, seed=0, **BUDGET
+    )
+    shown = found.to_frame()
+    assert list(shown.columns) == ["lon", "lat", "error_radius", "scale", "size", "outcome"]
+    assert shown.index.tolist() == ["fiji", "tonga"]
+    assert found.unit == "person"
+    for name, home in homes.items():
+        assert np.abs((found[name].point - home + 180.0) % 360.0 - 180.0).max() < 0.1
+    assert abs(int(shown.loc["fiji", "size"]) - 2000) < 300
+
+
+def test_how_groups_read():
+    points, labels = table()
+    keys = [*KEYS, "<b>empty</b>"]
+    found = dpmedian.geometric_medians(points, labels, keys=keys, n=2000, minimum=50, seed=1, name="sides", **BUDGET)
+    text = str(found)
+    assert text.startswith("Releases of 4 groups: sides (point: x0, x1)\n")
+    assert "3 of 4 groups have a point" in text
+    assert "predictable" in text
+    assert "&lt;b&gt;empty" in found._repr_html_()
+    record = json.loads(found.to_json())
+    assert [group["key"] for group in record["groups"]] == keys
+    assert record["groups"][0]["point"] == found["north"].point.tolist()
+    assert record["groups"][3]["outcome"] == "failed"
+    assert record["cost"]["rho"] == found.cost.rho
+    plan = str(found.plan)
+    assert plan.startswith("Plan for 4 groups: adaptive, epsilon = 1, delta = 1e-06")
+    assert "each record contributes to one of them" in plan
+    assert "minimum: a group whose noisy size is below 50 has no point" in plan
+    assert "Plan for 4 groups" in found.plan._repr_html_()
+    assert dpmedian.verify(found.plan.plans[0]).holds
+
+
+def test_pictures_of_groups():
+    pytest.importorskip("matplotlib").use("Agg")
+    points, labels = table(600)
+    found = dpmedian.geometric_medians(points, labels, keys=[*KEYS, "empty"], epsilon=4, delta=1e-6, seed=1)
+    figure = found.plot(points, labels)
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == [*KEYS, "empty"]
+    assert any("do not publish" in text.get_text() for text in figure.texts)
+    axes = found.plot_map()
+    assert {text.get_text() for text in axes.texts} == set(map(str, found.released))
+    with pytest.raises(ValueError, match="only two dimensions"):
+        dpmedian.geometric_medians(points[:, :1], labels, keys=KEYS, rho=0.5, seed=0).plot_map()
+
+
+def test_the_command_releases_groups(tmp_path, capsys):
+    points, labels = table(3000)
+    path, keys = tmp_path / "rows.csv", tmp_path / "keys.txt"
+    lines = [
+        f"{x!r},{label},{y!r},{i % 1500}" for i, ((x, y), label) in enumerate(zip(points.tolist(), labels, strict=True))
+    ]
+    path.write_text("\n".join(["x,side,y,person", *lines]))
+    keys.write_text("north\neast\n\nwest\n")
+    arguments = ["release", str(path), "--by", "side", "--keys", str(keys), "--unit", "person", "--seed", "1"]
+    budget = ["--epsilon", "2", "--delta", "1e-6"]
+    assert main([*arguments, *budget, "--minimum", "20"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [group["key"] for group in record["groups"]] == ["north", "east", "west"]
+    assert record["columns"] == ["x", "y"]
+    assert (record["unit"], record["minimum"], record["max_groups_per_unit"]) == ("person", 20, 1)
+    again = dpmedian.geometric_medians(
+        path, "side", keys=["north", "east", "west"], unit="person", minimum=20, seed=1, epsilon=2, delta=1e-6
+    )
+    assert again["north"].point.tolist() == record["groups"][0]["point"]
+    assert main([*arguments, *budget, "--output", "table"]) == 0
+    assert "Releases of 3 groups" in capsys.readouterr().out
+    assert main(["release", str(path), "--by", "side", *budget]) == 2
+    assert "--keys" in capsys.readouterr().err
+    assert main(["release", str(path), "--columns", "x,y", "--keys", str(keys), *budget]) == 2
+    assert "--by" in capsys.readouterr().err
