@@ -121,3 +121,41 @@ def test_ball_counts_need_no_array_of_pairs(n, d):
     """
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     assert int(run.stdout) <= 8 * n * d + 64 * n * 20
+
+
+def test_medians_of_groups_and_units_are_those_of_their_records():
+    rng = np.random.default_rng(4)
+    rows, ids, labels = rng.normal(size=(400, 2)), rng.integers(60, size=400), rng.choice(["a", "b"], size=400)
+    plain = nonprivate.geometric_medians(rows, labels, keys=["a", "b", "c"])
+    assert plain["c"] is None
+    for key in "ab":
+        assert np.allclose(plain[key], nonprivate.geometric_median(rows[labels == key]), atol=1e-6)
+    people = np.array([nonprivate.geometric_median(rows[ids == person]) for person in np.unique(ids)])
+    assert np.allclose(nonprivate.geometric_median(rows, unit=ids), nonprivate.geometric_median(people), atol=1e-6)
+    both = nonprivate.geometric_medians(rows, labels, keys=["a", "b"], unit=ids, max_groups_per_unit=2)
+    own = [nonprivate.geometric_median(rows[(ids == i) & (labels == "a")]) for i in np.unique(ids[labels == "a"])]
+    assert np.allclose(both["a"], nonprivate.geometric_median(own), atol=1e-6)
+
+
+def test_the_median_on_the_sphere_is_the_middle_of_its_positions():
+    square = [[179.0, 10.0], [-179.0, 10.0], [180.0, 11.0], [180.0, 9.0]]
+    longitude, latitude = nonprivate.geometric_median(square, geometry="sphere")
+    assert abs(abs(longitude) - 180.0) < 1e-6
+    assert abs(latitude - 10.0) < 0.01
+
+
+def test_the_excess_is_that_of_the_released_point():
+    rng = np.random.default_rng(4)
+    rows, labels = rng.normal(size=(3000, 2)), rng.choice(["a", "b"], size=3000)
+    release = dpmedian.geometric_median(rows, epsilon=1.0, delta=1e-6, seed=1)
+    expected = (
+        nonprivate.objective(rows, release.point) / nonprivate.objective(rows, nonprivate.geometric_median(rows)) - 1
+    )
+    assert nonprivate.excess(release, rows) == pytest.approx(expected, rel=1e-6)
+    releases = dpmedian.geometric_medians(rows, labels, keys=["a", "b"], epsilon=1.0, delta=1e-6, seed=1)
+    for key, value in nonprivate.excess(releases, rows, labels).items():
+        own = rows[labels == key]
+        least = nonprivate.objective(own, nonprivate.geometric_median(own))
+        assert value == pytest.approx(nonprivate.objective(own, releases[key].point) / least - 1.0, rel=1e-6)
+    sphere = dpmedian.geometric_median(rows, epsilon=1.0, delta=1e-6, seed=1, geometry="sphere")
+    assert 0.0 <= nonprivate.excess(sphere, rows) < 0.01

@@ -23,25 +23,130 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian import _core
+from dpmedian.groups.releases import Releases
+from dpmedian.parameters import geometry_of
+from dpmedian.release import MethodResult, Release
+from dpmedian.sources.groups import as_group_records, group_keys
 from dpmedian.sources.records import Floats, as_records
+from dpmedian.sources.sphere import as_position
+from dpmedian.sources.units import as_unit_records
 
-__all__ = ["ball_counts", "geometric_median", "gradient", "objective", "quantile_radius", "top_count_sums"]
+__all__ = [
+    "ball_counts",
+    "excess",
+    "geometric_median",
+    "geometric_medians",
+    "gradient",
+    "objective",
+    "quantile_radius",
+    "top_count_sums",
+]
 
 
-def geometric_median(points: Any) -> NDArray[np.float64]:
+def geometric_median(
+    points: Any, *, unit: Any = None, unit_reduce: str = "median", geometry: str = "euclidean"
+) -> NDArray[np.float64]:
     """A point that minimises the sum of distances to the points, with a relative gap of the objective below 1e-10.
 
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
         The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+    unit, unit_reduce, geometry
+        As in `dpmedian.geometric_median`: what that estimates.
 
     Returns
     -------
     ndarray of shape (d,)
         The median, not private.
     """
-    return _core.nonprivate_median(_array(points))
+    records = as_unit_records(points, unit, reducer=unit_reduce, geometry=geometry_of(geometry))
+    return _position(_core.nonprivate_median(_not_empty(records.array)), geometry)
+
+
+def geometric_medians(
+    points: Any,
+    by: Any,
+    *,
+    keys: Any,
+    unit: Any = None,
+    unit_reduce: str = "median",
+    max_groups_per_unit: int = 1,
+    geometry: str = "euclidean",
+) -> dict[Any, NDArray[np.float64] | None]:
+    """The medians of groups, which `dpmedian.geometric_medians` estimates.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table
+        The rows.
+    by, keys, unit, unit_reduce, max_groups_per_unit, geometry
+        As in `dpmedian.geometric_medians`.
+
+    Returns
+    -------
+    dict
+        For every key the median of its group, not private, or None where the group is empty.
+    """
+    found = group_keys(keys)
+    geometry = geometry_of(geometry)
+    grouped = as_group_records(
+        points, by, found, unit, most=max_groups_per_unit, reducer=unit_reduce, geometry=geometry
+    )
+    medians = (_core.nonprivate_median(grouped.of(i)) if len(grouped.of(i)) else None for i in range(len(found)))
+    return {
+        key: None if median is None else _position(median, geometry) for key, median in zip(found, medians, strict=True)
+    }
+
+
+def excess(
+    releases: Release | Releases, points: Any, by: Any = None, *, unit: Any = None, unit_reduce: str = "median"
+) -> Any:
+    """How much larger than its minimum the sum of distances is at a released point: F(point)/F(median) - 1.
+
+    Parameters
+    ----------
+    releases : Release or Releases
+        What was released.
+    points, by, unit, unit_reduce
+        What it was released from.
+
+    Returns
+    -------
+    float, or a dict of them by key
+        The excess, not private; of groups those that have a point. On the sphere F sums straight distances, and the
+        median is the one that is projected onto it.
+    """
+    if isinstance(releases, Release):
+        geometry = releases.plan.parameters.geometry
+        records = as_unit_records(
+            points, unit, reducer=unit_reduce, geometry=geometry, neighbours=releases.neighbours
+        ).array
+        return _excess(_not_empty(records), releases.point, geometry)
+    plan = releases.plan
+    geometry = plan.parameters.geometry
+    grouped = as_group_records(
+        points, by, plan.keys, unit, most=plan.max_groups_per_unit, reducer=unit_reduce, geometry=geometry
+    )
+    return {
+        key: _excess(grouped.of(i), value.point, geometry)
+        for i, (key, value) in enumerate(releases.items())
+        if isinstance(value, Release)
+    }
+
+
+def _excess(records: Floats, point: NDArray[np.float64], geometry: str) -> float:
+    median = _core.nonprivate_median(records)
+    if geometry == "sphere":
+        point = _core.sphere_vectors(np.array([point], dtype=np.float64))[0]
+        median = median / np.linalg.norm(median)
+    least = _core.nonprivate_objective(records, median)
+    reached = _core.nonprivate_objective(records, np.ascontiguousarray(point))
+    return 0.0 if reached == least else reached / least - 1.0 if least > 0.0 else math.inf
+
+
+def _position(median: NDArray[np.float64], geometry: str) -> NDArray[np.float64]:
+    return as_position(MethodResult(point=median)).point if geometry == "sphere" else median
 
 
 def objective(points: Any, theta: ArrayLike) -> float:
@@ -158,7 +263,10 @@ def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
 
 def _array(points: Any) -> Floats:
     """The points as an array, which the kernels read where it lies."""
-    array = as_records(points).array
+    return _not_empty(as_records(points).array)
+
+
+def _not_empty(array: Floats) -> Floats:
     if 0 in array.shape:
         raise ValueError(f"points must have at least one row and one column, got shape {array.shape}")
     return array

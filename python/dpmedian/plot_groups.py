@@ -43,6 +43,8 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
         The pictures.
     """
     labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
+    if not isinstance(points, np.ndarray) and set(releases.columns) <= set(getattr(points, "columns", ())):
+        points = points[list(releases.columns)]
     array = as_records(points, nonfinite="center", d=2).array
     if len(releases) > _MOST:
         raise ValueError(f"at most {_MOST} groups can be drawn, got {len(releases)}; plot_map() draws all of them")
