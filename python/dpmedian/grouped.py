@@ -33,6 +33,7 @@ def plan_groups(
     failure_probability: float = 0.05,
     geometry: str = "euclidean",
     neighbours: str = "add_remove",
+    inference: bool = True,
 ) -> GroupsPlan:
     """Calibrates the releases of groups that are named beforehand; nothing is spent.
 
@@ -54,7 +55,7 @@ def plan_groups(
         To how many groups a unit contributes at most; the budget is shared by so many.
     minimum : int, optional
         A group whose noisy size is below has no point.
-    method, radius, resolution, center, failure_probability, geometry
+    method, radius, resolution, center, failure_probability, geometry, inference
         As in `plan`.
     neighbours : {"add_remove"}
         The only relation for groups: a replaced unit may change the sizes of two.
@@ -103,6 +104,7 @@ def geometric_medians(
     failure_probability: float = 0.05,
     geometry: str = "euclidean",
     neighbours: str = "add_remove",
+    inference: bool = True,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -136,7 +138,9 @@ def geometric_medians(
         A group whose noisy size is below has no point.
     n : int or mapping, optional
         A public guess of the number of units in each group, or one for each key.
-    method, radius, resolution, center, failure_probability, geometry, ledger, seed, progress, nonfinite, name
+    method, radius, resolution, center, failure_probability, geometry, inference
+        As in `geometric_median`.
+    ledger, seed, progress, nonfinite, name
         As in `geometric_median`.
     neighbours : {"add_remove"}
         The only relation for groups: a replaced unit may change the sizes of two.
@@ -187,5 +191,6 @@ def geometric_medians(
         failure_probability=failure_probability,
         geometry=geometry,
         neighbours=neighbours,
+        inference=inference,
     )
     return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)

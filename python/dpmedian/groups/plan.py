@@ -208,21 +208,8 @@ def _guesses(keys: tuple[Hashable, ...], n: int | Mapping[Any, int] | None) -> l
 
 
 def _at(parameters: PublicParameters, guess: int | None, budget: Budget) -> PublicParameters:
-    return PublicParameters.of(
-        guess,
-        parameters.d,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        rho=budget.rho,
-        radius=parameters.radius,
-        resolution=parameters.resolution,
-        center=parameters.center,
-        failure_probability=parameters.failure_probability,
-        profile=parameters.profile.name,
-        neighbours=parameters.neighbours,
-        unit=parameters.unit,
-        geometry=parameters.geometry,
-    )
+    checked = PublicParameters.of(guess, parameters.d, rho=1.0, neighbours=parameters.neighbours)
+    return replace(parameters, n=checked.n, budget=budget)
 
 
 def budget_of_one(parameters: PublicParameters, method: str, guesses: list[int | None], most: int) -> Budget:
