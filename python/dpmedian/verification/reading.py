@@ -191,7 +191,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
     if record.get("size") is not None:
         parameters = parameters.at_size(record["size"])
     recorded = Recorded(
-        tuple(_stage(stage) for stage in record["stages"]),
+        tuple(_named(stage) for stage in record["stages"]),
         cost_of(record["cost"]),
         Prediction(**record["prediction"]),
         tuple(record["plan_notes"]),
@@ -218,6 +218,14 @@ def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:
 def cost_of(stored: Mapping[str, Any]) -> PrivacyCost:
     """The cost of a record; its rho is a sum that is computed again."""
     return PrivacyCost.from_dict({name: value for name, value in stored.items() if name != "rho"})
+
+
+def _named(stored: Mapping[str, Any]) -> Stage:
+    """A stage, or an error that names it."""
+    try:
+        return _stage(stored)
+    except ValueError as error:
+        raise ValueError(f"stage {stored['name']!r}: {error}") from None
 
 
 def _stage(stored: Mapping[str, Any]) -> Stage:
