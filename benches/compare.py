@@ -1,12 +1,13 @@
 """Prints how much faster the kernels are than what one would use instead, all measured in this run.
 
-    python benches/compare.py [--quick] [--authors PATH]
+    python benches/compare.py [--quick] [--authors PATH] [--peers DIRECTORY]
 
 Seconds vary between machines, ratios hardly. Every time is the best of several, or for whole releases the median; ours
 and the peer's alternate, so that a busy machine slows both. Ours use two threads, like cKDTree and the plain sum;
 numpy's own loops use one.
 `--authors` is a checkout of the paper's public code (it needs scipy; torch, which only its non-private median uses,
-is not needed here) and compares whole private releases. Rows of a peer that is not installed are left out and named.
+is not needed here) and compares whole private releases; `--peers` is a directory of checkouts of other private
+locations (`benches/peers.py` says which). Rows of a peer that is not installed are left out and named.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 import dpmedian
+import peers
 from dpmedian import _core, nonprivate
 
 Points = NDArray[np.float64]
@@ -232,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller inputs: a check that it runs, not a measurement")
     parser.add_argument("--authors", type=Path, help="checkout of the paper's public code")
+    parser.add_argument("--peers", type=Path, help="directory of checkouts of other private locations")
     arguments = parser.parse_args()
     dpmedian.set_threads(THREADS)
     balls(arguments.quick)
@@ -242,6 +245,8 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             releases(arguments.authors, arguments.quick)
+    if arguments.peers:
+        peers.tables(arguments.peers, 1 if arguments.quick else 10)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     python benches/gauntlet.py            # every table: paper, gauntlet, small samples
     python benches/gauntlet.py --quick    # a tenth of the runs
     python benches/gauntlet.py --peers    # beside it: private coordinate medians, and methods that need a radius
+    python benches/gauntlet.py --peers DIRECTORY   # and the private locations by others whose checkouts are there
     python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
 
@@ -16,6 +17,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -30,9 +32,11 @@ from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
+from peers import Release, Told, available, runs_of
 
 Points = NDArray[np.float64]
 Generator = Callable[[np.random.Generator, int, int], Points]
+Others = dict[str, Release]
 
 HELD_OUT = ("lognormal", "ring", "pareto", "digits")
 
@@ -213,17 +217,17 @@ def measure(points: Points, runs: int, **arguments: object) -> Runs:
     return Runs(np.array(excess), yardstick.core, np.array(error), np.array(radius), failed, plan, limit)
 
 
-def paper_table(runs: int, peers: bool) -> None:
+def paper_table(runs: int, others: Others | None) -> None:
     points = paper(np.random.default_rng(0), 3000, 200)
     print(f"\n## The paper's data: n = 3000, d = 200, delta = 1/n\n\n{HEAD}")
     for epsilon, limit in ((0.5, 2.2e-4), (1.0, 5.8e-5), (2.0, 1.6e-5), (3.0, 8e-6)):
         made = measure(points, runs, epsilon=epsilon, delta=1 / 3000, method="adaptive")
         print(made.row(f"epsilon {epsilon}", limit), flush=True)
-        if peers:
-            print_peers(points, 1000.0, epsilon, 1 / 3000)
+        if others is not None:
+            print_peers(points, 1000.0, epsilon, 1 / 3000, others)
 
 
-def gauntlet_table(runs: int, peers: bool) -> None:
+def gauntlet_table(runs: int, others: Others | None) -> None:
     for place, d in enumerate((5, 50)):
         print(f"\n## Gauntlet: n = 5000, d = {d}, epsilon = 1, delta = 1e-6\n\n{HEAD}")
         for name, generate in SETS.items():
@@ -231,18 +235,29 @@ def gauntlet_table(runs: int, peers: bool) -> None:
             made = measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive")
             label = f"{name} (held out)" if name in HELD_OUT else name
             print(made.row(label, LIMITS[name][place] if name in LIMITS else None), flush=True)
-            if peers:
+            if others is not None:
                 radius = 10.0 ** math.ceil(math.log10(np.linalg.norm(points, axis=1).max()))
-                print_peers(points, radius, 1.0, 1e-6)
+                print_peers(points, radius, 1.0, 1e-6, others)
 
 
-def print_peers(points: Points, radius: float, epsilon: float, delta: float) -> None:
+def print_peers(points: Points, radius: float, epsilon: float, delta: float, others: Others) -> None:
     """Coordinate medians, which need nothing; and methods that need a radius, given one that holds all records."""
     print(coordinate_medians(points, 3, epsilon, delta), flush=True)
     for method in ("dpgd", "loc_dpgd"):
         resolution = None if method == "dpgd" else 1e-6 * radius
         made = measure(points, 3, epsilon=epsilon, delta=delta, method=method, radius=radius, resolution=resolution)
         print(made.row(f"... {method}, radius {radius:.0e}", None), flush=True)
+    rho = dpmedian.plan(*points.shape, epsilon=epsilon, delta=delta).cost.rho
+    yardstick = Yardstick(points)
+    # The exact scale of the data, which nobody would know: the peers that ask for one get the best that there is.
+    distance = np.linalg.norm(points - yardstick.median, axis=1)
+    told = Told(rho, radius, float(np.median(distance)) / math.sqrt(points.shape[1]) or 1.0, delta)
+    for name, release in others.items():
+        excess = [math.inf if found is None else yardstick.excess(found) for found in runs_of(release, points, told, 3)]
+        middle = float(np.median(excess))
+        failed = sum(math.isinf(value) for value in excess)
+        shown = "" if math.isinf(middle) else f"{middle:.2e}"
+        print(f"| ... {name} | 3 | {failed} | {shown} | | | | | | | |", flush=True)
 
 
 def coordinate_medians(points: Points, runs: int, epsilon: float, delta: float) -> str:
@@ -383,7 +398,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="runs of every row")
     parser.add_argument("--quick", action="store_true", help="a tenth of the runs")
     parser.add_argument(
-        "--peers", action="store_true", help="coordinate medians, and methods that need a radius, beside it"
+        "--peers",
+        nargs="?",
+        const="",
+        metavar="DIRECTORY",
+        help="coordinate medians and methods that need a radius beside it; with a directory of checkouts, others too",
     )
     parser.add_argument("--long", action="store_true", help="only the long table: no silent garbage")
     parser.add_argument("--large", action="store_true", help="only the tables of 10^5 and 10^6 records")
@@ -399,8 +418,9 @@ def main() -> None:
     if options.large:
         large_table(count(50), options.sets, LARGE)
         return
-    paper_table(count(20), options.peers)
-    gauntlet_table(count(200), options.peers)
+    others = None if options.peers is None else available(Path(options.peers)) if options.peers else {}
+    paper_table(count(20), others)
+    gauntlet_table(count(200), others)
     small_table(count(100))
 
 

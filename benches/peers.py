@@ -1,0 +1,315 @@
+"""Private locations by others, each from a checkout of its authors' code; nothing of it is copied here.
+
+    python benches/peers.py DIRECTORY [--runs 10]
+
+prints how far each lies from the center of the inliers, and its excess F(point)/F(median) - 1, beside this library's.
+DIRECTORY holds checkouts, named as their repositories: coin-press (twistedcubic), BalloonMean and PTR-PD-Median
+(12ramsake), google-research (google-research, of which hst_clustering/ is enough). A peer whose checkout is not there
+is left out and named. They run on numpy: what they import beyond it (torch, cupy) is for parts that are not used here.
+
+All get the same budget: rho for zero-concentrated privacy, mu = sqrt(2 rho) for Gaussian privacy, and for the two that
+need (epsilon, delta) the epsilon of rho at that delta. The last table says what each is told about the data beyond
+that. Constants are those of the authors' experiments; nothing was tuned, on either side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import math
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpmedian
+from dpmedian import PrivacyCost, nonprivate
+
+Points = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Public numbers: the budget, a radius around the origin that holds the inliers, and the scale of their noise."""
+
+    rho: float
+    radius: float
+    scale: float
+    delta: float = 1e-6
+
+    @property
+    def epsilon(self) -> float:
+        return PrivacyCost.gaussian(2.0**30, 2.0**30 / math.sqrt(2.0 * self.rho), 1).epsilon_at(self.delta)
+
+
+Release = Callable[[Points, Told], Points | None]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A release by somebody else: None, or an exception, where it fails."""
+
+    name: str
+    checkout: str
+    told: str
+    load: Callable[[Path], Release]
+
+
+def module(path: Path, name: str, **stand_ins: types.ModuleType) -> types.ModuleType:
+    """A module of a checkout; `stand_ins` take the places of what it imports and what is not used here."""
+    sys.path.insert(0, str(path))
+    before = {key: sys.modules.get(key) for key in stand_ins}
+    sys.modules.update(stand_ins)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(path))
+        for key, value in before.items():
+            sys.modules.pop(key) if value is None else sys.modules.update({key: value})
+
+
+def coinpress(path: Path) -> Release:
+    """Biswas, Dong, Kamath, Ullman 2020: the mean of a Gaussian of known covariance in a known ball."""
+    code = module(path, "algos", torch=types.ModuleType("torch"), utils=types.ModuleType("utils"))
+
+    def release(points: Points, told: Told) -> Points:
+        # The authors' shares of the budget, for four steps and, where the ball is large, for ten.
+        steps = 4 if told.radius < 1e3 * told.scale else 10
+        shares = [told.rho / (4 * (steps - 1))] * (steps - 1) + [0.75 * told.rho]
+        d = points.shape[1]
+        found = code.multivariate_mean_iterative(
+            points / told.scale, np.zeros(d), told.radius / told.scale, steps, shares
+        )
+        return np.asarray(found) * told.scale
+
+    return release
+
+
+def gdp_huber(path: Path) -> Release:
+    """Yu, Ren, Zhou 2024: noisy descent on Huber's loss, from the origin, with a private scale."""
+    code = module(path, "Huber_GDP")
+
+    def release(points: Points, told: Told) -> Points:
+        return np.asarray(code.m_est(points).noisy_adaptive_huber(epsilon=math.sqrt(2.0 * told.rho))[0])
+
+    return release
+
+
+def instance_optimal(path: Path) -> Release:
+    """Huang, Liang, Yi 2021: a rotation, coordinate medians, and a mean clipped at a private quantile."""
+    code = module(path, "instance_opt_method")
+    code.mp = types.SimpleNamespace(cpu_count=lambda: 1)
+
+    def release(points: Points, told: Told) -> Points:
+        n, d = points.shape
+        # Hadamard matrices exist for powers of two: zeros fill up the rest.
+        power = 1 << (d - 1).bit_length()
+        padded = np.hstack([points, np.zeros((n, power - d))])
+        return np.asarray(code.random_rotation_mean(padded, power, told.radius, told.rho))[:d]
+
+    return release
+
+
+def projection_depth(path: Path) -> Release:
+    """Ramsay, Jagannath, Chenouri 2022: propose, test, release; then Langevin steps from a point near the origin."""
+    array = types.ModuleType("cupy")
+    array.__dict__.update(np.__dict__)
+    array.asnumpy = np.asarray  # type: ignore[attr-defined]
+    code = module(path, "PD_Median_Functions_opt_for_sims", cupy=array)
+    functions = {"mu": code.med, "sigma": code.mad, "joint": code.S_med_mad_b_joint}
+
+    def release(points: Points, told: Told) -> Points | None:
+        d = points.shape[1]
+        vectors, steps = (500, 500) if d <= 2 else (500, 1000) if d <= 10 else (1000, 1500)
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = code.compute_PTR_PD_Median(
+                points / told.scale, functions, 5, 0.01, told.epsilon, told.delta, nvec=vectors,
+                mrng=np.random.default_rng(), step_l=0.00015, nstep=steps,
+            )  # fmt: skip
+        return None if isinstance(found, str) else np.ravel(found) * told.scale
+
+    return release
+
+
+def one_median(path: Path) -> Release:
+    """Objective perturbation of a smoothed sum of distances, data in the unit ball (google-research)."""
+    config = types.ModuleType("hst_clustering.experiment_config")
+    code = module(path, "hst_clustering.dp_one_median", **{"hst_clustering.experiment_config": config})
+
+    def release(points: Points, told: Told) -> Points:
+        inside = points / np.maximum(1.0, np.linalg.norm(points, axis=1, keepdims=True) / told.radius) / told.radius
+        smoothing, accuracy = 0.05, 1e-7
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = code.get_private_kmed_center(inside, smoothing, told.epsilon, told.delta, accuracy)
+        return np.asarray(found[1]) * told.radius
+
+    return release
+
+
+PEERS = (
+    Peer("COINPRESS", "coin-press", "radius, scale", coinpress),
+    Peer("GDP Huber", "BalloonMean", "a start near the data", gdp_huber),
+    Peer("Huang-Liang-Yi", "BalloonMean", "radius", instance_optimal),
+    Peer("projection depth", "PTR-PD-Median", "a start near the data, scale", projection_depth),
+    Peer("1-median", "google-research", "radius", one_median),
+)
+
+
+def available(directory: Path) -> dict[str, Release]:
+    """The peers whose checkouts are there; the others are named."""
+    found = {}
+    for peer in PEERS:
+        path = directory / peer.checkout
+        if path.is_dir():
+            found[peer.name] = peer.load(path)
+        else:
+            print(f"{peer.name} is left out: there is no {path}", file=sys.stderr)
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data whose inliers have a center that is known to the bench, and what the peers are told about them.
+
+    Peers that take minutes on such data run `once`.
+    """
+
+    name: str
+    n: int
+    d: int
+    told: Told
+    distance: float
+    outliers: float = 0.0
+    heavy: bool = False
+    once: tuple[str, ...] = ()
+
+    def draw(self, rng: np.random.Generator) -> tuple[Points, Points]:
+        """Points, and the center of the inliers."""
+        center = rng.normal(size=self.d)
+        center *= self.distance / np.linalg.norm(center)
+        noise = rng.standard_cauchy((self.n, self.d)) if self.heavy else rng.normal(size=(self.n, self.d))
+        points = center + noise
+        far = int(self.outliers * self.n)
+        if far:
+            direction = rng.normal(size=self.d)
+            points[:far] = center + 50.0 * direction / np.linalg.norm(direction) + 0.1 * noise[:far]
+        return rng.permutation(points), center  # some peers pair records by their places
+
+
+NEAR, FAR = Told(0.1, 100.0, 1.0), Told(0.1, 1e5, 1.0)
+CASES = (
+    Case("Gauss", 4000, 16, NEAR, 20.0),
+    Case("10 % at 50", 4000, 16, NEAR, 20.0, outliers=0.1),
+    Case("30 % at 50", 4000, 16, NEAR, 20.0, outliers=0.3),
+    Case("Cauchy", 4000, 16, NEAR, 20.0, heavy=True),
+    Case("Gauss, 2e4 away", 4000, 16, FAR, 2e4),
+    Case("10 % at 50, 2e4 away", 4000, 16, FAR, 2e4, outliers=0.1),
+    Case("Gauss, n = 400", 400, 16, NEAR, 20.0),
+    Case(
+        "Gauss at the origin, n = 50000, d = 2",
+        50_000,
+        2,
+        Told(0.1, 10.0, 1.0, delta=2e-4),
+        0.0,
+        once=("1-median", "projection depth"),
+    ),
+)
+
+
+def ours(points: Points, told: Told) -> Points:
+    return dpmedian.geometric_median(points, rho=told.rho).point
+
+
+def mean_of_ball(points: Points, told: Told) -> Points:
+    """The plain way: clip to the public ball, average, add Gaussian noise."""
+    n, d = points.shape
+    inside = points / np.maximum(1.0, np.linalg.norm(points, axis=1, keepdims=True) / told.radius)
+    return inside.mean(axis=0) + 2.0 * told.radius / n / math.sqrt(2.0 * told.rho) * np.random.default_rng().normal(
+        size=d
+    )
+
+
+def runs_of(release: Release, points: Points, told: Told, runs: int, first: int = 0) -> list[Points | None]:
+    """Releases of the same points; None where one failed or is not finite."""
+    found: list[Points | None] = []
+    for run in range(first, first + runs):
+        np.random.seed(run)  # noqa: NPY002 (the peers draw from the generator of numpy's module)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                point = release(points.copy(), told)
+        except (dpmedian.ReleaseFailed, ValueError, IndexError, np.linalg.LinAlgError):
+            point = None
+        found.append(point if point is not None and np.all(np.isfinite(point)) else None)
+    return found
+
+
+def measure(case: Case, methods: dict[str, Release], runs: int) -> dict[str, Points]:
+    """Distance to the center of the inliers, excess and seconds of every run; infinite where it failed."""
+    found: dict[str, list[list[float]]] = {name: [] for name in methods}
+    for run in range(runs):
+        points, center = case.draw(np.random.default_rng([run, case.n, case.d]))
+        median = nonprivate.geometric_median(points)
+        best = nonprivate.objective(points, median)
+        found.setdefault("exact median", []).append([float(np.linalg.norm(median - center)), 0.0, 0.0])
+        for name, release in methods.items():
+            if run and name in case.once:
+                continue
+            start = time.perf_counter()
+            (point,) = runs_of(release, points, case.told, 1, first=run)
+            seconds = time.perf_counter() - start
+            if point is None:
+                found[name].append([math.inf, math.inf, seconds])
+                continue
+            excess = nonprivate.objective(points, point) / best - 1.0
+            found[name].append([float(np.linalg.norm(point - center)), excess, seconds])
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def cell(value: float, least: float) -> str:
+    text = "failed" if not math.isfinite(value) else f"{value:.2g}"
+    return f"**{text}**" if value == least else text
+
+
+def tables(directory: Path, runs: int) -> None:
+    methods: dict[str, Release] = {"dpmedian": ours, "clipped mean": mean_of_ball}
+    methods |= available(directory)
+    columns = [*methods, "exact median"]
+    results = {case.name: measure(case, methods, runs) for case in CASES}
+    titles = ("Distance to the center of the inliers", "Excess F(point)/F(median) - 1", "Seconds")
+    for column, title in enumerate(titles):
+        print(f"\n### {title}, median of {runs} runs\n")
+        print(f"| data | {' | '.join(columns if column == 0 else list(methods))} |")
+        print("|---" * (len(columns) + (column == 0)) + "|")
+        for name, values in results.items():
+            medians = {key: float(np.median(made[:, column])) for key, made in values.items()}
+            least = min(medians[key] for key in methods)
+            cells = [cell(medians[key], least) for key in methods]
+            cells += [f"{medians['exact median']:.2g}"] * (column == 0)
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print("\n| method | is told, beyond the budget |\n|---|---|\n| dpmedian | nothing |\n| clipped mean | radius |")
+    for peer in PEERS:
+        if peer.name in methods:
+            print(f"| {peer.name} | {peer.told} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, help="where the checkouts are")
+    parser.add_argument("--runs", type=int, default=10, help="runs of every row")
+    options = parser.parse_args()
+    tables(options.directory, options.runs)
+
+
+if __name__ == "__main__":
+    main()
