@@ -81,6 +81,11 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; best on an idle machine.
 	$(BIN)/python benches/gauntlet.py --runs 20 > docs/tables/gauntlet.md
 
+# Ray, which only this needs, is heavy: it is installed here and not with the tests.
+flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture anew.
+	$(PIP) install 'flwr[simulation]' -c tests/constraints.txt
+	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../examples/flower_simulation.py 1 > ../tables/flower.txt
+
 venv: $(VENV)/tools  ## The environment of the tests.
 
 pins: $(VENV)/tools  ## Write the exact versions of the test dependencies anew.
@@ -115,4 +120,4 @@ $(VENV)/wheel: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo dev quick test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts tables venv pins clean
+.PHONY: help demo dev quick test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts tables flower venv pins clean

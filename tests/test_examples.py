@@ -15,13 +15,13 @@ from transcripts import PAGES, ROOT, refresh
 MODULES = [name for _, name, _ in pkgutil.walk_packages(dpmedian.__path__, "dpmedian.")]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What the doors need beyond numpy.
-OPTIONAL = {"dpmedian.sklearn": "sklearn", "dpmedian.opendp": "opendp", "dpmedian.plot": "matplotlib"}
+OPTIONAL = {"dpmedian.sklearn": "sklearn", "dpmedian.opendp": "opendp", "dpmedian.plot": "matplotlib", "dpmedian.flower": "flwr"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_code_block_runs_and_prints_what_the_page_says(page):
     """`make transcripts` writes the outputs anew after a change of them that is meant."""
-    for extra in ("matplotlib", "sklearn", "opendp", "pandas"):
+    for extra in ("matplotlib", "sklearn", "opendp", "pandas", "flwr"):
         pytest.importorskip(extra)
     written, printed = refresh(page)
     assert written == printed
@@ -38,6 +38,8 @@ def test_the_examples_in_docstrings_are_right(name):
 def test_every_example_runs_without_a_word_on_stderr(script, tmp_path):
     """As a user runs it, without a seed; `make demo` runs the quickstart."""
     pytest.importorskip("matplotlib")
+    if script.stem == "flower_simulation":
+        pytest.importorskip("ray", reason="`make flower` installs Ray and runs the simulation")
     environment = {**os.environ, "MPLBACKEND": "template"}  # draws nothing and opens no window
     command = [sys.executable, script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, env=environment)

@@ -48,7 +48,8 @@ def test_what_is_no_formula_stays_as_it_is():
 
 @pytest.mark.slow
 def test_the_documentation_builds_without_warnings_and_needs_no_network(tmp_path):
-    pytest.importorskip("pydata_sphinx_theme")
+    for needed in ("pydata_sphinx_theme", "flwr"):
+        pytest.importorskip(needed)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ROOT / "docs", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,243 @@
+"""The Flower strategy, with Flower's own messages: one record per client, whatever a client sends."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian import Ledger, ReleaseFailed
+
+pytest.importorskip("flwr", reason="Flower supports Python 3.11 and newer")
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.task_identity import TaskIdentity
+
+from dpmedian.flower import PrivateGeometricMedian
+
+logging.getLogger("flwr").setLevel(logging.CRITICAL)
+
+# Flower's runtime sets them; a message needs them.
+TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
+
+CLIENTS = 400
+TARGET = {"weight": np.array([[1.0, -2.0], [0.5, 3.0]], dtype=np.float32), "bias": np.array([4.0, 0.0])}
+
+
+def model(**arrays):
+    return ArrayRecord({key: Array(np.asarray(value)) for key, value in arrays.items()})
+
+
+def start():
+    return model(weight=np.zeros((2, 2), dtype=np.float32), bias=np.zeros(2), count=np.array(7), scalar=np.float64(1.0))
+
+
+def honest(node, arrays):
+    """Sends the target, with a little noise of its own; `count` differs at every client."""
+    rng = np.random.default_rng(node)
+    sent = {key: value + 0.1 * rng.normal(size=value.shape) for key, value in TARGET.items()}
+    return model(**sent, count=np.array(node), scalar=np.float64(1.0))
+
+
+class Clients(Grid):
+    """Nodes in this process: `behaviour(node, arrays)` is an ArrayRecord, an Error, or None for no reply."""
+
+    def __init__(self, behaviour=honest, nodes=range(1, CLIENTS + 1)):
+        self.behaviour, self.nodes, self.sent = behaviour, list(nodes), []
+
+    def set_run(self, run_id):
+        pass
+
+    @property
+    def run(self):
+        return None
+
+    def create_message(self, *args, **kwargs):
+        raise NotImplementedError
+
+    def push_messages(self, messages):
+        raise NotImplementedError
+
+    def pull_messages(self, message_ids):
+        raise NotImplementedError
+
+    def get_node_ids(self):
+        return self.nodes
+
+    def send_and_receive(self, messages, *, timeout=None):
+        replies = []
+        for message in messages:
+            node = message.metadata.dst_node_id
+            self.sent.append(node)
+            answer = self.behaviour(node, message.content["arrays"])
+            for content in answer if isinstance(answer, list) else [answer]:
+                if isinstance(content, ArrayRecord):
+                    content = RecordDict({"arrays": content, "metrics": MetricRecord({"num-examples": 10 * node})})
+                if content is not None:
+                    replies.append(Message(content, reply_to=message))
+        return replies
+
+
+@pytest.fixture
+def strategy():
+    def make(**arguments):
+        arguments = {"rho": 0.5, "seed": 1, "clients": CLIENTS, **arguments}
+        return PrivateGeometricMedian(**{key: value for key, value in arguments.items() if value is not ...})
+
+    return make
+
+
+def error(arrays):
+    return max(np.abs(arrays[key].numpy() - value).max() for key, value in TARGET.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_the_model_moves_to_the_median_in_its_own_shapes_and_types(strategy, neighbours):
+    made = strategy(neighbours=neighbours)
+    result = made.start(Clients(), start(), num_rounds=1)
+    assert error(result.arrays) < 0.2
+    assert {key: (array.shape, array.dtype) for key, array in result.arrays.items()} == {
+        key: (array.shape, array.dtype) for key, array in start().items()
+    }
+    # Counters are no weights: the server's stays.
+    assert result.arrays["count"].numpy() == 7
+    assert made.cost.rho == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+def test_hostile_clients_do_not_move_it(strategy):
+    def behaviour(node, arrays):
+        sent = honest(node, arrays)
+        if node % 5:
+            return sent
+        return model(**{key: -1e6 * sent[key].numpy() for key in TARGET}, count=np.array(0), scalar=np.float64(1e9))
+
+    assert error(strategy().start(Clients(behaviour), start(), num_rounds=2).arrays) < 0.5
+
+
+MALFORMED = {
+    "nothing": lambda sent: None,
+    "an error": lambda sent: Error(code=1, reason="out of memory"),
+    "other names": lambda sent: model(**TARGET),
+    "other shapes": lambda sent: model(**{**{k: sent[k].numpy() for k in sent}, "bias": np.zeros(3)}),
+    "not a number": lambda sent: model(**{**{k: sent[k].numpy() for k in sent}, "bias": np.array([np.nan, 0.0])}),
+    "text": lambda sent: model(**{**{k: sent[k].numpy() for k in sent}, "bias": np.array(["a", "b"])}),
+    "two records": lambda sent: RecordDict({"arrays": sent, "more": sent}),
+    "no array": lambda sent: RecordDict(
+        {"arrays": ArrayRecord({"bias": Array("float64", (2,), "numpy.ndarray", b"x")})}
+    ),
+}
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_whatever_a_client_sends_concerns_its_own_record_alone(strategy, kind, neighbours):
+    """A malformed reply is a drop-out: under "replace" a row of zeros, under "add_remove" none."""
+
+    def rows(behaviour):
+        made, grid = strategy(neighbours=neighbours), Clients(behaviour, nodes=range(1, 11))
+        made._model, made._asked = start(), grid.nodes
+        requests = [
+            Message(RecordDict({"arrays": start()}), dst_node_id=node, message_type="train") for node in grid.nodes
+        ]
+        flat = np.array([0, 0, 0, 0, 0, 0, 1.0])
+        return made._updates(grid.send_and_receive(requests), start(), flat, grid.nodes)
+
+    everyone = rows(honest)
+    one_less = rows(lambda node, arrays: MALFORMED[kind](honest(node, arrays)) if node == 4 else honest(node, arrays))
+    assert everyone.shape == (10, 7)
+    if neighbours == "add_remove":
+        assert np.array_equal(one_less, np.delete(everyone, 3, axis=0))
+    else:
+        assert np.array_equal(np.delete(one_less, 3, axis=0), np.delete(everyone, 3, axis=0))
+        assert not np.any(one_less[3])
+
+
+def test_a_client_has_one_record_however_often_it_replies(strategy):
+    def twice(node, arrays):
+        return [honest(node, arrays), honest(node + 1000, arrays)]
+
+    made = strategy(neighbours="add_remove")
+    requests = [Message(RecordDict({"arrays": start()}), dst_node_id=node, message_type="train") for node in (1, 2, 3)]
+    replies = Clients(twice).send_and_receive(requests)
+    assert len(replies) == 6
+    assert made._updates(replies, start(), np.zeros(7), [1, 2, 3]).shape == (3, 7)
+    assert made._updates(replies, start(), np.zeros(7), [1, 2]).shape == (2, 7), "only those that were asked"
+
+
+def test_a_failure_keeps_the_model_and_stays_charged(strategy):
+    """Nobody replies: nothing can be found, and the ledger has the cost all the same."""
+    ledger = Ledger(rho=1.0, neighbours="add_remove")
+    made = strategy(ledger=ledger)
+    result = made.start(Clients(lambda node, arrays: None), start(), num_rounds=1)
+    assert [type(release) for release in made.releases] == [ReleaseFailed]
+    assert result.arrays["bias"].numpy().tolist() == [0.0, 0.0]
+    assert result.train_metrics_clientapp[1]["failed"] == 1.0
+    assert ledger.spent.rho == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+def test_rounds_share_a_ledger_and_nobody_is_asked_when_it_is_used_up(strategy):
+    ledger = Ledger(rho=1.0, neighbours="add_remove")
+    made, grid = strategy(rho=..., ledger=ledger, rounds=2), Clients()
+    result = made.start(grid, start(), num_rounds=3)
+    assert len(made.releases) == 2
+    assert len(grid.sent) == 2 * CLIENTS
+    assert ledger.spent.rho == pytest.approx(1.0)
+    assert list(result.train_metrics_clientapp) == [1, 2]
+
+
+def test_what_cannot_work_is_refused_before_anyone_trains(strategy):
+    ledger = Ledger(rho=1.0, neighbours="add_remove")
+    made, grid = strategy(ledger=ledger, rho=0.01), Clients()
+    large = model(weight=np.zeros((100, 200)))
+    with pytest.raises(ValueError, match=r"n sqrt\(rho/d\) = 0.28") as refused:
+        made.start(grid, large, num_rounds=1)
+    least = dpmedian.required_n(20_000, excess=0.01, rho=0.01, neighbours="add_remove")
+    assert f"{least:,} clients a round would do" in str(refused.value)
+    assert (grid.sent, ledger.spent.rho) == ([], 0.0)
+
+
+@pytest.mark.slow
+def test_what_clients_report_is_not_aggregated(strategy):
+    """Their losses and numbers of examples are not private; a round shows released values and its cost."""
+    result = strategy().start(Clients(), start(), num_rounds=1)
+    assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "error-radius", "scale"}
+    assert result.evaluate_metrics_clientapp == {}
+
+
+def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy):
+    """Neighbours differ in one node: with a fixed share of them, another one could take its place.
+
+    Binomial(4000, 1/2) is outside of 2000 +- 190 with probability below 1e-8.
+    """
+    sizes = []
+    for _ in range(10):
+        grid = Clients(lambda node, arrays: None)
+        made = strategy(fraction_train=0.5)
+        list(made.configure_train(1, start(), ConfigRecord(), grid))
+        sizes.append(len(made._asked))
+    assert abs(sum(sizes) - 2000) < 190
+    assert len(set(sizes)) > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rho": ...}, "no privacy budget"),
+        ({"rounds": 3}, "rounds = 3 shares what a ledger has left"),
+        ({"ledger": "replace"}, "the ledger counts neighbours 'replace'"),
+        ({"fraction_train": 0.0}, r"fraction_train must lie in \(0, 1\], got 0.0"),
+        ({"server_learning_rate": math.nan}, "server_learning_rate must be positive, got nan"),
+        ({"neighbours": "swap"}, "swap"),
+        ({"radius": -1.0}, "radius"),
+    ],
+)
+def test_wrong_arguments_are_named(strategy, arguments, message):
+    if "ledger" in arguments:
+        arguments = {"ledger": Ledger(rho=1.0, neighbours=arguments["ledger"])}
+    with pytest.raises((ValueError, TypeError), match=message):
+        strategy(**arguments)
