@@ -9,8 +9,8 @@ hides each client. Every client has 20 examples of two of the five classes. All 
 .. image:: /pictures/flower.png
    :alt: Accuracy over the rounds. FedAvg is ruined in the first; the private geometric median learns like FedMedian.
 
-Needs ``flwr[simulation]``, which brings Ray: ``make flower`` sets it up and runs this script. Run with a number to make
-the noise reproducible: flower_simulation.py 1
+Needs ``flwr[simulation]``, which brings Ray: ``make flower`` sets it up and runs this script. A number fixes the noise,
+as in ``flower_simulation.py 1``; Flower numbers its clients anew each time, so the last digits vary all the same.
 """
 
 import logging
@@ -25,7 +25,6 @@ os.environ.update(FLWR_TELEMETRY_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO
 
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
-
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAvg, FedMedian
 from flwr.simulation import run_simulation
@@ -102,7 +101,9 @@ def main(seed: int | None = None) -> None:
     ledger = dpmedian.Ledger(rho=0.5, neighbours="add_remove")
     private = PrivateGeometricMedian(ledger=ledger, rounds=ROUNDS, clients=CLIENTS, seed=seed)
     parameters = (FEATURES + 1) * CLASSES
-    print(f"n sqrt(rho/d) = {private.signal_to_noise(parameters):.1f}, with {CLIENTS} clients and {parameters} parameters")
+    print(
+        f"n sqrt(rho/d) = {private.signal_to_noise(parameters):.1f}, with {CLIENTS} clients and {parameters} parameters"
+    )
     waiting = {"min_train_nodes": CLIENTS, "min_available_nodes": CLIENTS, "fraction_evaluate": 0.0}
     history = {
         "FedAvg": accuracies(FedAvg(**waiting)),

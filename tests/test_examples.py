@@ -15,7 +15,12 @@ from transcripts import PAGES, ROOT, refresh
 MODULES = [name for _, name, _ in pkgutil.walk_packages(dpmedian.__path__, "dpmedian.")]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What the doors need beyond numpy.
-OPTIONAL = {"dpmedian.sklearn": "sklearn", "dpmedian.opendp": "opendp", "dpmedian.plot": "matplotlib", "dpmedian.flower": "flwr"}
+OPTIONAL = {
+    "dpmedian.sklearn": "sklearn",
+    "dpmedian.opendp": "opendp",
+    "dpmedian.plot": "matplotlib",
+    "dpmedian.flower": "flwr",
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

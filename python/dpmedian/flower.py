@@ -218,8 +218,15 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return None
 
     def _plan_of(self, n: int | None, d: int) -> Plan:
-        budget = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
-        return plan(n, d, **budget, radius=self.radius, neighbours=self.neighbours)
+        return plan(
+            n,
+            d,
+            rho=self.rho,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            radius=self.radius,
+            neighbours=self.neighbours,
+        )
 
     def _choose(self, grid: Grid) -> list[int]:
         """The nodes of a round. With neighbours that have one client more, each must be chosen on its own."""
@@ -234,16 +241,23 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         try:
             made.refuse_if_hopeless()
         except ValueError as refused:
-            d, rho = made.d, made.cost.rho
-            budget = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
+            n, d, rho = made.n or 0, made.d, made.cost.rho  # what is refused has a number of clients
             try:
-                least = required_n(d, excess=_USEFUL_EXCESS, **budget, radius=self.radius, neighbours=self.neighbours)
+                least = required_n(
+                    d,
+                    excess=_USEFUL_EXCESS,
+                    rho=self.rho,
+                    epsilon=self.epsilon,
+                    delta=self.delta,
+                    radius=self.radius,
+                    neighbours=self.neighbours,
+                )
                 needed = f"{least:,} clients a round would do (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
             except ValueError:
                 needed = "no number of clients would do"
             raise ValueError(
-                f"{made.n:,} clients a round are too few for a model of {d:,} parameters at rho = {rho:.3g} a round: "
-                f"n sqrt(rho/d) = {made.n * math.sqrt(rho / d):.2g}, and {needed}. Train fewer parameters (the last "
+                f"{n:,} clients a round are too few for a model of {d:,} parameters at rho = {rho:.3g} a round: "
+                f"n sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}, and {needed}. Train fewer parameters (the last "
                 "layer, an adapter, a random projection of the update), ask more clients, or spend more."
             ) from refused
 
@@ -286,7 +300,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     def _metrics(self, release: Release | None) -> MetricRecord:
         """What may be shown of a round: released values and costs only."""
-        shown: dict[str, float] = {"failed": float(release is None)}
+        shown: dict[str, int | float | list[int] | list[float]] = {"failed": float(release is None)}
         if self.cost is not None:
             shown["rho-spent"] = self.cost.rho
         if release is not None:
