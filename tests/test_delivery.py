@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dpmedian
+from dpmedian.cli import main
 from dpmedian.data import load_positions
 
 COMMAND = [sys.executable, "-m", "dpmedian"]
@@ -111,6 +112,35 @@ def test_a_closed_stdin_is_an_error_that_says_so(folder):
     line = f"{shlex.join(COMMAND)} release - {shlex.join(BUDGET)} <&-"
     done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "dpmedian: error: stdin is closed\n")
+
+
+@pytest.mark.parametrize("broken", ["to_json", "report"])
+def test_whatever_breaks_after_the_charge_the_exit_code_says_that_it_is_spent(folder, broken, monkeypatch, capsys):
+    def fails(*_: object, **__: object) -> None:
+        raise ValueError("this part is broken")
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(dpmedian.Release, broken, fails)
+    code = main([*RELEASE[3:], "--report", "page.html"])
+    assert (code, states(folder)) == (5, [("typical place", "released")])
+    printed = capsys.readouterr().err
+    assert "point" in printed
+    assert "is spent" in printed
+
+
+def test_a_failure_whose_record_cannot_be_made_is_a_failure_that_is_charged(folder, monkeypatch, capsys):
+    def fails(*_: object, **__: object) -> None:
+        raise ValueError("this part is broken")
+
+    def finds_nothing(self: dpmedian.Plan, *_: object, **__: object) -> None:
+        raise dpmedian.ReleaseFailed("nothing was found", self.cost, plan=self)
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(dpmedian.Plan, "run", finds_nothing)
+    for broken in ("to_json", "report"):
+        monkeypatch.setattr(dpmedian.ReleaseFailed, broken, fails)
+    assert main([*RELEASE[3:], "--report", "page.html"]) == 4
+    assert "nothing was found (the budget is spent" in capsys.readouterr().err
 
 
 class Gone(io.StringIO):

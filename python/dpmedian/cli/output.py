@@ -40,17 +40,25 @@ def paid_for(result: Release | Releases) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _write_aside(result.to_json())
+        _write_aside(_record(result))
         raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
 
 
 def show_failure(failed: ReleaseFailed) -> None:
     """Prints the record of a failure, which is an output; where stdout does not take it, to stderr."""
-    text = failed.to_json()
+    text = _record(failed)
     try:
         show(text)
     except (OSError, ValueError):
         _write_aside(text)
+
+
+def _record(result: Release | Releases | ReleaseFailed) -> str:
+    """The audit record, or whatever else says what was paid for: this comes after the charge, and must not fail."""
+    try:
+        return result.to_json()
+    except Exception:
+        return str(result)
 
 
 def show(text: object) -> None:

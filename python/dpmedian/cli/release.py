@@ -54,7 +54,7 @@ def release(options: argparse.Namespace) -> None:
         if options.output == "json":
             show_failure(failed)
         if options.report is not None:
-            with contextlib.suppress(OSError):  # The failure is what the exit code is about.
+            with contextlib.suppress(Exception):  # The failure is what the exit code is about.
                 failed.report(options.report, ledger=ledger)
         raise
     with paid_for(result):
