@@ -61,6 +61,9 @@ class CountedSource:
     def sample(self, stream: Stream, size: int) -> CountedSource:
         return CountedSource(self._source.sample(stream, size), self._counts, sample=True)
 
+    def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> CountedSource:
+        return CountedSource(self._source.sample_by_coins(stream, probability), self._counts, sample=True)
+
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._source.advance(passes)
 

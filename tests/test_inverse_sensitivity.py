@@ -32,13 +32,13 @@ def chi_square_threshold(freedom, z=4.7534):
     return freedom * (1.0 - spread + z * math.sqrt(spread)) ** 3
 
 
-def scores(points, places, lattice, center=None):
+def scores(points, places, lattice, center=None, relation="replace"):
     """The exact scores in records, from the kernel that the sampler draws by."""
     points = np.ascontiguousarray(points, dtype=float)
     d = points.shape[1]
     center = np.zeros(d) if center is None else center
     found = _core.nonprivate_lattice_scores(
-        points, places, center.tolist(), (lattice.step, lattice.reach, lattice.smoothing)
+        points, places, center.tolist(), (lattice.step, lattice.reach, lattice.smoothing), relation
     )
     return found.astype(float) / 2.0**31
 
@@ -147,6 +147,27 @@ def test_no_outcome_tells_more_than_epsilon_on_any_neighbours(d):
         log_weights = -rate * math.log(2.0) * scores(sites[list(chosen)], places, lattice)
         logs[chosen] = log_weights - np.logaddexp.reduce(log_weights)
     worst = max(np.abs(logs[chosen] - logs[(other, *chosen[1:])]).max() for chosen in logs for other in range(7))
+    assert 0.5 * epsilon < worst <= epsilon
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_no_outcome_tells_more_than_epsilon_where_a_record_is_added(d):
+    """All data sets of up to three records at seven places, none included: any record of them removed, any row."""
+    epsilon, lattice = 1.5, Lattice(1.0, 6, 2)
+    sites = np.arange(-6, 7, 2)[:, None] if d == 1 else np.random.default_rng(0).integers(-4, 5, size=(7, d))
+    places = domain(lattice, d)
+    asked = PublicParameters.of(None, d, epsilon=epsilon, radius=6.0, resolution=2.0, neighbours="add_remove")
+    rate = InverseSensitivity.of(epsilon, asked).rate / 2.0**40
+    logs = {}
+    for n in range(4):
+        for chosen in itertools.product(range(7), repeat=n):
+            log_weights = -rate * math.log(2.0) * scores(sites[list(chosen)], places, lattice, relation="add_remove")
+            logs[chosen] = log_weights - np.logaddexp.reduce(log_weights)
+    worst = max(
+        np.abs(logs[chosen] - logs[chosen[:row] + chosen[row + 1 :]]).max()
+        for chosen in logs
+        for row in range(len(chosen))
+    )
     assert 0.5 * epsilon < worst <= epsilon
 
 

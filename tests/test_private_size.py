@@ -83,6 +83,25 @@ def test_data_sets_of_no_and_one_record_run(method, n):
         assert found[1] == plan.cost.rho
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_pure_releases_need_no_size(n, d):
+    """With a guess and with none; the whole cost is that of the draw."""
+    for guess in (None, 50):
+        asked = {"epsilon": 1.0, **LOCATED, "neighbours": "add_remove", "n": guess}
+        release = dpmedian.geometric_median(np.full((n, d), 3.0), **asked, seed=1)
+        assert (release.n, release.size, release.method) == (None, None, "inverse_sensitivity")
+        assert release.cost.epsilon_at(0.0) <= 1.0
+        assert "n private" in str(release)
+
+
+def test_pure_releases_have_half_the_error_where_a_record_is_added_or_removed():
+    asked = {"epsilon": 1.0, **LOCATED, "method": "inverse_sensitivity"}
+    replaced, added = (dpmedian.plan(1000, 2, **asked, neighbours=kind) for kind in ("replace", "add_remove"))
+    ratio = added.prediction.relative_error / replaced.prediction.relative_error
+    assert ratio == pytest.approx(0.5, rel=1e-9)
+
+
 def test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records():
     """The plan, its text, its picture and its refusals are those of the guess, whatever the points are."""
     asked = {"neighbours": "add_remove", "rho": 1e-9, "n": 20}

@@ -9,6 +9,7 @@ use super::call::{
     Integers, LatticeArguments, Vector, admitted, as_lattice, bad_parameter, check_dimension, detached, without_gil,
 };
 use super::points::check_lattice_dimension;
+use super::sensitivity::as_neighbours;
 use crate::mechanism::inverse_sensitivity;
 use crate::nonprivate::{median, objective};
 use crate::numeric::float_scale::finite;
@@ -133,21 +134,25 @@ pub(super) fn nonprivate_quantile_radius(
     detached(py, None, |pulse| objective::quantile_radius(&points, &center, count, pulse))
 }
 
-/// The exact scores at lattice points of shape (k, d), in units of 2^-31.
+/// The exact scores at lattice points of shape (k, d), in units of 2^-31, for neighbours by their name.
 #[pyfunction]
+#[pyo3(signature = (array, places, center, lattice, neighbours="replace"))]
 pub(super) fn nonprivate_lattice_scores<'py>(
     py: Python<'py>,
     array: Reading<'_>,
     places: PyReadonlyArray2<'_, i64>,
     center: Vec<f64>,
     lattice: LatticeArguments,
+    neighbours: &str,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let neighbours = as_neighbours(neighbours)?;
     let points = plain(py, &array)?;
     let (lattice, d) = (as_lattice(lattice)?, points.d());
     check_lattice_dimension(d)?;
     check_dimension("the center", center.len(), d)?;
     check_dimension("a place", places.shape()[1], d)?;
     let places = places.as_slice()?;
-    let scores = without_gil(py, || inverse_sensitivity::scores(points.dense().view(), &center, &lattice, places));
+    let dense = points.dense();
+    let scores = without_gil(py, || inverse_sensitivity::scores(dense.view(), &center, &lattice, places, neighbours));
     Ok(PyArray1::from_vec(py, scores))
 }

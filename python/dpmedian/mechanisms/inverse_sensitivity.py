@@ -15,8 +15,10 @@ from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 
-__all__ = ["InverseSensitivity", "Lattice"]
+__all__ = ["RECORDS_MAX", "InverseSensitivity", "Lattice"]
 
+# The records for which cells are small enough, at most, and the bounds of scores are proved, with room.
+RECORDS_MAX = 2**28
 # Differences of lattice coordinates are exact in doubles up to here.
 _EXTENT_MAX = 2**52
 # Steps in a resolution: on the line nothing but rounding depends on them; in the plane and in space cells must be
@@ -71,10 +73,10 @@ class Lattice:
 
 @dataclass(frozen=True)
 class InverseSensitivity:
-    """One exact draw with weights exp(-(epsilon/2) score).
+    """One exact draw with weights exp(-epsilon/2 score/sensitivity).
 
-    Neighbours: one record replaced. Sensitivity: that of the score, 1. Cost: epsilon, pure, and a bounded range of
-    epsilon. Failure: none."""
+    Neighbours and sensitivity: those of the score, 1 where a record is replaced and 1/2 where one is added or removed.
+    Cost: epsilon, pure, and a bounded range of epsilon. Failure: none."""
 
     epsilon: float
     sensitivity: float
@@ -87,7 +89,9 @@ class InverseSensitivity:
         """The weights are 2^(-rate/2^40 * score), rate rounded down: 2 ln 2 rate/2^40 * sensitivity <= epsilon."""
         assert parameters.radius is not None
         assert parameters.resolution is not None
-        n, d, radius, resolution = parameters.size, parameters.d, parameters.radius, parameters.resolution
+        # Without a public number of records, or a guess, cells are as small as the most records need them.
+        n = RECORDS_MAX if parameters.n is None else parameters.n
+        d, radius, resolution = parameters.d, parameters.radius, parameters.resolution
         sensitivity = Fraction(lattice_score_sensitivity(d).under(parameters.neighbours)) / 2**_SCORE_BITS
         rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE / sensitivity)
         lattice = Lattice.of(epsilon, n=n, d=d, radius=radius, resolution=resolution)
@@ -95,7 +99,7 @@ class InverseSensitivity:
 
     @property
     def decay(self) -> float:
-        """The weight falls by a factor e per 1/decay of score: epsilon/2, up to rounding."""
+        """The weight falls by a factor e per 1/decay of score: epsilon/2 over the sensitivity, up to rounding."""
         return math.ldexp(self.rate, -_RATE_BITS) * math.log(2.0)
 
     @property

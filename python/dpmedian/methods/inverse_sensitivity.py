@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity
+from dpmedian.mechanisms.inverse_sensitivity import RECORDS_MAX, InverseSensitivity
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.parameters import PublicParameters
@@ -31,11 +31,10 @@ __all__ = ["Bound", "LatticeDraw", "calibrate", "cap", "check", "name", "needs",
 name = "inverse_sensitivity"
 uses = frozenset({"radius", "resolution", "center"})
 needs = frozenset({"radius", "resolution"})
-relations = frozenset({"replace"})
+relations = frozenset({"replace", "add_remove"})
 sized = False
 
 DIMENSION_MAX = 3
-RECORDS_MAX = 2**28
 
 # Measured on one core: sweeps over the records per level of the tree of cells, and seconds per record of a sweep.
 _SWEEPS = {2: 16, 3: 64}
@@ -54,6 +53,8 @@ class Bound:
     changes: float
     resolution: float
     snapping: float
+    replaced: bool = True
+    """Whether a score counts records to replace; it is half of the records to add otherwise."""
 
     @property
     def rounding(self) -> float:
@@ -79,7 +80,7 @@ class Bound:
     def distance(self, fraction: float, quantile: float) -> float:
         """The bound on |y - theta|, for any theta with a `fraction` of the records within `quantile` of it."""
         share = self.changes / self.n
-        q = fraction - share if self.d == 1 else fraction / (1.0 + 2.0 * share)
+        q = fraction - share if self.d == 1 and self.replaced else fraction / (1.0 + 2.0 * share)
         if q <= 0.5:
             return math.inf
         quantile += self.snapping
@@ -114,11 +115,14 @@ class LatticeDraw(CalibratedMethod):
     def bound(self, failure_probability: float | None = None) -> Bound:
         """The theorem at beta = `failure_probability`, by default the one that was given."""
         n, d, lattice = self.parameters.size, self.parameters.d, self.mechanism.lattice
+        replaced = not self.parameters.private_size
         beta = self.parameters.failure_probability if failure_probability is None else failure_probability
         decay = max(self.mechanism.decay, 1e-300)
         if d == 1:
-            changes: float = math.floor((math.log(1.0 / beta) + math.log(lattice.extent / lattice.smoothing)) / decay)
-            return Bound(n, d, float(changes), self.resolution, lattice.step)
+            changes = (math.log(1.0 / beta) + math.log(lattice.extent / lattice.smoothing)) / decay
+            # Scores are whole numbers where records are replaced.
+            changes = float(math.floor(changes)) if replaced else changes
+            return Bound(n, d, changes, self.resolution, lattice.step, replaced)
         corner, rounding = math.sqrt(d), (2.0 * n + 1.0) * 2.0**-30
 
         def changes_with(free: float) -> float:
@@ -129,10 +133,12 @@ class LatticeDraw(CalibratedMethod):
 
         least = n * corner / lattice.smoothing
         changes = min(changes_with(least * (1.0 + 1.1**i)) for i in range(-40, 200))
-        return Bound(n, d, changes, self.resolution, lattice.step * corner / 2.0)
+        return Bound(n, d, changes, self.resolution, lattice.step * corner / 2.0, replaced)
 
     @property
     def notes(self) -> tuple[str, ...]:
+        if self.parameters.n is None:
+            return ("n is private and was not guessed: what to expect, and how long it takes, is not known beforehand",)
         n, d, bound = self.parameters.size, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             promise = (
@@ -166,7 +172,10 @@ class LatticeDraw(CalibratedMethod):
     def predict(self) -> Prediction:
         """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then
         about 2 d/epsilon, and the gradient, twice the score, grows around the median by the curvature of a cloud.
+        Nothing is predicted for a private n that was not guessed.
         """
+        if self.parameters.n is None:
+            return Prediction()
         n, d, bound = self.parameters.size, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             return Prediction(excess=math.inf, excess_distance_bound=2.0 * self.radius)
@@ -194,8 +203,8 @@ def check(parameters: PublicParameters) -> None:
             "exponential in d; with epsilon and delta (or rho) the methods 'adaptive', 'loc_dpgd', 'loc_cutting_plane' "
             "and 'dpgd' work in any dimension"
         )
-    if parameters.size > RECORDS_MAX:
-        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {parameters.size}")
+    if parameters.n is not None and parameters.n > RECORDS_MAX:
+        raise ValueError(f"method {name!r} takes at most 2**28 records, got n = {parameters.n}")
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:

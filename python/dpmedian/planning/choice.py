@@ -77,7 +77,7 @@ def choose(parameters: PublicParameters) -> Plan:
     if parameters.budget.pure:
         chosen = _calibrated(parameters, inverse_sensitivity)
         return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
-    if parameters.n is None:
+    if parameters.n is None:  # No method can be compared with another one.
         return replace(_calibrated(parameters, adaptive), reason="chosen by auto: it suits every number of records")
     plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
     if not plans:

@@ -1,11 +1,17 @@
-//! One dimension: the paper's len_r, exactly.
+//! One dimension: the paper's len_r, exactly, or where records are added and removed half of the additions it takes.
 //!
 //! len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)) is a step function with at most 2n jumps.
 //! With records on even coordinates and an even r the jumps lie between cells, so all volumes are integers.
 //!
-//! **Neighbours and sensitivity** of the score: 1 under both relations. *Proof.* A replaced record moves each count by at
-//! most 1. An added record moves a count by 0 or 1 and floor(n/2) by 0 or 1, so their difference by at most 1; the maximum
-//! of such differences and of zero moves no further, nor does the cap of the score. ∎
+//! Where a record is replaced the score is len_r. Where one is added or removed it is without the floor,
+//! max(0, 2 #{x < y - r} - n, 2 #{x > y + r} - n)/2: twice that is the number of records that have to be added, at a point
+//! within r of y, for it to be a median. It is constant where len_r is: 0 with it, and otherwise len_r for an even n and
+//! len_r - 1/2 for an odd one.
+//!
+//! **Neighbours and sensitivity** of the score: 1 where a record is replaced, and 1/2 where one is added or removed.
+//! *Proof.* A replaced record moves each count by at most 1, and n not at all. An added record moves twice a count by 0 or 2
+//! and n by 1, so their difference by 1, up or down. The maximum of such differences and of zero moves no further, nor does
+//! the cap of the score. ∎ (With the floor an added record would move the score by 1.)
 
 use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
@@ -13,29 +19,30 @@ use rayon::prelude::*;
 use super::envelope::{Envelope, Group};
 use super::lattice::Lattice;
 use super::rate::{Rate, SCORE_BITS};
-use crate::release::sensitivity::Sensitivity;
+use crate::release::sensitivity::{Neighbours, Sensitivity};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// Scores between two beats of the pulse: some milliseconds.
 const SCORES_PER_BEAT: usize = 1 << 18;
 
-/// The sorted records and the lattice they lie on.
+/// The sorted records, the lattice they lie on, and the neighbours for which they are scored.
 pub struct Line {
     sorted: Vec<i64>,
     lattice: Lattice,
+    neighbours: Neighbours,
 }
 
 impl Line {
     /// Records lie on even coordinates within the reach of the lattice; there may be none.
-    pub fn new(records: Vec<f64>, lattice: Lattice) -> Self {
+    pub fn new(records: Vec<f64>, lattice: Lattice, neighbours: Neighbours) -> Self {
         let mut sorted: Vec<i64> = records.into_iter().map(|x| x as i64).collect();
         if sorted.len() < 1 << 14 {
             sorted.sort_unstable();
         } else {
             pool::install(|| sorted.par_sort_unstable());
         }
-        Self { sorted, lattice }
+        Self { sorted, lattice, neighbours }
     }
 
     /// len_r at a cell, by its odd center.
@@ -46,15 +53,20 @@ impl Line {
         below.max(above).saturating_sub(half) as u64
     }
 
-    /// The score of a len_r: 2^31 units for each, capped where it would leave 62 bits, which is a contraction.
+    /// The score of a len_r in units of 2^-31, capped where it would leave 62 bits, which is a contraction.
     pub fn score(&self, len: u64) -> u64 {
-        len.min(1 << SCORE_BITS) << SCORE_BITS
+        let left_over = match self.neighbours {
+            Neighbours::Replace => 0,
+            Neighbours::AddRemove => self.sorted.len() as u64 % 2,
+        };
+        let halves = (2 * len).saturating_sub(left_over);
+        halves.min(2 << SCORE_BITS) << (SCORE_BITS - 1)
     }
 
-    /// By how much a record moves the score.
+    /// By how much a record moves the score, which is another one for each relation.
     pub fn sensitivity() -> Sensitivity {
         let one = f64::from(SCORE_BITS).exp2();
-        Sensitivity::new(one, one)
+        Sensitivity::new(one, one / 2.0)
     }
 
     /// The largest len_r that a cell can have.
@@ -80,7 +92,7 @@ impl Line {
         self.cells(len).iter().map(|(start, end)| (end - start) as u64 / 2).sum()
     }
 
-    /// The center of a cell, drawn with probability proportional to 2^(-rate * len_r).
+    /// The center of a cell, drawn with probability proportional to 2^(-rate * score).
     ///
     /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
     pub fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {

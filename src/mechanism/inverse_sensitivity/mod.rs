@@ -5,7 +5,7 @@
 //! | `blocks` | blocks of records, in the pool where there is enough work |
 //! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
 //! | [`rate`] | weights 2^(-rate * score) |
-//! | [`mod@line`] | one dimension: the paper's len_r |
+//! | [`mod@line`] | one dimension: the paper's len_r, or half of the additions it takes |
 //! | [`score`] | two and three dimensions: a score of sensitivity one |
 //! | [`bound`] | lower bounds of that score on a cell |
 //! | [`partition`] | the exact draw from a partition that is refined where the mass lies |
@@ -29,7 +29,7 @@ use self::partition::Partition;
 use self::rate::Rate;
 use self::score::Records;
 use crate::release::error::Error;
-use crate::release::sensitivity::Sensitivity;
+use crate::release::sensitivity::{Neighbours, Sensitivity};
 use crate::release::tape::{Selection, Tape};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -69,7 +69,7 @@ pub fn release(
     let points = dense.view();
     check(points, center);
     match points.nrows() {
-        1 => draw(&mut OnLine { line: line(points, center, lattice), rate, pulse }, rate, tape),
+        1 => draw(&mut OnLine { line: line(points, center, lattice, tape.neighbours()), rate, pulse }, rate, tape),
         2 => {
             let records = Records::<2>::new(points, center, lattice);
             draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
@@ -128,11 +128,17 @@ impl<const D: usize> Selection for InSpace<'_, D> {
 }
 
 /// The exact scores at lattice points, one after another, in units of 2^-31: without privacy, for tests and benches.
-pub fn scores(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice, places: &[i64]) -> Vec<u64> {
+pub fn scores(
+    points: DMatrixView<'_, f64>,
+    center: &[f64],
+    lattice: &Lattice,
+    places: &[i64],
+    neighbours: Neighbours,
+) -> Vec<u64> {
     check(points, center);
     match points.nrows() {
         1 => {
-            let line = line(points, center, lattice);
+            let line = line(points, center, lattice, neighbours);
             places.iter().map(|&place| line.score(line.len(place))).collect()
         }
         2 => score_all::<2>(points, center, lattice, places),
@@ -146,8 +152,8 @@ fn check(points: DMatrixView<'_, f64>, center: &[f64]) {
     assert_eq!(center.len(), d, "the center has another dimension than the points");
 }
 
-fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Line {
-    Line::new(lattice.snap(points, center, 0, 2), *lattice)
+fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice, neighbours: Neighbours) -> Line {
+    Line::new(lattice.snap(points, center, 0, 2), *lattice, neighbours)
 }
 
 fn score_all<const D: usize>(

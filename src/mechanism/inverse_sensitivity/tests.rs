@@ -16,6 +16,9 @@ fn tape(seed: u8) -> Draw {
     Draw::new(Streams::from_key([seed; 32]), Neighbours::Replace)
 }
 
+/// Both relations: their scores on the line differ.
+const RELATIONS: [Neighbours; 2] = [Neighbours::Replace, Neighbours::AddRemove];
+
 fn admitted(points: &DMatrix<f64>) -> Points<'static> {
     Points::admit(points.clone(), None, None, &mut Silent).unwrap()
 }
@@ -38,13 +41,17 @@ fn domain(d: usize, lattice: &Lattice) -> Vec<Vec<i64>> {
 
 /// Draws many times and compares with weights 2^(-rate * score) over the whole domain.
 fn assert_exact(points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: usize) {
+    assert_exact_under(Neighbours::Replace, points, lattice, epsilon, draws);
+}
+
+fn assert_exact_under(neighbours: Neighbours, points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: usize) {
     let center = vec![0.0; points.nrows()];
     let places = domain(points.nrows(), lattice);
-    let scores = scores(points.as_view(), &center, lattice, &places.concat());
+    let scores = scores(points.as_view(), &center, lattice, &places.concat(), neighbours);
     let weights: Vec<f64> = scores.iter().map(|&s| (-(s as f64) / 2f64.powi(31) * epsilon / 2.0).exp()).collect();
     let total: f64 = weights.iter().sum();
     let probabilities: Vec<f64> = weights.iter().map(|w| w / total).collect();
-    let mut tape = tape(5);
+    let mut tape = Draw::new(Streams::from_key([5; 32]), neighbours);
     let mut counts = vec![0; places.len()];
     for _ in 0..draws {
         let place = release(&admitted(points), &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
@@ -58,9 +65,9 @@ fn one_dimension_has_the_enumerated_distribution() {
     let lattice = Lattice::new(1.0, 40, 4).unwrap();
     let even = DMatrix::from_row_slice(1, 8, &[-30.0, -6.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0]);
     let odd = DMatrix::from_row_slice(1, 7, &[-40.0, -6.0, -6.0, 0.0, 2.0, 2.0, 38.0]);
-    for epsilon in [0.3, 1.0, 5.0] {
-        assert_exact(&even, &lattice, epsilon, 40_000);
-        assert_exact(&odd, &lattice, epsilon, 40_000);
+    for (epsilon, neighbours) in [0.3, 1.0, 5.0].iter().flat_map(|&e| RELATIONS.map(|relation| (e, relation))) {
+        assert_exact_under(neighbours, &even, &lattice, epsilon, 40_000);
+        assert_exact_under(neighbours, &odd, &lattice, epsilon, 40_000);
     }
 }
 
@@ -158,12 +165,13 @@ fn no_records_have_the_uniform_distribution_and_replay_against_one() {
 }
 
 #[test]
-fn a_record_more_moves_the_score_on_the_line_by_at_most_one() {
+fn a_record_more_moves_the_score_on_the_line_by_one_half() {
     let lattice = Lattice::new(1.0, 40, 4).unwrap();
     let stated = sensitivity(1).unwrap().under(Neighbours::AddRemove) as u64;
     let data = [-30.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0];
     let places: Vec<i64> = (-43..44).step_by(2).collect();
-    let at = |data: &[f64]| scores(DMatrix::from_row_slice(1, data.len(), data).as_view(), &[0.0], &lattice, &places);
+    let points = |data: &[f64]| DMatrix::from_row_slice(1, data.len(), data);
+    let at = |data: &[f64]| scores(points(data).as_view(), &[0.0], &lattice, &places, Neighbours::AddRemove);
     let mut widest = 0;
     for n in 0..data.len() {
         for added in [-40.0, 0.0, 3.0, 40.0] {
@@ -171,7 +179,24 @@ fn a_record_more_moves_the_score_on_the_line_by_at_most_one() {
             widest = pairs.map(|(a, b)| a.abs_diff(b)).fold(widest, u64::max);
         }
     }
-    assert_eq!(widest, stated);
+    assert_eq!((widest, stated), (1 << 30, 1 << 30));
+}
+
+#[test]
+fn the_score_on_the_line_is_half_of_the_records_to_add() {
+    let lattice = Lattice::new(1.0, 40, 4).unwrap();
+    let places: Vec<i64> = (-43..44).step_by(2).collect();
+    let data = [-30.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0];
+    for n in 0..=data.len() {
+        let records = DMatrix::from_row_slice(1, n, &data[..n]);
+        let found = scores(records.as_view(), &[0.0], &lattice, &places, Neighbours::AddRemove);
+        for (&y, score) in places.iter().zip(found) {
+            let side = |outside: &dyn Fn(f64) -> bool| 2 * data[..n].iter().filter(|x| outside(**x)).count();
+            let farther = side(&|x| x < (y - 4) as f64).max(side(&|x| x > (y + 4) as f64));
+            // Copies at the nearest point of a window on which more than half of the records lie: one for each too many.
+            assert_eq!(score, (farther.saturating_sub(n) as u64) << 30, "{n} {y}");
+        }
+    }
 }
 
 fn any_bits() -> impl Strategy<Value = f64> {
