@@ -29,6 +29,7 @@ from scipy.stats import beta
 
 import dpmedian
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import Exponential
@@ -52,6 +53,7 @@ class Game:
     play: Callable[[bool, Tape], Views]
     times: float = 1.0
     """How many times as many runs are played: more where a run is cheap and says little, fewer where it takes long."""
+    neighbours: Neighbours = "replace"
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def observe(game: Game, runs: int) -> dict[str, tuple[Seen, Seen]]:
     sides = []
     for side in (False, True):
         keys = [(2 * run + side).to_bytes(32, "little") for run in range(round(runs * game.times))]
-        seen = [game.play(side, Tape.record(key)) for key in keys]
+        seen = [game.play(side, Tape.record(key, game.neighbours)) for key in keys]
         sides.append({name: np.stack([views[name] for views in seen]) for name in seen[0]})
     return {name: (sides[0][name], sides[1][name]) for name in sides[0]}
 
@@ -210,18 +212,33 @@ def exponential(noise: float) -> Game:
     return Game(honest.cost, play, times=4)
 
 
-def method(name: str, noise: float, *, n: int, even: bool = False, times: float = 1.0, **options: Any) -> Game:
+def method(
+    name: str,
+    noise: float,
+    *,
+    n: int,
+    even: bool = False,
+    times: float = 1.0,
+    neighbours: Neighbours = "replace",
+    **options: Any,
+) -> Game:
     """On the line, half of the records at -1, half at 1, or all evenly in between; the neighbour moves one across.
 
-    Between them that moves the gradient by 2; evenly spaced records have a median for the release to follow. `release`
+    Between them that moves the gradient by 2; evenly spaced records have a median for the release to follow. Under
+    "add_remove" the neighbour has one record more at -1: the gradient moves by 1, as the noisy size does. `release`
     is what the user gets, a failure being read as 0; `transcript` is all that the stages release on the way, which the
     proof gives away too, reduced to its log-likelihood ratio: no test of the two inputs is better.
     """
-    honest, actual = (dpmedian.plan(n, 1, rho=rho, method=name, **options) for rho in (0.5, 0.5 / noise**2))
+    honest, actual = (
+        dpmedian.plan(n, 1, rho=rho, method=name, neighbours=neighbours, **options) for rho in (0.5, 0.5 / noise**2)
+    )
     points = np.linspace(1.0, -1.0, n)[:, None]
     points = points if even else np.sign(points)
-    other = points.copy()
-    other[0] = -1.0
+    if neighbours == "replace":
+        other = points.copy()
+        other[0] = -1.0
+    else:
+        other = np.vstack([points, [[-1.0]]])
     sources = [ArraySource.of(data, actual.parameters) for data in (points, other)]
 
     def run(side: bool, tape: Tape) -> NDArray[np.float64]:
@@ -237,7 +254,7 @@ def method(name: str, noise: float, *, n: int, even: bool = False, times: float 
         gain = log_likelihood(replayed) - log_likelihood(tape)
         return {"release": point, "transcript": np.array([-gain if side else gain])}
 
-    return Game(honest.cost, play, times)
+    return Game(honest.cost, play, times, neighbours)
 
 
 def log_likelihood(tape: Tape) -> float:
@@ -255,25 +272,28 @@ def log_likelihood(tape: Tape) -> float:
     return total
 
 
-def inverse_sensitivity(noise: float) -> Game:
+def inverse_sensitivity(noise: float, neighbours: Neighbours = "replace") -> Game:
     """Two records on the left, one at 1/2, one on the right; the neighbour moves one from left to right.
 
     On the left of 1/2 the score rises from 0 to 1 and on its right it falls from 1 to 0: the log-odds of the two sides
     move by all of epsilon, from -1.6 epsilon, since the left side is three times as wide. What is seen is the eighth of
-    the ball in which the release lies.
+    the ball in which the release lies. Under "add_remove" the neighbour has one record more on the right: both scores
+    become 1/2, and with twice the rate the log-odds move as far.
     """
     honest, actual = (
-        dpmedian.plan(4, 1, epsilon=e, method="inverse_sensitivity", radius=1.0, resolution=1e-3)
+        dpmedian.plan(4, 1, epsilon=e, method="inverse_sensitivity", radius=1.0, resolution=1e-3, neighbours=neighbours)
         for e in (1.0, 1.0 / noise)
     )
-    records = ([-1.0, -1.0, 0.5, 1.0], [-1.0, 1.0, 0.5, 1.0])
+    records = [[-1.0, -1.0, 0.5, 1.0], [-1.0, 1.0, 0.5, 1.0]]
+    if neighbours == "add_remove":
+        records[1] = [*records[0], 1.0]
     sources = [ArraySource.of(np.array(data)[:, None], actual.parameters) for data in records]
 
     def play(side: bool, tape: Tape) -> Views:
         outcome = actual.calibrated.run(sources[side], tape)
         return {"release": np.floor(4.0 * outcome.point[0]).astype(np.int64)}
 
-    return Game(honest.cost, play, times=4)
+    return Game(honest.cost, play, times=4, neighbours=neighbours)
 
 
 class Row(NamedTuple):
@@ -288,6 +308,7 @@ class Row(NamedTuple):
 WEAK = 0.5
 
 LOCALIZED = {"radius": 4.0, "resolution": 0.5}
+ADDED: dict[str, Any] = {"neighbours": "add_remove"}
 
 GAMES: dict[str, Row] = {
     "gaussian": Row(gaussian),
@@ -304,6 +325,15 @@ GAMES: dict[str, Row] = {
     ),
     "loc_cutting_plane": Row(lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED), slow=True),
     "adaptive": Row(lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True), slow=True),
+    "inverse_sensitivity, add_remove": Row(lambda noise: inverse_sensitivity(noise, "add_remove")),
+    "dpgd, add_remove": Row(lambda noise: method("dpgd", noise, n=24, radius=1.0, **ADDED)),
+    "loc_dpgd, add_remove": Row(lambda noise: method("loc_dpgd", noise, n=200, **LOCALIZED, **ADDED), slow=True),
+    "loc_cutting_plane, add_remove": Row(
+        lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED, **ADDED), slow=True
+    ),
+    "adaptive, add_remove": Row(
+        lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True, **ADDED), slow=True
+    ),
 }
 
 

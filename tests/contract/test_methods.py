@@ -11,7 +11,7 @@ import pytest
 
 import dpmedian
 from audit import GAMES
-from conftest import neighbours
+from conftest import EXTREMES, neighbours
 from contract.registry import METHOD_CASES, RELATION_CASES, SOURCES, STATISTIC_CASES, cloud
 from dpmedian import methods
 from dpmedian.methods.registry import METHODS
@@ -52,9 +52,10 @@ def test_every_method_and_relation_is_registered():
     assert {relation for method in METHODS.values() for relation in method.relations} <= {"replace", "add_remove"}
 
 
-@CASES
-def test_every_method_has_a_row_in_the_audit(name):
-    assert METHOD_CASES[name].audit in GAMES
+@RELATIONS
+def test_every_method_has_a_row_in_the_audit(name, relation):
+    row = METHOD_CASES[name].audit
+    assert (row if relation == "replace" else f"{row}, {relation}") in GAMES
 
 
 @RELATIONS
@@ -63,6 +64,33 @@ def test_it_replays_on_neighbours(replay, name, relation):
     plan, points = planned(name, relation)
     others = neighbours(points, 30 if len(points) < 10_000 else 6, np.random.default_rng(1), relation=relation)
     assert replay(plan, points, others) >= 1
+
+
+ADDED = pytest.mark.parametrize("name", [name for name, relation in RELATION_CASES if relation == "add_remove"])
+
+
+@ADDED
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_it_replays_where_there_are_hardly_any_records(replay, name, n):
+    """A record is added to none, to one and to two: near, coincident and extreme. The guess is that of many."""
+    plan, points = planned(name, "add_remove")
+    few, rng = points[:n], np.random.default_rng(n)
+    records = [points[0], points[-1], -points[0], np.zeros(plan.d), *rng.choice(EXTREMES, size=(6, plan.d))]
+    for seed in range(3):
+        assert replay(plan, few, [np.vstack([few, record]) for record in records], seed=seed) >= 1
+
+
+@ADDED
+def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
+    """Sums do not know the row. Pairings and samples do: their coupling is that of the last row, and the law is the same.
+
+    So those who pair records or flip coins are replayed with that row only; everyone else with each of them.
+    """
+    plan, points = planned(name, "add_remove")
+    points = points[:60] if len(points) < 10_000 else points
+    paired = any(stage.statistic == "pair counts" for stage in plan.stages)
+    rows = [len(points) - 1] if paired else range(len(points))
+    assert replay(plan, points, [np.delete(points, row, axis=0) for row in rows]) >= 1
 
 
 @RELATIONS
@@ -95,52 +123,54 @@ def test_the_recorded_cost_is_the_charged_cost(name, relation):
     assert (query > 0.0) == bool(cost.pure_epsilons)
 
 
-@CASES
-def test_the_same_bits_on_any_threads(name):
-    plan, points = planned(name)
+@RELATIONS
+def test_the_same_bits_on_any_threads(name, relation):
+    plan, points = planned(name, relation)
     found = set()
     for threads in (1, 2, 4):
         dpmedian.set_threads(threads)
-        found.add(outcome(plan, SOURCES["array"](points, plan.parameters), Tape.draw(KEY)))
+        found.add(outcome(plan, SOURCES["array"](points, plan.parameters), Tape.draw(KEY, relation)))
     dpmedian.set_threads(None)
     assert len(found) == 1
 
 
-@CASES
+@RELATIONS
 @pytest.mark.parametrize("source", [name for name in SOURCES if name != "array"])
-def test_the_same_bits_on_any_partition(name, source):
+def test_the_same_bits_on_any_partition(name, relation, source):
     """Or a refusal, before anything is spent, where the records must be in this process."""
-    plan, points = planned(name)
+    plan, points = planned(name, relation)
     parts = SOURCES[source](points, plan.parameters)
     if plan.calibrated.needs_local_records and parts.local is None:
         with pytest.raises(ValueError, match="all records in this process"):
             refuse_if_elsewhere(plan.calibrated, parts)
         return
     refuse_if_elsewhere(plan.calibrated, parts)
-    expected = outcome(plan, SOURCES["array"](points, plan.parameters), Tape.draw(KEY))
-    assert outcome(plan, parts, Tape.draw(KEY)) == expected
+    expected = outcome(plan, SOURCES["array"](points, plan.parameters), Tape.draw(KEY, relation))
+    assert outcome(plan, parts, Tape.draw(KEY, relation)) == expected
 
 
-@CASES
-def test_the_cost_of_a_plan_is_that_of_its_stages(name):
+@RELATIONS
+def test_the_cost_of_a_plan_is_that_of_its_stages(name, relation):
     """Nothing that a reviewer sees in the table is left out of what the ledger is charged.
 
-    Stages under a cap say so; the plan costs the cap, and each of them at most that.
+    Stages under a cap say so; the plan costs the cap and its other stages, and each under the cap at most that.
     """
-    plan, _ = planned(name)
-    assert {stage.capped for stage in plan.stages} == {METHOD_CASES[name].capped}
-    if METHOD_CASES[name].capped:
-        assert max(stage.cost.rho for stage in plan.stages) == pytest.approx(plan.cost.rho, rel=1e-9)
-        assert max(stage.cost.discretization for stage in plan.stages) <= plan.cost.discretization
+    plan, _ = planned(name, relation)
+    fixed = dpmedian.PrivacyCost.total(stage.cost for stage in plan.stages if not stage.capped)
+    capped = [stage.cost for stage in plan.stages if stage.capped]
+    assert bool(capped) == METHOD_CASES[name].capped
+    if capped:
+        assert {stage.name for stage in plan.stages if not stage.capped} <= {"size"}
+        assert max(cost.rho for cost in capped) + fixed.rho == pytest.approx(plan.cost.rho, rel=1e-9)
+        assert max(cost.discretization for cost in capped) + fixed.discretization <= plan.cost.discretization
         return
-    stages = dpmedian.PrivacyCost.total(stage.cost for stage in plan.stages)
-    assert plan.cost.rho == pytest.approx(stages.rho, rel=1e-9)
-    assert plan.cost.delta_at(1.0) == pytest.approx(stages.delta_at(1.0), rel=1e-6)
+    assert plan.cost.rho == pytest.approx(fixed.rho, rel=1e-9)
+    assert plan.cost.delta_at(1.0) == pytest.approx(fixed.delta_at(1.0), rel=1e-6)
 
 
-@CASES
-def test_every_stage_names_a_statistic_that_may_be_asked(name):
-    plan, _ = planned(name)
+@RELATIONS
+def test_every_stage_names_a_statistic_that_may_be_asked(name, relation):
+    plan, _ = planned(name, relation)
     known = {case.ask(np.zeros(2), 2).name for case in STATISTIC_CASES.values()} | {"records to change"}
     assert {stage.statistic for stage in plan.stages} <= known
 
