@@ -81,6 +81,60 @@ def test_plan_prints_the_table_and_its_json(run):
     assert printed["prediction"]["excess_distance_bound"] == expected.prediction.excess_distance_bound
 
 
+ADDED = ["--neighbours", "add_remove"]
+
+
+def test_the_number_of_records_can_be_private(run, tmp_path):
+    code, out, _ = run("release", POSITIONS, *BUDGET, *METHOD, *ADDED, "--n", 1500, "--seed", 7)
+    printed = json.loads(out)
+    options = {"method": "dpgd", "radius": 1000.0, "neighbours": "add_remove", "n": 1500}
+    points = dpmedian.data.load_positions()
+    expected = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, **options, seed=7)
+    assert (code, printed["n"], printed["size"], printed["neighbours"]) == (0, None, expected.size, "add_remove")
+    assert list(printed["point"].values()) == expected.point.tolist()
+    assert "2000" not in out
+    broken = tmp_path / "broken.csv"
+    broken.write_text(POSITIONS.read_text() + "nothing,1\n")
+    code, dropped, _ = run("release", broken, *BUDGET, *METHOD, *ADDED, "--n", 1500, "--seed", 7, "--nonfinite", "drop")
+    assert (code, json.loads(dropped)["point"]) == (0, printed["point"])
+    code, out, err = run("release", broken, *BUDGET, *METHOD, "--nonfinite", "drop")
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert "add_remove" in err
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_file_with_hardly_any_records_is_no_error_where_their_number_is_private(run, tmp_path, rows):
+    few = tmp_path / "few.csv"
+    few.write_text("x,y\n" + "1.5,2.5\n" * rows)
+    code, out, err = run("release", few, *BUDGET, *ADDED, "--seed", 3)
+    assert code == 4
+    assert "a noisy number" in err
+    assert json.loads(out)["outcome"] == "failed"
+
+
+def test_a_plan_of_a_private_number_of_records(run):
+    code, out, _ = run("plan", "private", 2, *BUDGET, *ADDED)
+    assert code == 0
+    assert out.startswith("Plan: adaptive, add_remove, n private (no guess), d = 2")
+    assert run("plan", 3000, 2, *BUDGET, *ADDED)[1].startswith("Plan: adaptive, add_remove, n private (guess 3000)")
+    code, _, err = run("plan", "private", 2, *BUDGET)
+    assert code == 2
+    assert one_line(err)
+    assert "only 'add_remove' neighbours hide it" in err
+    assert run("plan", "some", 2, *BUDGET)[0] == 2
+
+
+def test_a_ledger_has_neighbours_and_a_unit(run, tmp_path):
+    path = tmp_path / "ledger.json"
+    assert run("ledger", "create", path, "--rho", 1, *ADDED, "--unit", "user")[0] == 0
+    ledger = dpmedian.Ledger.open(path)
+    assert (ledger.neighbours, ledger.unit) == ("add_remove", "user")
+    code, _, err = run("release", POSITIONS, "--rho", 0.1, *METHOD, "--ledger", path)
+    assert code == 2
+    assert "protects the unit 'user'" in err
+
+
 def test_ledger_is_created_charged_and_shown(run, tmp_path):
     path = tmp_path / "ledger.json"
     code, out, _ = run("ledger", "create", path, "--epsilon", 1.2, "--delta", 1e-5)

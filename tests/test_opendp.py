@@ -85,13 +85,61 @@ def test_a_failed_release_is_an_output(monkeypatch):
     [
         dp.numpy.array2_domain(size=500, num_columns=3, T=float),
         dp.numpy.array2_domain(norm=1.0, p=1, size=500, num_columns=3, T=float),
-        dp.numpy.array2_domain(norm=1.0, p=2, num_columns=3, T=float),
         dp.vector_domain(dp.atom_domain(T=float)),
     ],
 )
-def test_domains_without_size_or_l2_norm_are_refused(domain):
+def test_domains_without_l2_norm_are_refused(domain):
     with pytest.raises(ValueError, match="array2_domain"):
         make(domain=domain)
+
+
+UNSIZED = dp.numpy.array2_domain(norm=10.0, p=2, num_columns=3, T=float)
+
+
+@pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
+def test_without_a_size_a_record_is_added_or_removed(metric):
+    """k edits cost k^2 rho, odd numbers of them too, and data sets of any size are in the domain."""
+    measurement = make(metric, domain=UNSIZED, n=500)
+    for k in range(8):
+        assert Fraction(measurement.map(k)) >= Fraction(RHO) * k**2
+        assert measurement.map(k) <= math.nextafter(RHO * k**2, math.inf)
+    plan = dpmedian.plan(500, 3, rho=RHO, method="dpgd", radius=10.0, neighbours="add_remove")
+    assert plan.cost.rho <= measurement.map(1)
+    for n in (0, 1, 2, 499, 700):
+        point = measurement(np.resize(POINTS, (n, 3)))
+        assert point is None or point.shape == (3,)
+
+
+def test_without_a_size_no_error_tells_the_number_of_rows():
+    measurement = make(dp.symmetric_distance(), domain=UNSIZED, method="auto")
+    with pytest.raises(Exception, match=r"shape \(any, 3\), got \(2,\)") as refused:
+        measurement(POINTS[:, :2])
+    assert "500" not in str(refused.value)
+    assert measurement(POINTS[:3]) is None
+
+
+@pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
+def test_metrics_of_data_sets_of_one_size_need_the_size(metric):
+    with pytest.raises(ValueError, match="give the domain its size"):
+        make(metric, domain=UNSIZED)
+
+
+def test_a_guess_that_is_not_the_size_of_the_domain_is_refused():
+    with pytest.raises(ValueError, match="n = 10 is not the size of the domain, 500"):
+        make(n=10)
+
+
+def test_contributions_of_a_person_are_counted_where_there_is_no_size():
+    context = dp.Context.compositor(
+        data=POINTS,
+        privacy_unit=dp.unit_of(contributions=2),
+        privacy_loss=dp.loss_of(rho=0.2),
+        split_evenly_over=1,
+        domain=UNSIZED,
+    )
+    query = context.query().geometric_median()
+    assert query.param() == pytest.approx(0.2 / 2**2, rel=1e-9)
+    assert query.release().shape == (3,)
 
 
 def test_other_metrics_are_refused():

@@ -83,6 +83,44 @@ def test_data_sets_of_no_and_one_record_run(method, n):
         assert found[1] == plan.cost.rho
 
 
+@pytest.mark.parametrize(
+    ("terms", "lowered"),
+    [
+        ({"rho": 0.1}, True),
+        ({**BUDGET, "composition": "concentrated"}, True),
+        (BUDGET, False),
+        ({**BUDGET, "composition": "pairs"}, False),
+        ({**BUDGET, "composition": "costs_fixed_beforehand"}, False),
+    ],
+)
+def test_a_release_that_ends_after_its_size_costs_what_ran_in_a_ledger_that_allows_it(terms, lowered, tmp_path):
+    """In rho each step has its own cost, whoever chose it; elsewhere the whole stays charged. So it is in the file."""
+    asked = {"rho": 0.02} if "rho" in terms else BUDGET
+    asked = asked if terms.get("composition") != "concentrated" else {"epsilon": 0.9, "delta": 1e-6}
+    path = tmp_path / "ledger.json"
+    ledger = dpmedian.Ledger(**terms, neighbours="add_remove", path=path)
+    with pytest.raises(dpmedian.ReleaseFailed) as failed:
+        dpmedian.geometric_median(cloud(3), neighbours="add_remove", **asked, ledger=ledger, seed=3)
+    planned = dpmedian.plan(None, 2, neighbours="add_remove", **asked)
+    (entry,) = dpmedian.Ledger.open(path).entries
+    assert entry.state == "failed"
+    assert failed.value.ran.rho == pytest.approx(0.02 * planned.cost.rho, rel=1e-6)
+    expected = failed.value.ran.rho if lowered else planned.cost.rho
+    assert entry.cost.rho == failed.value.cost.rho == expected
+    assert entry.remaining == pytest.approx(ledger.remaining, rel=1e-12)
+
+
+def test_what_did_not_run_can_be_spent_on_another_release():
+    """A ledger under replacement charges four times the rho of what ran."""
+    ledger = dpmedian.Ledger(rho=0.08)
+    asked = {"neighbours": "add_remove", "rho": 0.02, "ledger": ledger}
+    with pytest.raises(dpmedian.ReleaseFailed):
+        dpmedian.geometric_median(cloud(3), **asked, seed=3)
+    assert ledger.remaining == pytest.approx(0.08 - 4.0 * 0.02 * 0.02, rel=1e-6)
+    dpmedian.geometric_median(cloud(2000), neighbours="add_remove", rho=0.019, ledger=ledger, seed=1)
+    assert [entry.state for entry in ledger.entries] == ["failed", "released"]
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_pure_releases_need_no_size(n, d):
@@ -142,14 +180,11 @@ def test_the_size_is_the_first_release_and_all_that_a_run_knows_of_the_number():
 
 
 def test_json_has_the_noisy_size():
-    from dpmedian.rendering.plan import plan_dict
-    from dpmedian.rendering.release import release_dict
-
     release = dpmedian.geometric_median(cloud(1234), **HIDDEN, seed=1)
-    told = json.dumps([release_dict(release), plan_dict(release.plan)])
-    assert "1234" not in told
-    assert release_dict(release)["n"] is None
-    assert release_dict(release)["size"] == plan_dict(release.plan)["n"] == release.size
+    told = [release.to_dict(), release.plan.to_dict()]
+    assert "1234" not in json.dumps(told)
+    assert [record["n"] for record in told] == [None, None]
+    assert told[0]["size"] == release.size != 1234
 
 
 def test_records_that_are_not_finite_can_be_dropped():

@@ -51,6 +51,22 @@ def test_without_a_random_state_no_two_fits_are_alike():
     assert not np.array_equal(first, estimator.fit(POINTS).location_)
 
 
+def test_the_number_of_samples_can_be_private():
+    """No error, not even for one sample or none, and the release is that of the library."""
+    hidden = {**OPTIONS, "neighbours": "add_remove"}
+    fitted = PrivateGeometricMedian(**hidden, random_state=5).fit(POINTS)
+    assert np.array_equal(fitted.location_, dpmedian.geometric_median(POINTS, **hidden, seed=5).point)
+    assert fitted.release_.n is None
+    guessed = PrivateGeometricMedian(**hidden, n=1000, random_state=5)
+    assert guessed.fit(POINTS).release_.size == dpmedian.geometric_median(POINTS, **hidden, n=1000, seed=5).size
+    for n in (0, 1):
+        estimator = clone(PrivateGeometricMedian(epsilon=1.0, delta=1e-6, neighbours="add_remove"))
+        with pytest.raises(dpmedian.ReleaseFailed, match="a noisy number"):
+            estimator.fit(POINTS[:n])
+    with pytest.raises(ValueError, match="minimum of 2"):
+        PrivateGeometricMedian(**OPTIONS).fit(POINTS[:1])
+
+
 def test_pipeline_clone_and_pickle():
     pipeline = clone(make_pipeline(Normalizer(), PrivateGeometricMedian(**OPTIONS, random_state=1)))
     fitted = pickle.loads(pickle.dumps(pipeline.fit(POINTS)))[-1]

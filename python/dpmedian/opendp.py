@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.api import plan
 
 try:
@@ -34,31 +35,39 @@ except ImportError as error:
 __all__ = ["make_geometric_median"]
 
 
-def _changes(metric: Metric, distance: int) -> int:
-    """How many records differ, at most, between two data sets of one size at this distance.
+_CHANGES, _EDITS = ("ChangeOneDistance", "HammingDistance"), ("SymmetricDistance", "InsertDeleteDistance")
 
-    A change is a removal and an addition: the two metrics that count those see every change twice. Order does not
-    matter: every aggregate is a sum over records, or over pairs drawn at random.
+
+def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
+    """How many neighbours apart two data sets at this distance are, at most.
+
+    With a size in the domain a neighbour has one changed record. A change is a removal and an addition: the metrics
+    that count those see every change twice. Without a size a neighbour has one record more or less, which is what they
+    count. Order does not matter: every aggregate is a sum over records, or over pairs that are drawn at random and stay
+    hidden.
     """
     kind = str(metric.type)
-    if kind in ("ChangeOneDistance", "HammingDistance"):
+    if neighbours == "replace" and kind in _CHANGES:
         return distance
-    if kind in ("SymmetricDistance", "InsertDeleteDistance"):
-        return distance // 2
+    if kind in _EDITS:
+        return distance // 2 if neighbours == "replace" else distance
+    expected = "symmetric_distance() or insert_delete_distance()"
+    if neighbours == "replace":
+        raise ValueError(f"input_metric must be change_one_distance(), hamming_distance(), {expected}, got {metric}")
     raise ValueError(
-        "input_metric must be change_one_distance(), hamming_distance(), symmetric_distance() or "
-        f"insert_delete_distance(), got {metric}"
+        f"input_metric must be {expected} where the domain has no size, got {metric}, which compares data sets of one "
+        "size: give the domain its size, if that is public"
     )
 
 
 def _bounded(domain: Domain) -> Any:
-    """The descriptor of a domain of arrays of known shape whose rows have a bounded L2 norm."""
+    """The descriptor of a domain of arrays whose rows have a bounded L2 norm, with or without a size."""
     found = getattr(domain, "descriptor", None)
-    missing = [name for name in ("norm", "size", "num_columns", "origin", "p") if getattr(found, name, None) is None]
+    missing = [name for name in ("norm", "num_columns", "origin", "p") if getattr(found, name, None) is None]
     if found is None or missing or found.p != 2:
         raise ValueError(
-            "input_domain must be dp.numpy.array2_domain(norm=..., p=2, size=..., num_columns=..., T=float), got "
-            f"{domain}"
+            "input_domain must be dp.numpy.array2_domain(norm=..., p=2, num_columns=..., T=float), with size=... where "
+            f"the number of rows is public, got {domain}"
         )
     return found
 
@@ -72,24 +81,27 @@ def make_geometric_median(
     resolution: float | None = None,
     failure_probability: float = 0.05,
     profile: str = "default",
+    n: int | None = None,
 ) -> Measurement:
     """A measurement that releases the geometric median of an array's rows under zero-concentrated divergence.
 
-    `input_domain` is `dp.numpy.array2_domain` with an L2 norm (the public radius, around its origin), a size and a
-    number of columns. `rho` is the cost of one changed record; k changed records cost k^2 rho. The result is an array,
-    or None when the release failed: a failure is an output with the same cost, not an error, so that a compositor
-    counts it.
+    `input_domain` is `dp.numpy.array2_domain` with an L2 norm (the public radius, around its origin) and a number of
+    columns. With a size in it `rho` is the cost of one changed record; without one the number of rows is private, and
+    `rho` is the cost of one row more or less. k of them cost k^2 rho. The result is an array, or None when the release
+    failed: a failure is an output with the same cost, not an error, so that a compositor counts it.
 
     Parameters
     ----------
     input_domain : opendp Domain
-        `dp.numpy.array2_domain(norm=..., p=2, size=..., num_columns=..., T=float)`.
+        `dp.numpy.array2_domain(norm=..., p=2, num_columns=..., T=float)`, with `size=...` where that is public.
     input_metric : opendp Metric
-        Change-one, Hamming, symmetric or insert-delete distance.
+        Symmetric or insert-delete distance; with a size in the domain also change-one or Hamming distance.
     rho : float
-        The cost of one changed record.
+        The cost of one changed record, or of one row more or less.
     method, resolution, failure_probability, profile
         As in `dpmedian.plan`.
+    n : int, optional
+        A public guess of the number of rows, where the domain has no size.
 
     Returns
     -------
@@ -97,9 +109,12 @@ def make_geometric_median(
         From an array to its private geometric median, or None.
     """
     bounds = _bounded(input_domain)
-    _changes(input_metric, 0)
+    neighbours: Neighbours = "add_remove" if bounds.size is None else "replace"
+    if bounds.size is not None and n not in (None, bounds.size):
+        raise ValueError(f"n = {n} is not the size of the domain, {bounds.size}: leave it out")
+    _steps(input_metric, neighbours, 0)
     made = plan(
-        bounds.size,
+        n if bounds.size is None else bounds.size,
         bounds.num_columns,
         rho=rho,
         method=method,
@@ -109,13 +124,17 @@ def make_geometric_median(
         failure_probability=failure_probability,
         profile=profile,
         inference=False,  # Only the point is given back.
+        neighbours=neighbours,
     )
 
     made.refuse_if_hopeless()
 
     def release(points: NDArray[Any]) -> NDArray[np.float64] | None:
-        if np.shape(points) != (made.n, made.d):
-            raise ValueError(f"the domain has arrays of shape ({made.n}, {made.d}), got {np.shape(points)}")
+        shape = np.shape(points)
+        if len(shape) != 2 or shape[1] != made.d or bounds.size not in (None, shape[0]):
+            # The number of rows is in the message only where it is public.
+            rows, found = ("any", shape[1:]) if bounds.size is None else (bounds.size, shape)
+            raise ValueError(f"the domain has arrays of shape ({rows}, {made.d}), got {found}")
         try:
             # The domain may contain NaN, and an error would tell: the record goes to the origin instead.
             return made.run(points, nonfinite="center", progress=False).point
@@ -128,7 +147,7 @@ def make_geometric_median(
 
     def privacy_map(distance: int) -> float:
         # Group privacy of zCDP, rounded up where the product is no double.
-        exact = Fraction(rho) * _changes(input_metric, distance) ** 2
+        exact = Fraction(rho) * _steps(input_metric, neighbours, distance) ** 2
         return float(exact) if Fraction(float(exact)) >= exact else math.nextafter(float(exact), math.inf)
 
     return dp.m.make_user_measurement(

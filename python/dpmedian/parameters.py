@@ -183,6 +183,14 @@ class PublicParameters:
         defaults = {field.name: field.default for field in fields(self) if field.default is not MISSING}
         return tuple(name for name in METHOD_ARGUMENTS if getattr(self, name) is not defaults[name])
 
+    def require_proved_profile(self) -> None:
+        """Raises if the profile is not proved for these neighbours."""
+        if self.neighbours not in self.profile.relations:
+            raise ValueError(
+                f"profile {self.profile.name!r} is not proved for neighbours = {self.neighbours!r}: its sums of ball "
+                "counts move with the number of records; use profile='default'"
+            )
+
     def require(self, method: str, *names: str) -> None:
         """Raises unless the arguments that `method` needs were given."""
         missing = [name for name in names if getattr(self, name) is None]

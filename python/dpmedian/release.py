@@ -29,9 +29,11 @@ def _now() -> str:
 class ReleaseFailed(RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
-    The message contains public or already noisy values only. `size` is the noisy number of records, where that is
-    private and was released. A failure of a plan carries it, with the name of the release, its date and whether it was
-    seeded: its audit record is `to_dict()`, for a failure is an output.
+    `ran` is the cost of what ran, where the run ended after its first stage, the noisy size, which said that the rest
+    would be hopeless; a ledger in rho charges no more than that, and then `cost` is the same. The message contains
+    public or already noisy values only. `size` is the noisy number of records, where that is private and was released.
+    A failure of a plan carries it, with the name of the release, its date and whether it was seeded: its audit record
+    is `to_dict()`, for a failure is an output.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class ReleaseFailed(RuntimeError):
         seeded: bool = False,
         date: str | None = None,
         version: str = __version__,
+        ran: PrivacyCost | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.cost = cost
         self.size = size
+        self.ran = ran
         self.plan = plan
         self.name = name
         self.seeded = seeded

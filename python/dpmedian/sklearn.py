@@ -33,7 +33,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     """A differentially private geometric median, released by `fit`; every call of `fit` is a release and costs anew.
 
     The parameters are those of `dpmedian.geometric_median`. There is no default budget: `fit` raises without one.
-    `random_state` makes the noise predictable, for simulations; leave it at None for a release.
+    `random_state` makes the noise predictable, for simulations; leave it at None for a release. With
+    neighbours="add_remove" the number of samples is private, and `n` a public guess of it, or None.
 
     After `fit`: `location_` (the median), `scale_` (private estimate of the spread, or None), `error_radius_`
     (predicted distance to the exact median, or None), `cost_` (a `PrivacyCost`) and `release_`;
@@ -63,6 +64,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         profile: str = "default",
         geometry: str = "euclidean",
         inference: bool = True,
+        neighbours: str = "replace",
+        n: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -77,6 +80,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.profile = profile
         self.geometry = geometry
         self.inference = inference
+        self.neighbours = neighbours
+        self.n = n
         self.ledger = ledger
         self.random_state = random_state
 
@@ -89,9 +94,12 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
 
     def fit(self, X: Any, y: Any = None) -> PrivateGeometricMedian:
         """Releases the private median of the rows of X. `y` is ignored."""
-        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        # Where the number of records is private nothing may depend on it: not even an error for hardly any of them.
+        hidden = self.neighbours == "add_remove"
+        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
         made = plan(
-            *points.shape,
+            self.n if hidden else points.shape[0],
+            points.shape[1],
             epsilon=self.epsilon,
             delta=self.delta,
             rho=self.rho,
@@ -103,6 +111,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
             profile=self.profile,
             geometry=self.geometry,
             inference=self.inference,
+            neighbours=self.neighbours,
         )
         self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state))
         self.location_ = self.release_.point

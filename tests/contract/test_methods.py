@@ -82,7 +82,7 @@ def test_it_replays_where_there_are_hardly_any_records(replay, name, n):
 
 @ADDED
 def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
-    """Sums do not know the row. Pairings and samples do: their coupling is that of the last row, and the law is the same.
+    """Sums do not know the row. Pairings and samples do: they are coupled for the last row, and have the same law.
 
     So those who pair records or flip coins are replayed with that row only; everyone else with each of them.
     """

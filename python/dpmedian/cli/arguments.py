@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from dpmedian import Plan, plan
+from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.files import FORMATS
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import GEOMETRIES
@@ -16,6 +17,7 @@ __all__ = [
     "add_budget",
     "add_file",
     "add_method",
+    "add_neighbours",
     "add_output",
     "number",
     "numbers",
@@ -88,7 +90,16 @@ def add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 
-def plan_of(options: argparse.Namespace, n: int, d: int, unit: str | None) -> Plan:
+def add_neighbours(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--neighbours",
+        choices=get_args(Neighbours),
+        default="replace",
+        help="one record is replaced, or one is added or removed, which hides how many there are; default: %(default)s",
+    )
+
+
+def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None) -> Plan:
     return plan(
         n,
         d,
@@ -103,4 +114,5 @@ def plan_of(options: argparse.Namespace, n: int, d: int, unit: str | None) -> Pl
         profile=options.profile,
         geometry=options.geometry,
         unit=unit,
+        neighbours=options.neighbours,
     )

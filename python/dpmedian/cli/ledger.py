@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from dpmedian import Ledger
-from dpmedian.cli.arguments import add_budget, add_output
+from dpmedian.accounting.neighbours import RECORD
+from dpmedian.cli.arguments import add_budget, add_neighbours, add_output
 from dpmedian.cli.output import show
 from dpmedian.rendering.record import as_json
 
@@ -15,7 +16,8 @@ __all__ = ["add", "create_ledger", "open_ledger", "show_ledger"]
 
 def create_ledger(options: argparse.Namespace) -> None:
     """Creates a ledger, or shows the one that is there if its budget is the same."""
-    show(Ledger(epsilon=options.epsilon, delta=options.delta, rho=options.rho, path=options.file))
+    terms = {name: getattr(options, name) for name in ("epsilon", "delta", "rho", "neighbours", "unit")}
+    show(Ledger(**terms, path=options.file))
 
 
 def show_ledger(options: argparse.Namespace) -> None:
@@ -38,6 +40,8 @@ def add(commands: Any) -> None:
     create = actions.add_parser("create", help="a new ledger", description="Create a ledger with a budget.")
     create.add_argument("file", help="for example ledger.json")
     add_budget(create, "the ledger")
+    add_neighbours(create)
+    create.add_argument("--unit", default=RECORD, help="whose contribution is protected; default: one %(default)s")
     create.set_defaults(command=create_ledger)
     show = actions.add_parser("show", help="what was spent", description="Show a ledger's budget and entries.")
     show.add_argument("file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpmedian.cli.arguments import add_budget, add_method, add_output, plan_of
+from dpmedian.cli.arguments import add_budget, add_method, add_neighbours, add_output, plan_of
 from dpmedian.cli.output import show
 
 __all__ = ["add", "show_plan"]
@@ -17,6 +17,15 @@ def show_plan(options: argparse.Namespace) -> None:
     show(made if options.output == "table" else made.to_json())
 
 
+def _records(text: str) -> int | None:
+    if text == "private":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor 'private'") from None
+
+
 def add(commands: Any) -> None:
     """Adds the command and its arguments."""
     parser = commands.add_parser(
@@ -26,9 +35,10 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("n", type=int, help="number of records")
+    parser.add_argument("n", type=_records, help="number of records; with add_remove a public guess, or 'private'")
     parser.add_argument("d", type=int, help="dimension")
     parser.add_argument("--unit", metavar="NAME", help="whose contribution is protected, such as person; n counts them")
+    add_neighbours(parser)
     add_budget(parser)
     add_method(parser)
     add_output(parser, "table")

@@ -7,13 +7,13 @@ import contextlib
 from typing import Any
 
 from dpmedian import ReleaseFailed
-from dpmedian.cli.arguments import add_budget, add_file, add_method, add_output, plan_of
+from dpmedian.cli.arguments import add_budget, add_file, add_method, add_neighbours, add_output, plan_of
 from dpmedian.cli.groups import release_groups
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
 from dpmedian.files import open_points, read_points
 from dpmedian.sources.file import FileRecords, hold
-from dpmedian.sources.records import Records
+from dpmedian.sources.records import NONFINITE, Records
 from dpmedian.sources.units import REDUCERS
 
 __all__ = ["add", "release"]
@@ -45,7 +45,9 @@ def release(options: argparse.Namespace) -> None:
     points = hold(
         rows, options.unit, reducer=options.unit_reduce, nonfinite=options.nonfinite, geometry=options.geometry
     )
-    made = plan_of(options, points.shape[0], rows.shape[1], points.unit)
+    # A private number of records is guessed or not; a public one is that of the points.
+    n = options.n if options.neighbours == "add_remove" else points.shape[0]
+    made = plan_of(options, n, rows.shape[1], points.unit)
     try:
         result = made.run(
             points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
@@ -77,9 +79,10 @@ def add(commands: Any) -> None:
     add_file(parser)
     parser.add_argument(
         "--nonfinite",
-        choices=["raise", "center"],
+        choices=NONFINITE,
         default="raise",
-        help="what is no finite number: refuse it, or replace its record by the center; default: %(default)s",
+        help="what is no finite number: refuse it, replace its record by the center, or with add_remove drop it; "
+        "default: %(default)s",
     )
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
     parser.add_argument("--by", metavar="NAME", help="column with the group of each row: a median for each of --keys")
@@ -94,6 +97,8 @@ def add(commands: Any) -> None:
         default="median",
         help="how a person's rows become one record; default: %(default)s",
     )
+    add_neighbours(parser)
+    parser.add_argument("--n", type=int, help="with add_remove: a public guess of the number of records")
     add_budget(parser)
     add_method(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")

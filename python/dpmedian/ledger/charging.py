@@ -20,13 +20,18 @@ __all__ = ["Account", "Charge", "Unrecorded", "spending"]
 class Charge:
     """The handle of one charged release."""
 
-    _mark: Callable[[FinalState], None]
+    _mark: Callable[[FinalState, PrivacyCost | None], bool]
 
-    def mark(self, state: FinalState) -> None:
-        """Says how the run ended. The cost stays charged in every case."""
+    def mark(self, state: FinalState, ran: PrivacyCost | None = None) -> bool:
+        """Says how the run ended. The cost stays charged in every case, but for what was not run.
+
+        `ran` is the cost of a first part after which the run ended; whether it did may be decided by what that part
+        released, but its cost must not be. Returns whether only that stays charged: see "A release that ends early" in
+        ledger.md.
+        """
         if state not in get_args(FinalState):
             raise ValueError(f"state must be 'released', 'failed' or 'interrupted', got {state!r}")
-        self._mark(state)
+        return self._mark(state, ran)
 
 
 class Account(Protocol):
@@ -63,7 +68,7 @@ class Unrecorded:
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
         """Remembers nothing."""
-        return Charge(lambda state: None)
+        return Charge(lambda state, ran: False)
 
 
 @contextlib.contextmanager
@@ -77,6 +82,8 @@ def spending(
     record: Mapping[str, Any] | None = None,
 ) -> Iterator[None]:
     """Charges the full cost before the block runs; a failure carries it, and stays charged like an interruption.
+
+    A failure that says what `ran`, because it ended after a first part, carries that cost where the ledger keeps it.
 
     Parameters
     ----------
@@ -95,9 +102,9 @@ def spending(
     """
     charge = account.charge(name or method, method, cost, seeded=seeded, record=record)
 
-    def mark(state: FinalState) -> None:
+    def mark(state: FinalState, ran: PrivacyCost | None = None) -> bool:
         try:
-            charge.mark(state)
+            return charge.mark(state, ran)
         except Exception as error:  # Whatever became of the ledger during the run.
             # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
             what = (
@@ -110,12 +117,14 @@ def spending(
             ):  # A warning that is turned into an error, or cannot be shown, would take the result's place.
                 with contextlib.suppress(Exception):
                     print(what, file=sys.stderr)
+            return False
 
     try:
         yield
     except ReleaseFailed as failed:
-        mark("failed")
-        raise ReleaseFailed(failed.message, cost, size=failed.size) from None
+        ran = failed.ran
+        kept = ran if mark("failed", ran) and ran is not None else cost
+        raise ReleaseFailed(failed.message, kept, size=failed.size, ran=ran) from None
     except BaseException:
         mark("interrupted")
         raise

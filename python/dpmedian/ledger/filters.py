@@ -24,9 +24,12 @@ from dpmedian.accounting.normal import DELTA_MARGIN
 from dpmedian.accounting.rounding import product_up, sum_up
 from dpmedian.accounting.search import border
 
-__all__ = ["TOLERANCE", "Composition", "Filter", "filter_of", "pair_of"]
+__all__ = ["ENDS_EARLY", "TOLERANCE", "Composition", "Filter", "filter_of", "pair_of"]
 
 Composition = Literal["concentrated", "pure", "gaussian", "pairs", "costs_fixed_beforehand"]
+
+ENDS_EARLY: tuple[Composition, ...] = ("concentrated",)
+"""The filters that charge a release which ended after its first part for that part only: see ledger.md."""
 
 TOLERANCE = 2.0**-48
 """A ledger promises its budget times 1 + this: ten releases at epsilon 0.1 fit epsilon 1, although ten doubles near 0.1

@@ -14,7 +14,7 @@ from dpmedian.accounting.arguments import whole
 from dpmedian.ledger.charging import Charge
 from dpmedian.ledger.entry import Entry, FinalState, json_object
 from dpmedian.ledger.errors import BudgetExceeded
-from dpmedian.ledger.filters import Composition
+from dpmedian.ledger.filters import ENDS_EARLY, Composition
 from dpmedian.ledger.store import FileStore, MemoryStore, Terms
 from dpmedian.rendering.ledger import ledger_dict, ledger_html, ledger_text
 
@@ -210,7 +210,7 @@ class Ledger:
             charged = Entry(name, method, now, cost, "pending", left, seeded, stored)
             entries.append(charged)
             number = len(entries) - 1
-        return Charge(lambda state: self._mark(number, charged, state))
+        return Charge(lambda state, ran: self._mark(number, charged, state, ran))
 
     def _converted(self, cost: PrivacyCost) -> PrivacyCost:
         """The cost for the ledger's neighbours and unit."""
@@ -238,7 +238,8 @@ class Ledger:
         nothing = PrivacyCost(neighbours=self.neighbours, unit=self.unit)
         return PrivacyCost.total((nothing, *_costs(entries)))
 
-    def _mark(self, number: int, charged: Entry, state: FinalState) -> None:
+    def _mark(self, number: int, charged: Entry, state: FinalState, ran: PrivacyCost | None) -> bool:
+        lowered = ran is not None and self.composition in ENDS_EARLY
         with self._store.transaction(self._terms) as entries:
             # A file that was restored to an older copy may have no such entry, or that of another release.
             entry = entries[number] if number < len(entries) else None
@@ -249,7 +250,13 @@ class Ledger:
                 )
             if entry.state not in ("pending", state):
                 raise ValueError(f"entry {number} ({entry.name}) is already marked as {entry.state}, not {state}")
-            entries[number] = replace(entry, state=state)
+            ended = replace(entry, state=state)
+            if lowered and ran is not None:
+                costs = _costs(entries[:number])
+                cost = self._converted(ran)
+                ended = replace(ended, cost=cost, remaining=self._terms.filter.remaining([*costs, cost]))
+            entries[number] = ended
+        return lowered
 
     def __reduce__(self) -> tuple[Callable[[Path], Ledger], tuple[Path]]:
         if isinstance(self._store, MemoryStore):

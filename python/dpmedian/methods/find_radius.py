@@ -17,7 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.balls import BallThreshold
+from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.pairs import PairBisection
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import Calibrated
@@ -26,7 +29,7 @@ from dpmedian.release import ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["FRACTION", "FindRadius", "calibrate", "grid", "name"]
+__all__ = ["FRACTION", "FindRadius", "calibrate", "cap", "grid", "name", "scales"]
 
 name = "find_radius"
 
@@ -253,11 +256,21 @@ class FindRadius(Calibrated):
         return self.radii[index]
 
 
-def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> FindRadius:
-    """Costs rho, with the search that the profile names."""
+def scales(parameters: PublicParameters) -> tuple[float, float]:
+    """The largest and the smallest scale of interest."""
     parameters.require(name, "radius", "resolution")
     assert parameters.radius is not None
     assert parameters.resolution is not None
+    return parameters.radius, parameters.resolution
+
+
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """What bounds the cost for every number of records: the search has the same questions for all of them."""
+    return Gaussian.cap(rho, NoisyBisection.questions(0, len(grid(*scales(parameters)))))
+
+
+def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> FindRadius:
+    """Costs rho, with the search that the profile names."""
     beta = parameters.failure_probability if failure_probability is None else failure_probability
-    radii = grid(parameters.radius, parameters.resolution)
+    radii = grid(*scales(parameters))
     return FindRadius(radii, SEARCHES[parameters.profile.radius_search](parameters, radii, rho, beta))

@@ -32,7 +32,7 @@ from dpmedian.release import ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Localize", "Localized", "calibrate", "most_numbers", "name"]
+__all__ = ["Localize", "Localized", "calibrate", "cap", "most_numbers", "name"]
 
 name = "localize"
 
@@ -180,26 +180,23 @@ class Localize(Calibrated):
 
 def most_numbers(parameters: PublicParameters) -> int:
     """The most numbers that are released, whatever the number of records: the search's questions and the gradients."""
-    radii = find_radius.grid(*_scales(parameters))
-    rounds = max(1, _rounds(*_scales(parameters)))
+    radii = find_radius.grid(*find_radius.scales(parameters))
+    rounds = max(1, _rounds(*find_radius.scales(parameters)))
     return NoisyBisection.questions(0, len(radii)) + rounds * parameters.profile.localization_steps * parameters.d
-
-
-def _scales(parameters: PublicParameters) -> tuple[float, float]:
-    """The largest and the smallest scale of interest."""
-    parameters.require(name, "radius", "resolution")
-    assert parameters.radius is not None
-    assert parameters.resolution is not None
-    return parameters.radius, parameters.resolution
 
 
 def _rounds(radius: float, scale: float) -> int:
     return max(0, math.ceil(math.log2(radius) - math.log2(scale)))
 
 
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """What bounds the cost for every number of records."""
+    return Gaussian.cap(rho, most_numbers(parameters))
+
+
 def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> Localize:
     """Half of rho to the radius, half to the descent, as printed."""
-    radius, _ = _scales(parameters)
+    radius, _ = find_radius.scales(parameters)
     beta = parameters.failure_probability if failure_probability is None else failure_probability
     finder = find_radius.calibrate(parameters, rho / 2.0, beta / 2.0)
     made = Localize(parameters, finder, rho / 2.0, radius, beta)

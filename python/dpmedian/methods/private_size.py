@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 
 from dpmedian.accounting import PrivacyCost
@@ -15,14 +16,17 @@ from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["PrivateSize", "calibrate"]
+__all__ = ["TYPICAL", "PrivateSize", "calibrate", "size_share"]
 
 # What the size gets of rho. A noise of an eighth of the guess hardly changes what a method does with the rest: that
 # costs 32/n^2. Large data sets need far less, and then a hundredth is not worth saving; more than a few hundredths
 # would be felt. Without a guess it has twice the hundredth, since there may be few records.
 _NEEDED, _LEAST, _MOST, _WITHOUT_GUESS = 32.0, 0.01, 0.06, 0.02
+# Deviations of the noisy size by which a run trusts it less, a one-sided confidence of 95 %; and those beyond which its
+# noise plays no part.
+_SURE, _FAR = 1.645, 6.0
 # What a plan without a guess is printed for, and the sizes that it shows predictions for.
-_TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
+TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,7 @@ class PrivateSize(CalibratedMethod):
     @functools.cached_property
     def typical(self) -> CalibratedMethod:
         """The method for the guess."""
-        return self.at(_TYPICAL if self.parameters.n is None else self.parameters.n)
+        return self.at(TYPICAL if self.parameters.n is None else self.parameters.n)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -70,7 +74,7 @@ class PrivateSize(CalibratedMethod):
         """Where its noise has no rule for every size it is that of the guess; the cap bounds the cost for all sizes."""
         if stage.capped:
             return stage
-        n = _TYPICAL if self.parameters.n is None else self.parameters.n
+        n = TYPICAL if self.parameters.n is None else self.parameters.n
         return replace(stage, rule=f"{stage.rule or stage.releases}, at a noisy size of {n}", capped=True)
 
     @functools.cached_property
@@ -108,29 +112,59 @@ class PrivateSize(CalibratedMethod):
 
     def predict(self) -> Prediction:
         """For the guess. Without one nothing can be said: see `examples`."""
-        return Prediction() if self.parameters.n is None else self.typical.predict()
+        return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n)
+
+    def predict_at(self, n: int) -> Prediction:
+        """For this many records: the method's own prediction, and a failure where the noisy size hides them."""
+        predicted = self.at(n).predict()
+        if self._hopeless_at(round(n - _FAR * self.size.noise)) is None:
+            return predicted
+        missed = 0.5 * math.erfc(((n - self._enough) / self.size.noise - _SURE) / math.sqrt(2.0))
+        return replace(predicted, failure=max(predicted.failure, missed))
+
+    @functools.cached_property
+    def _enough(self) -> int:
+        """The least number of records with which the method is not hopeless; the most there can be, if with none."""
+        low, high = 0, RECORDS_MAX
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._hopeless_at(middle) is None else (middle, high)
+        return high
+
+    def _hopeless_at(self, n: int) -> str | None:
+        return hopeless(self.at(n).predict(), self.parameters.at_size(n))
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:
         if self.parameters.n is not None:
             return ()
-        return tuple((n, self.at(n).predict()) for n in _EXAMPLES)
+        return tuple((n, self.predict_at(n)) for n in _EXAMPLES)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         size = self.size.among(source, tape)
         made = self.at(size, self.size.noise)
-        wrong = hopeless(made.predict(), self.parameters.at_size(size))
+        # With fewer records than it thinks a method would take the lack of them for a gradient that vanishes.
+        surely = max(math.floor(size - _SURE * self.size.noise), 0)
+        wrong = self._hopeless_at(surely)
         if wrong is not None:
-            message = f"about {size} records were seen (a noisy number), with which method {self.method!r} {wrong}"
-            raise ReleaseFailed(message, self.cost, size=size)
+            message = (
+                f"about {size} records were seen (a noisy number), {surely} with a confidence of 95 %, with which "
+                f"method {self.method!r} {wrong}"
+            )
+            ran = replace(self.size.cost, neighbours=self.parameters.neighbours)
+            raise ReleaseFailed(message, self.cost, size=size, ran=ran)
         try:
             return replace(made.run(source, tape), size=size)
         except ReleaseFailed as failed:
             raise ReleaseFailed(failed.message, self.cost, size=size) from None
 
 
+def size_share(n: int | None, rho: float) -> float:
+    """What the size gets of rho, from a public guess of it or from none."""
+    return _WITHOUT_GUESS if n is None else min(max(_NEEDED / (n * n * rho), _LEAST), _MOST)
+
+
 def calibrate(method: str, parameters: PublicParameters, rho: float) -> PrivateSize:
     """A small share of rho to the size, the rest to the method."""
-    n = parameters.n
-    share = _WITHOUT_GUESS if n is None else min(max(_NEEDED / (n * n * rho), _LEAST), _MOST)
-    return PrivateSize(method, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho, n)
+    share = size_share(parameters.n, rho)
+    return PrivateSize(method, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho, parameters.n)

@@ -40,11 +40,7 @@ def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
             f"method {method.name!r} is not proved for neighbours = {parameters.neighbours!r}, "
             f"only for {sorted(method.relations)}"
         )
-    if parameters.neighbours not in parameters.profile.relations:
-        raise ValueError(
-            f"profile {parameters.profile.name!r} is not proved for neighbours = {parameters.neighbours!r}: its sums "
-            "of ball counts move with the number of records; use profile='default'"
-        )
+    parameters.require_proved_profile()
     method.check(parameters)
     parameters.require(method.name, *sorted(method.needs))
 

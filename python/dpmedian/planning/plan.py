@@ -179,7 +179,13 @@ class Plan:
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)
             raise ReleaseFailed(
-                failed.message, failed.cost, failed.size, plan=plan, name=name, seeded=seed is not None
+                failed.message,
+                failed.cost,
+                failed.size,
+                plan=plan,
+                name=name,
+                seeded=seed is not None,
+                ran=failed.ran,
             ) from None
         return self.released(done.value, columns=done.columns, seeded=seed is not None, name=name)
 

@@ -289,6 +289,10 @@ class Questions:
         """The length of the noise of a gradient or a shift of this cost: its sensitivity is 2, or 1."""
         return math.sqrt(2.0 * self.d / cost) / worth(self.parameters)
 
+    def beside(self, share: float, for_moments: float) -> float:
+        """What a curvature gets beside second moments: its sensitivity is 1 under both relations, so it needs more."""
+        return worth(self.parameters) ** 2 * share * for_moments
+
     def moments_edge(self, cost: float) -> float:
         """The largest eigenvalue of the noise of second moments of this cost: their sensitivity is sqrt(2), or 1."""
         return math.sqrt(2.0 * self.d / cost / worth(self.parameters))

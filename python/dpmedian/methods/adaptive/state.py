@@ -103,7 +103,7 @@ class State:
         ask, c, for_moments = self.ask, self.ask.c, self.for_moments
         self.place(self.measure_spread(theta))
         if with_moments:
-            for_curvature = max(c.curvature_share.needed / ask.m**2, c.curvature_of_moments * for_moments)
+            for_curvature = max(c.curvature_share.needed / ask.m**2, ask.beside(c.curvature_of_moments, for_moments))
             self.measure_hessian(ask.sample, theta, for_curvature, for_moments, c.edge, c.smoothing[0])
         else:
             self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, c.smoothing[0])
@@ -151,7 +151,8 @@ class State:
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_all
         cost = min(needed * ask.d / (ask.n * ask.n_worth), most * ask.rho)
-        self.measure_hessian(ask.every, self.theta, c.curvature_all * cost, cost, c.edge_all, c.smoothing_all)
+        for_curvature = ask.beside(c.curvature_all, cost)
+        self.measure_hessian(ask.every, self.theta, for_curvature, cost, c.edge_all, c.smoothing_all)
         self.hessian_at = self.theta
 
     @property

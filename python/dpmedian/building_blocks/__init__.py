@@ -1,0 +1,21 @@
+"""The parts of the methods as functions of their own: each plans, charges and releases, and says what it cost.
+
+Every function takes `ledger=` and `seed=` like `geometric_median`, charges its full cost before it looks at the data,
+and returns a frozen `PrivateValue`. Neighbours are data sets of the same size that differ in one replaced record, or
+with `neighbours="add_remove"` data sets of which one has one record more.
+"""
+
+from dpmedian.building_blocks.parts import dpgd, find_radius, localize, size
+from dpmedian.building_blocks.stated import above_threshold, exponential_mechanism, noisy_bisection
+from dpmedian.building_blocks.value import PrivateValue
+
+__all__ = [
+    "PrivateValue",
+    "above_threshold",
+    "dpgd",
+    "exponential_mechanism",
+    "find_radius",
+    "localize",
+    "noisy_bisection",
+    "size",
+]

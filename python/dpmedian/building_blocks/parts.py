@@ -1,0 +1,324 @@
+"""Building blocks that are parts of the methods, and the noisy size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from numpy.typing import ArrayLike
+
+from dpmedian.accounting import PrivacyCost, calibrate
+from dpmedian.building_blocks.value import PrivateValue
+from dpmedian.mechanisms.size import NoisySize
+from dpmedian.methods import dpgd as dpgd_method
+from dpmedian.methods import find_radius as find_radius_method
+from dpmedian.methods import localize as localize_method
+from dpmedian.methods.localize import Localized
+from dpmedian.methods.private_size import TYPICAL, size_share
+from dpmedian.parameters import PublicParameters
+from dpmedian.release import MethodResult
+from dpmedian.running import Runnable, run_calibrated
+from dpmedian.sources.protocol import Source
+from dpmedian.sources.records import as_records
+from dpmedian.tape import Tape
+
+__all__ = ["dpgd", "find_radius", "localize", "size"]
+
+Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+class _Calibrated(Runnable[Value_co], Protocol[Value_co]):
+    """A calibrated part of a method."""
+
+    @property
+    def cost(self) -> PrivacyCost: ...
+
+
+class _Part(Protocol[Value_co]):
+    """A module with a part of a method."""
+
+    def calibrate(self, parameters: PublicParameters, rho: float) -> _Calibrated[Value_co]: ...
+
+    def cap(self, parameters: PublicParameters, rho: float) -> PrivacyCost: ...
+
+
+@dataclass(frozen=True)
+class _Sized(Generic[Value]):
+    """The noisy size, where the number of records is private, and then the part for it: see private_size.md."""
+
+    needs_local_records: ClassVar[bool] = False
+
+    part: _Part[Value]
+    parameters: PublicParameters
+    size: NoisySize | None
+    rest: float
+
+    @classmethod
+    def of(cls, part: _Part[Value], parameters: PublicParameters, rho: float) -> _Sized[Value]:
+        if not parameters.private_size:
+            return cls(part, parameters, None, rho)
+        share = size_share(parameters.n, rho)
+        return cls(part, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        if self.size is None:
+            return self.part.calibrate(self.parameters, self.rest).cost
+        return self.size.cost + self.part.cap(self.parameters, self.rest)
+
+    @property
+    def passes(self) -> float:
+        typical = self.parameters.at_size(TYPICAL) if self.parameters.n is None else self.parameters
+        return self.part.calibrate(typical, self.rest).passes + (self.size is not None)
+
+    def run(self, source: Source, tape: Tape) -> tuple[Value, int | None]:
+        if self.size is None:
+            return self.part.calibrate(self.parameters, self.rest).run(source, tape), None
+        n = self.size.among(source, tape)
+        return self.part.calibrate(self.parameters.at_size(n, self.size.noise), self.rest).run(source, tape), n
+
+
+def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> PrivateValue[Value]:
+    """Plans for the shape of the points and runs; `arguments` are those of the public function."""
+    records = as_records(arguments["points"])
+    n, d = records.array.shape
+    n = arguments["n"] if arguments["neighbours"] == "add_remove" else n
+    parameters = PublicParameters.from_arguments(arguments, n=n, d=d)
+    parameters.require_proved_profile()
+    budget = parameters.budget
+    made = _Sized.of(part, parameters, calibrate(lambda rho: _Sized.of(part, parameters, rho).cost, budget))
+    cost = replace(made.cost.asked(budget.epsilon, budget.delta), neighbours=parameters.neighbours)
+    options = {option: arguments[option] for option in ("ledger", "seed", "progress")}
+    done = run_calibrated(made, records, parameters, cost=cost, method=name, **options)
+    value, noisy = done.value
+    return PrivateValue(value, cost, noisy)
+
+
+class _Size:
+    """The noisy size as a run of its own."""
+
+    needs_local_records: ClassVar[bool] = False
+    passes = 1.0
+
+    def __init__(self, mechanism: NoisySize) -> None:
+        self._mechanism = mechanism
+
+    def run(self, source: Source, tape: Tape) -> int:
+        return self._mechanism.among(source, tape)
+
+
+def size(
+    points: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    nonfinite: str = "raise",
+    ledger: Any = None,
+    seed: int | None = None,
+) -> PrivateValue[int]:
+    """A noisy number of records, for neighbours of which one has one record more.
+
+    Sensitivity: 1. Cost: one Gaussian release, see `mechanisms/size.md`. Failure: none.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row; what they hold does not matter.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    nonfinite : {"raise", "center", "drop"}
+        Whether a record with a missing or infinite value is an error, counts, or is left out.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The noisy number, not below 0, and the cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = size(np.zeros((1000, 2)), rho=0.5)
+    >>> abs(found.value - 1000) < 10, found.cost.neighbours
+    (True, 'add_remove')
+    """
+    records = as_records(points, nonfinite=nonfinite)
+    parameters = PublicParameters.of(
+        None, records.array.shape[1], epsilon=epsilon, delta=delta, rho=rho, neighbours="add_remove"
+    )
+    budget = parameters.budget
+    if budget.pure:
+        raise ValueError("a noisy size has Gaussian noise, which gives no pure differential privacy: give delta or rho")
+    mechanism = NoisySize.of("size", calibrate(lambda rho: NoisySize.of("size", rho).cost, budget))
+    cost = replace(mechanism.cost.asked(budget.epsilon, budget.delta), neighbours="add_remove")
+    options: dict[str, Any] = {"ledger": ledger, "seed": seed, "nonfinite": nonfinite, "progress": False}
+    done = run_calibrated(_Size(mechanism), records, parameters, cost=cost, method="size", **options)
+    return PrivateValue(done.value, cost, done.value)
+
+
+def find_radius(
+    points: Any,
+    *,
+    radius: float,
+    resolution: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+    neighbours: str = "replace",
+    n: int | None = None,
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+) -> PrivateValue[float]:
+    """A radius, resolution times a power of two, in which some point has most of the others; or `ReleaseFailed`.
+
+    Sensitivity and cost: `methods/find_radius.md`; zero-concentrated. The resolution itself means "at or below it".
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row.
+    radius : float
+        A public bound on the distance of every record from `center`.
+    resolution : float
+        The smallest distance that matters.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    center : d numbers, optional
+        The center of the public ball; the origin by default.
+    profile : {"default", "paper"}
+        The table of constants: ours, or the ones that the paper prints.
+    failure_probability : float
+        The probability with which the search may miss.
+    neighbours : {"replace", "add_remove"}
+        With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
+    n : int, optional
+        With "add_remove" a public guess of the number of records.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+
+    Returns
+    -------
+    PrivateValue of float
+        The radius, and the cost.
+    """
+    return _release("find_radius", find_radius_method, locals())
+
+
+def localize(
+    points: Any,
+    *,
+    radius: float,
+    resolution: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    profile: str = "default",
+    neighbours: str = "replace",
+    n: int | None = None,
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+) -> PrivateValue[Localized]:
+    """A ball that contains the median with high probability: `value.center`, `value.radius`, and the data's scale.
+
+    Sensitivity and cost: `methods/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, when no radius is found.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row.
+    radius : float
+        A public bound on the distance of every record from `center`.
+    resolution : float
+        The smallest distance that matters.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    center : d numbers, optional
+        The center of the public ball; the origin by default.
+    profile : {"default", "paper"}
+        The table of constants: ours, or the ones that the paper prints.
+    failure_probability : float
+        The probability with which the search may miss.
+    neighbours : {"replace", "add_remove"}
+        With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
+    n : int, optional
+        With "add_remove" a public guess of the number of records.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+
+    Returns
+    -------
+    PrivateValue of Localized
+        The ball, and the cost.
+    """
+    return _release("localize", localize_method, locals())
+
+
+def dpgd(
+    points: Any,
+    *,
+    radius: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    center: ArrayLike | None = None,
+    profile: str = "default",
+    neighbours: str = "replace",
+    n: int | None = None,
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+) -> PrivateValue[MethodResult]:
+    """Noisy projected gradient descent over the public ball; `value.point` is the mean iterate.
+
+    Sensitivity and cost: `methods/dpgd.md`; zero-concentrated. Failure: none.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d)
+        The records, one per row.
+    radius : float
+        A public bound on the distance of every record from `center`.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    center : d numbers, optional
+        The center of the public ball; the origin by default.
+    profile : {"default", "paper"}
+        The table of constants: ours, or the ones that the paper prints.
+    neighbours : {"replace", "add_remove"}
+        With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
+    n : int, optional
+        With "add_remove" a public guess of the number of records.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    progress : bool or callable, optional
+        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+
+    Returns
+    -------
+    PrivateValue of MethodResult
+        `value.point`, and the cost.
+    """
+    return _release("dpgd", dpgd_method, locals())

@@ -1,0 +1,239 @@
+"""Building blocks for integers that the caller computes, with a sensitivity that the caller has proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from dpmedian.accounting import Budget
+from dpmedian.accounting.neighbours import neighbours_of
+from dpmedian.building_blocks.value import PrivateValue
+from dpmedian.ledger import as_ledger
+from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
+from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.parameters import positive, whole
+from dpmedian.release import ReleaseFailed
+from dpmedian.running import charged
+from dpmedian.statistics import Exact
+from dpmedian.tape import tape_of
+
+__all__ = ["above_threshold", "exponential_mechanism", "noisy_bisection"]
+
+# Counts are taken relative to the target and clamped to this magnitude, which moves no two of them farther apart, so
+# that their lattice fits 64 bits.
+_LARGEST = 2**26
+
+
+def above_threshold(
+    queries: Iterable[int],
+    threshold: int,
+    *,
+    sensitivity: int,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    noise: str = "laplace",
+    neighbours: str = "replace",
+    ledger: Any = None,
+    seed: int | None = None,
+) -> PrivateValue[int]:
+    """The index of the first query that reaches the threshold, or `ReleaseFailed` when none does.
+
+    Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbours; the
+    threshold is public. Cost: epsilon-DP, or the epsilon that costs rho, however many queries are asked. Queries are
+    taken from the iterable one by one, none after the crossing. `noise="laplace"` is the textbook form; "exponential",
+    one-sided noise, has two thirds of its deviation.
+
+    Parameters
+    ----------
+    queries : iterable of int
+        Exact integers that the caller computes from the data, asked for one after the other.
+    threshold : int
+        The public threshold.
+    sensitivity : int
+        By how much a query moves at most between neighbours; the caller's own proof.
+    epsilon, rho : float, optional
+        The budget, one of the two.
+    noise : {"laplace", "exponential"}
+        Two-sided noise, or one-sided noise with two thirds of its deviation.
+    neighbours : {"replace", "add_remove"}
+        The relation for which the caller's proof holds, and with it the cost.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The index, and the cost.
+
+    Examples
+    --------
+    >>> counts = [3, 12, 480, 2100, 2950]
+    >>> above_threshold(counts, 1500, sensitivity=1, epsilon=0.5, noise="exponential").value
+    3
+    """
+    budget = Budget.of(epsilon=epsilon, rho=rho)
+    allowed = budget.epsilon if budget.epsilon is not None else epsilon_of_rho(budget.rho or 0.0)
+    mechanism = AboveThreshold.of("above threshold", whole("sensitivity", sensitivity), allowed, noise)
+    threshold = whole("threshold", threshold)
+    if abs(threshold) > 2**61:
+        raise ValueError(f"threshold must be at most 2**61 in magnitude, got {threshold}")
+    relation = neighbours_of(neighbours)
+    tape = tape_of(seed, relation)
+    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=relation)
+    with charged(as_ledger(ledger), "above_threshold", cost, seeded=seed is not None):
+        index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in queries), threshold)
+        if index is None:
+            raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
+    return PrivateValue(index, cost)
+
+
+def noisy_bisection(
+    count: Callable[[int], int],
+    low: int,
+    high: int,
+    target: float,
+    *,
+    sensitivity: float,
+    rho: float,
+    neighbours: str = "replace",
+    ledger: Any = None,
+    seed: int | None = None,
+) -> PrivateValue[int]:
+    """The smallest index from `low` to `high` whose count reaches the target; `high` if none below it does.
+
+    Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` between neighbours;
+    counts should rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
+
+    Parameters
+    ----------
+    count : callable
+        From an index to the exact integer count, which should rise with the index.
+    low, high : int
+        The first and the last index, both public.
+    target : float
+        The public count that is looked for.
+    sensitivity : float
+        By how much a count moves at most between neighbours; the caller's own proof.
+    rho : float
+        The budget.
+    neighbours : {"replace", "add_remove"}
+        The relation for which the caller's proof holds, and with it the cost.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The index, and the cost.
+
+    Examples
+    --------
+    >>> ages = [23, 25, 31, 38, 44, 52, 60, 71] * 50
+    >>> noisy_bisection(lambda age: sum(a <= age for a in ages), 0, 120, 175, sensitivity=1, rho=1.0).value
+    38
+    """
+    budget = Budget.of(rho=rho)
+    assert budget.rho is not None
+    low, high, sensitivity = whole("low", low), whole("high", high), positive("sensitivity", sensitivity)
+    releases = NoisyBisection.questions(low, high)
+    counts = Gaussian.of_stated("bisection", sensitivity, budget.rho, largest=_LARGEST, releases=releases)
+    mechanism = NoisyBisection(low, high, counts)
+    origin = math.floor(target)
+    relation = neighbours_of(neighbours)
+    tape = tape_of(seed, relation)
+
+    def relative(index: int) -> Exact:
+        return counts.stated(min(max(_integer(count(index)) - origin, -_LARGEST), _LARGEST))
+
+    cost = replace(mechanism.cost, neighbours=relation)
+    with charged(as_ledger(ledger), "noisy_bisection", cost, seeded=seed is not None):
+        index = mechanism.release(tape, relative, target - origin)
+    return PrivateValue(index, cost)
+
+
+def exponential_mechanism(
+    scores: Iterable[int],
+    *,
+    sensitivity: int | None = None,
+    bounded_range: int | None = None,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbours: str = "replace",
+    ledger: Any = None,
+    seed: int | None = None,
+) -> PrivateValue[int]:
+    """The index of a small score: i with probability proportional to exp(-scores[i] * c), exactly.
+
+    Scores are integers, the smaller the better, one for each of a public number of candidates. Sensitivity: between
+    neighbours every score moves by at most `sensitivity`, or the difference of any two by at most `bounded_range`
+    (give one; a sensitivity is a range of twice its size). Cost: eta = epsilon, or eta = sqrt(8 rho): the choice is
+    eta-DP and eta^2/8-zCDP. Failure: none.
+
+    Parameters
+    ----------
+    scores : iterable of int
+        Exact integers that the caller computes from the data, one for each candidate; small ones are wanted.
+    sensitivity, bounded_range : int, optional
+        By how much one score, or the difference of two, moves at most between neighbours: one of the two.
+    epsilon, rho : float, optional
+        The budget, one of the two.
+    neighbours : {"replace", "add_remove"}
+        The relation for which the caller's proof holds, and with it the cost.
+    ledger : Ledger, optional
+        The budget that is charged, before anything is asked of the data.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+
+    Returns
+    -------
+    PrivateValue of int
+        The index of the chosen candidate, and the cost.
+
+    Examples
+    --------
+    >>> votes = {"red": 120, "green": 950, "blue": 430}
+    >>> list(votes)[exponential_mechanism([-v for v in votes.values()], sensitivity=1, epsilon=0.5).value]
+    'green'
+    """
+    budget = Budget.of(epsilon=epsilon, rho=rho)
+    if (sensitivity is None) == (bounded_range is None):
+        raise ValueError(
+            f"give either sensitivity= or bounded_range=, got sensitivity={sensitivity}, bounded_range={bounded_range}"
+        )
+    if bounded_range is None:
+        given, value, width = "sensitivity", sensitivity, 2 * whole("sensitivity", sensitivity)
+    else:
+        given, value, width = "bounded_range", bounded_range, whole("bounded_range", bounded_range)
+    if not 0 < width <= RANGE_LIMIT:
+        raise ValueError(f"{given} must be positive and at most 2**61, got {value}")
+    eta = budget.epsilon if budget.epsilon is not None else eta_of_rho(budget.rho or 0.0)
+    mechanism = Exponential.of("exponential mechanism", eta)
+    relation = neighbours_of(neighbours)
+    tape = tape_of(seed, relation)
+    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=relation)
+    with charged(as_ledger(ledger), "exponential_mechanism", cost, seeded=seed is not None):
+        integers = [_integer(score) for score in scores]
+        if not integers:
+            raise ValueError("scores must not be empty")
+        smallest = min(integers)
+        above = np.array([min(score - smallest, 2**62) for score in integers], dtype=np.int64)
+        index = mechanism.release(tape, Exact.stated(above, float(width), scores=True))
+    return PrivateValue(index, cost)
+
+
+def _integer(value: object) -> int:
+    """A query or a count."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"queries and counts must be integers, got one of type {type(value).__name__}")
+    return int(value)

@@ -1,0 +1,21 @@
+"""What a building block gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dpmedian.accounting import PrivacyCost
+
+__all__ = ["PrivateValue"]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class PrivateValue(Generic[Value]):
+    """What a building block released, and its cost. `size` is the noisy number of records, where that is private."""
+
+    value: Value
+    cost: PrivacyCost
+    size: int | None = None
