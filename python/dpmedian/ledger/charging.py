@@ -22,16 +22,19 @@ class Charge:
 
     _mark: Callable[[FinalState, PrivacyCost | None], bool]
 
-    def mark(self, state: FinalState, ran: PrivacyCost | None = None) -> bool:
-        """Says how the run ended. The cost stays charged in every case, but for what was not run.
-
-        `ran` is the cost of a first part after which the run ended; whether it did may be decided by what that part
-        released, but its cost must not be. Returns whether only that stays charged: see "A release that ends early" in
-        ledger.md.
-        """
+    def mark(self, state: FinalState) -> None:
+        """Says how the run ended. The cost stays charged in every case."""
         if state not in get_args(FinalState):
             raise ValueError(f"state must be 'released', 'failed' or 'interrupted', got {state!r}")
-        return self._mark(state, ran)
+        self._mark(state, None)
+
+    def fail_after(self, ran: PrivacyCost) -> bool:
+        """Says that the run failed after a first part of this cost, and whether only that stays charged.
+
+        That it ended may be decided by what the part released, but its cost must have been fixed beforehand: see "A
+        release that ends early" in ledger.md.
+        """
+        return self._mark("failed", ran)
 
 
 class Account(Protocol):
@@ -104,7 +107,9 @@ def spending(
 
     def mark(state: FinalState, ran: PrivacyCost | None = None) -> bool:
         try:
-            return charge.mark(state, ran)
+            if ran is not None:
+                return charge.fail_after(ran)
+            charge.mark(state)
         except Exception as error:  # Whatever became of the ledger during the run.
             # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
             what = (
@@ -117,7 +122,7 @@ def spending(
             ):  # A warning that is turned into an error, or cannot be shown, would take the result's place.
                 with contextlib.suppress(Exception):
                     print(what, file=sys.stderr)
-            return False
+        return False
 
     try:
         yield
