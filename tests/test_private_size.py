@@ -11,6 +11,7 @@ import pytest
 
 import dpmedian
 from contract.registry import METHOD_CASES, RELATION_CASES
+from dpmedian import building_blocks as blocks
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import RECORDS_MAX, PublicParameters
@@ -42,6 +43,7 @@ def test_a_release_has_a_noisy_size_and_no_n():
     assert release.plan.n == release.size
     assert release.plan.cost == release.cost
     assert f"noisy size {release.size}" in str(release)
+    assert str(release.plan).startswith(f"Plan: adaptive, add_remove, n private (noisy size {release.size})")
 
 
 def test_a_release_under_replacement_has_no_size():
@@ -51,8 +53,11 @@ def test_a_release_under_replacement_has_no_size():
 
 @pytest.mark.parametrize("method", SIZED)
 def test_the_cost_is_the_same_for_every_size(method):
-    """The cap that is charged bounds what the method costs at every number of records that could be seen."""
-    plan = planned(method, 500)
+    """The cap that is charged bounds what the method costs at every number of records that could be seen.
+
+    The guess is far below the numbers at which most is released.
+    """
+    plan = planned(method, 30)
     made = plan.calibrated
     assert isinstance(made, PrivateSize)
     rest = METHODS[method].cap(made.parameters, made.rest)
@@ -93,7 +98,7 @@ def test_data_sets_of_no_and_one_record_run(method, n):
         ({**BUDGET, "composition": "costs_fixed_beforehand"}, False),
     ],
 )
-def test_a_release_that_ends_after_its_size_costs_what_ran_in_a_ledger_that_allows_it(terms, lowered, tmp_path):
+def test_a_release_that_ends_after_its_size_costs_what_ran_where_that_is_proved(terms, lowered, tmp_path):
     """In rho each step has its own cost, whoever chose it; elsewhere the whole stays charged. So it is in the file."""
     asked = {"rho": 0.02} if "rho" in terms else BUDGET
     asked = asked if terms.get("composition") != "concentrated" else {"epsilon": 0.9, "delta": 1e-6}
@@ -131,6 +136,12 @@ def test_pure_releases_need_no_size(n, d):
         assert (release.n, release.size, release.method) == (None, None, "inverse_sensitivity")
         assert release.cost.epsilon_at(0.0) <= 1.0
         assert "n private" in str(release)
+
+
+def test_a_guess_for_a_pure_release_is_no_size():
+    plan = dpmedian.plan(50, 2, epsilon=1.0, **LOCATED, neighbours="add_remove")
+    assert str(plan).startswith("Plan: inverse_sensitivity, add_remove, n private (guess 50), d = 2")
+    assert plan.to_dict()["guess"] == 50
 
 
 def test_pure_releases_have_half_the_error_where_a_record_is_added_or_removed():
@@ -245,3 +256,52 @@ def test_hidden_samples_are_taken_by_coins():
     assert plan.calibrated.typical.offers.sample < case.n
     release = plan.run(cloud(case.n), seed=1)
     assert math.hypot(*release.point) < 0.05
+
+
+# Building blocks.
+
+
+def test_the_size_as_a_building_block():
+    """The noise is that of one Gaussian count; 4,000 releases, six standard deviations of the mean and the variance."""
+    found = [blocks.size(np.zeros((1000, 2)), rho=0.005, seed=seed).value for seed in range(4000)]
+    assert abs(np.mean(found) - 1000) < 6 * 10.0 / math.sqrt(4000)
+    assert abs(np.std(found) - 10.0) < 6 * 10.0 / math.sqrt(2 * 4000)
+    ledger = dpmedian.Ledger(rho=0.01, neighbours="add_remove")
+    noisy = blocks.size(np.full((3, 2), np.nan), rho=0.005, nonfinite="drop", ledger=ledger, seed=1)
+    assert noisy.value == blocks.size(np.zeros((0, 2)), rho=0.005, seed=1).value >= 0
+    assert (noisy.cost.neighbours, noisy.cost.rho) == ("add_remove", pytest.approx(0.005, rel=1e-9))
+    assert ledger.remaining == pytest.approx(0.005, rel=1e-6)
+    with pytest.raises(ValueError, match="no pure differential privacy"):
+        blocks.size(cloud(10), epsilon=1.0)
+
+
+@pytest.mark.parametrize("block", [blocks.find_radius, blocks.localize, blocks.dpgd])
+def test_parts_run_on_a_noisy_size(block):
+    """For any number of records and any guess; the cost is the same, and the ledger's."""
+    options = {"rho": 2.0, "neighbours": "add_remove", "radius": 30.0}
+    options |= {} if block is blocks.dpgd else {"resolution": 0.5}
+    ledger = dpmedian.Ledger(rho=100.0, neighbours="add_remove")
+    for n in (0, 1, 2, 400):
+        for guess in (None, 100):
+            try:
+                found = block(cloud(n), **options, n=guess, ledger=ledger, seed=n)
+            except dpmedian.ReleaseFailed:
+                continue
+            assert found.size in range(n - 40, n + 40)
+            assert found.cost.neighbours == "add_remove"
+            assert found.cost.rho == pytest.approx(2.0, rel=1e-9)
+    assert found.size != 400
+    assert ledger.remaining == pytest.approx(100.0 - 8 * 2.0, rel=1e-9)
+    with pytest.raises(ValueError, match="profile 'paper' is not proved"):
+        block(cloud(400), **options, profile="paper")
+
+
+def test_what_a_caller_proves_for_a_relation_costs_under_it():
+    chosen = blocks.exponential_mechanism([3, 1], sensitivity=1, epsilon=1.0, neighbours="add_remove", seed=1)
+    crossed = blocks.above_threshold([0, 90], 50, sensitivity=1, epsilon=1.0, neighbours="add_remove", seed=1)
+    found = blocks.noisy_bisection(lambda i: i, 0, 7, 3, sensitivity=1, rho=10.0, neighbours="add_remove", seed=1)
+    assert {made.cost.neighbours for made in (chosen, crossed, found)} == {"add_remove"}
+    with pytest.raises(ValueError, match="cannot be converted to 'add_remove'"):
+        blocks.exponential_mechanism(
+            [3, 1], sensitivity=1, epsilon=1.0, ledger=dpmedian.Ledger(epsilon=2.0, neighbours="add_remove")
+        )

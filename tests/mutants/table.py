@@ -20,6 +20,7 @@ class Mutant(NamedTuple):
 
 
 PACKAGE = "python/dpmedian"
+SIZES = "tests/test_private_size.py"
 ACCOUNTING, LEDGER = f"{PACKAGE}/accounting", f"{PACKAGE}/ledger"
 
 NOISE = [
@@ -339,7 +340,7 @@ ORDER = [
     Mutant(
         "a failure costs what it says, not what was planned",
         f"{LEDGER}/charging.py",
-        "raise ReleaseFailed(failed.message, cost, size=failed.size) from None",
+        "raise ReleaseFailed(failed.message, kept, size=failed.size, ran=ran) from None",
         "raise",
         "pytest tests/test_wall.py::test_a_failure_carries_the_full_planned_cost_and_stays_charged",
     ),
@@ -735,6 +736,131 @@ VERIFICATION = [
     ),
 ]
 
+PRIVATE_SIZE = [
+    Mutant(
+        "a plan for the length of the array where that is private",
+        f"{PACKAGE}/api.py",
+        '    if neighbours == "replace":\n        n = _public_size(n, held.shape[0])',
+        "    if True:\n        n = held.shape[0]",
+        f"pytest {SIZES}::test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records",
+    ),
+    Mutant(
+        "the check of the shape tells the number of records",
+        f"{PACKAGE}/running.py",
+        "if not parameters.private_size and records.shape != (parameters.n, parameters.d):",
+        "if records.shape != (parameters.n, parameters.d):",
+        f"pytest {SIZES}::test_the_shape_of_the_points_is_checked_by_the_dimension_only",
+    ),
+    Mutant(
+        "the exact number of records takes the place of the noisy one",
+        f"{PACKAGE}/mechanisms/size.py",
+        "noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])",
+        "self.release(tape, source.answer(Size(self.bits)))\n        noisy = source.local.n",
+        f"pytest {SIZES}::test_the_size_is_the_first_release_and_all_that_a_run_knows_of_the_number",
+    ),
+    Mutant(
+        "the exact number of records in a release",
+        f"{PACKAGE}/planning/plan.py",
+        "n=None if self.parameters.private_size else self.n,",
+        "n=self.n,",
+        f"pytest {SIZES}::test_a_number_of_records_that_is_not_that_of_the_points_is_refused_under_replacement_only",
+    ),
+    Mutant(
+        "the size is not charged",
+        f"{PACKAGE}/methods/private_size.py",
+        "return self.size.cost + self.cap",
+        "return self.cap",
+        "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[dpgd-add_remove]",
+    ),
+    Mutant(
+        "the method spends what the size has spent",
+        f"{PACKAGE}/methods/private_size.py",
+        "return METHODS[self.method].calibrate(self.parameters.at_size(n, noise), self.rest)",
+        "return METHODS[self.method].calibrate(self.parameters.at_size(n, noise), self.rest / 0.99)",
+        f"pytest {SIZES}::test_the_cost_is_the_same_for_every_size[dpgd]",
+    ),
+    Mutant(
+        "the discretization of the guess's own steps",
+        f"{PACKAGE}/methods/dpgd.py",
+        "return Gaussian.cap(rho, parameters.profile.descent_steps_most * parameters.d)",
+        "return Gaussian.cap(rho, calibrate(parameters, rho).gradient.releases * parameters.d)",
+        f"pytest {SIZES}::test_the_cost_is_the_same_for_every_size[dpgd]",
+    ),
+    Mutant(
+        "a selection whose eta follows the noisy size",
+        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        "    eta = eta_of_rho(SELECTION * rho)\n    if",
+        "    eta = eta_of_rho(SELECTION * rho) * math.log(parameters.size)\n    if",
+        f"pytest {SIZES}::test_the_cost_is_the_same_for_every_size[loc_cutting_plane]",
+    ),
+    Mutant(
+        "a sample of a fixed size where a record may be added",
+        f"{PACKAGE}/mechanisms/sample.py",
+        'if self.neighbours == "replace":',
+        "if True:",
+        f"pytest {SIZES}::test_hidden_samples_are_taken_by_coins",
+    ),
+    Mutant(
+        "records are dropped where their number is public",
+        f"{PACKAGE}/running.py",
+        'if nonfinite == "drop" and not parameters.private_size:',
+        "if False:",
+        f"pytest {SIZES}::test_records_are_not_dropped_where_their_number_is_public",
+    ),
+    Mutant(
+        "few records go on as many",
+        f"{PACKAGE}/methods/private_size.py",
+        "surely = max(math.floor(size - _SURE * self.size.noise), 0)",
+        "surely = RECORDS_MAX",
+        f"pytest {SIZES}::test_too_few_records_are_a_charged_failure_that_names_the_noisy_size",
+    ),
+    Mutant(
+        "what did not run is given back where costs are not a filter's",
+        f"{PACKAGE}/ledger/filters.py",
+        'ENDS_EARLY: tuple[Composition, ...] = ("concentrated",)',
+        'ENDS_EARLY: tuple[Composition, ...] = ("concentrated", "gaussian", "pairs", "costs_fixed_beforehand")',
+        f"pytest {SIZES}::test_a_release_that_ends_after_its_size_costs_what_ran_where_that_is_proved[terms2-False]",
+    ),
+    Mutant(
+        "the floor of the median's rank kept with twice the rate",
+        "src/mechanism/inverse_sensitivity/line.rs",
+        "Neighbours::AddRemove => self.sorted.len() as u64 % 2,",
+        "Neighbours::AddRemove => 0,",
+        "cargo mechanism::inverse_sensitivity::tests::a_record_more_moves_the_score_on_the_line_by_one_half",
+    ),
+    Mutant(
+        "a count minus a share charged by the smaller part",
+        "src/statistics/target.rs",
+        "let exact = self.share.max((1 << self.bits) - self.share);",
+        "let exact = self.share.min((1 << self.bits) - self.share);",
+        "cargo statistics::target::tests::the_largest_contribution_is_rounded_up",
+    ),
+    Mutant(
+        "OpenDP's edits counted as changes where there is no size",
+        f"{PACKAGE}/opendp.py",
+        'return distance // 2 if neighbours == "replace" else distance',
+        "return distance // 2",
+        "pytest tests/test_opendp.py::test_without_a_size_a_record_is_added_or_removed[metric0]",
+    ),
+    Mutant(
+        "scikit-learn refuses a single sample",
+        f"{PACKAGE}/sklearn.py",
+        "ensure_min_samples=0 if hidden else 2",
+        "ensure_min_samples=2",
+        "pytest tests/test_sklearn.py::test_the_number_of_samples_can_be_private",
+    ),
+]
+
 MUTANTS = (
-    NOISE + SENSITIVITY + COST + FILTERS + ORDER + MECHANISMS + METHODS + INVERSE_SENSITIVITY + UNITS + VERIFICATION
+    NOISE
+    + SENSITIVITY
+    + COST
+    + FILTERS
+    + ORDER
+    + MECHANISMS
+    + METHODS
+    + INVERSE_SENSITIVITY
+    + UNITS
+    + PRIVATE_SIZE
+    + VERIFICATION
 )

@@ -43,7 +43,12 @@ def release(options: argparse.Namespace) -> None:
     else:
         rows = read_points(options.file, **told, labels=[] if options.unit is None else [options.unit])
     points = hold(
-        rows, options.unit, reducer=options.unit_reduce, nonfinite=options.nonfinite, geometry=options.geometry
+        rows,
+        options.unit,
+        reducer=options.unit_reduce,
+        nonfinite=options.nonfinite,
+        neighbours=options.neighbours,
+        geometry=options.geometry,
     )
     # A private number of records is guessed or not; a public one is that of the points.
     n = options.n if options.neighbours == "add_remove" else points.shape[0]

@@ -136,6 +136,10 @@ class LatticeDraw(CalibratedMethod):
         return Bound(n, d, changes, self.resolution, lattice.step * corner / 2.0, replaced)
 
     @property
+    def guess(self) -> int | None:
+        return self.parameters.n if self.parameters.private_size else None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         if self.parameters.n is None:
             return ("n is private and was not guessed: what to expect, and how long it takes, is not known beforehand",)
@@ -164,10 +168,6 @@ class LatticeDraw(CalibratedMethod):
             f"expect about {sweeps} sweeps over the records ({seconds:.1g} s on one core) and "
             f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
         )
-
-    @property
-    def guess(self) -> int | None:
-        return self.parameters.n if self.parameters.private_size else None
 
     def predict(self) -> Prediction:
         """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then

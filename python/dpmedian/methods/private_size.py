@@ -148,8 +148,8 @@ class PrivateSize(CalibratedMethod):
         wrong = self._hopeless_at(surely)
         if wrong is not None:
             message = (
-                f"about {size} records were seen (a noisy number), {surely} with a confidence of 95 %, with which "
-                f"method {self.method!r} {wrong}"
+                f"about {size} records were seen (a noisy number), at least {surely} with a confidence of 95 %: with "
+                f"so few, method {self.method!r} {wrong}"
             )
             ran = replace(self.size.cost, neighbours=self.parameters.neighbours)
             raise ReleaseFailed(message, self.cost, size=size, ran=ran)

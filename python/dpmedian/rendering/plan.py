@@ -30,7 +30,8 @@ _REGIONS = {
 def _title(plan: Plan) -> str:
     records = f"n = {plan.n}"
     if plan.parameters.private_size:
-        records = f"add_remove, n private ({'no guess' if plan.n is None else f'guess {plan.n}'})"
+        seen = f"guess {plan.n}" if plan.n == plan.calibrated.guess else f"noisy size {plan.n}"
+        records = f"add_remove, n private ({'no guess' if plan.n is None else seen})"
     sphere = " (unit vectors of positions)" if plan.parameters.geometry == "sphere" else ""
     return f"Plan: {plan.method}, {records}, d = {plan.d}{sphere}, {plan.parameters.budget.describe()}"
 

@@ -115,7 +115,7 @@ class _Descent:
         if ask.region is not None:
             state.measure_for_region(theta)
         elif self.for_moments:
-            for_curvature = c.curvature_of_moments * self.for_moments
+            for_curvature = ask.beside(c.curvature_of_moments, self.for_moments)
             state.measure_hessian(ask.every, theta, for_curvature, self.for_moments, c.edge, c.smoothing[0])
         else:
             return
