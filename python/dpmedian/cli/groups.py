@@ -21,8 +21,8 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
             "--by needs --keys FILE with the names of the groups, one per line: which groups occur in the data is "
             "private"
         )
-    if options.report is not None or options.profile != "default":
-        raise ValueError("groups have no --report and no --profile: leave them out")
+    if options.profile != "default":
+        raise ValueError("groups have no --profile: leave it out")
     lines = Path(options.keys).read_text(encoding="utf-8").splitlines()
     found = geometric_medians(
         points,
@@ -49,3 +49,6 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
     )
     with paid_for(found):
         show(found if options.output == "table" else found.to_json())
+    if options.report is not None:
+        with paid_for(found):
+            found.report(options.report, ledger=ledger)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
@@ -158,6 +160,27 @@ class GroupsPlan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it."""
         return groups_plan_record(self)
+
+    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
+        """Writes a page about the plan, for those who approve or review them: one HTML file without network.
+
+        It is made from the audit record alone, so it shows no private data.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is overwritten.
+        ledger : Ledger, optional
+            Show what else was spent of it.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dpmedian.report import write_page
+
+        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def __str__(self) -> str:
         return groups_plan_text(self)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Hashable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmedian.accounting import PrivacyCost
@@ -102,6 +104,27 @@ class Releases(Mapping[Hashable, "Release | ReleaseFailed"]):
     def to_json(self) -> str:
         """The same as text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
+        """Writes a page about the releases, for those who approve or review them: one HTML file without network.
+
+        It is made from the audit record alone, so it shows no private data.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is overwritten.
+        ledger : Ledger, optional
+            Show what else was spent of it.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dpmedian.report import write_page
+
+        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def plot(self, points: Any, by: Any, ax: Any = None) -> Any:
         """Small multiples: each group's point over its private records, in two dimensions (needs matplotlib)."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from dpmedian._core import __version__
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.cost import cost_dict
-from dpmedian.rendering.plan import probability_text
+from dpmedian.rendering.plan import plan_tables, probability_text
 from dpmedian.rendering.record import FORMAT, plan_record
-from dpmedian.rendering.table import html_table, text_table
+from dpmedian.rendering.table import html_block, html_table, text_table
 
 if TYPE_CHECKING:
     from dpmedian.groups.plan import GroupsPlan
@@ -65,8 +65,8 @@ def groups_plan_text(plan: GroupsPlan) -> str:
 def groups_plan_html(plan: GroupsPlan) -> str:
     """The same for a notebook."""
     caption = [f"Plan for {len(plan.keys)} groups: {plan.method}, {plan.budget}"]
-    table = html_table(_PLAN_HEAD, _planned_rows(plan), caption=caption, notes=_about(plan))
-    return table + plan.plans[0]._repr_html_()
+    table = html_table(_PLAN_HEAD, _planned_rows(plan), caption=caption, notes=_about(plan), right=(1, 2, 3))
+    return html_block(table, plan_tables(plan.plans[0]))
 
 
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
@@ -134,9 +134,8 @@ def releases_text(releases: Releases) -> str:
 def releases_html(releases: Releases) -> str:
     """The same for a notebook."""
     notes = [*_facts(releases), *filter(None, [_left_out(len(releases))])]
-    return html_table(
-        _HEAD, _rows(releases), caption=[f"Private geometric medians of {len(releases)} groups"], notes=notes
-    )
+    caption = [f"Private geometric medians of {len(releases)} groups", f"point: {', '.join(releases.columns[:4])}"]
+    return html_block(html_table(_HEAD, _rows(releases), caption=caption, notes=notes, right=(2, 3)))
 
 
 def releases_record(releases: Releases) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpmedian.inference import Region
     from dpmedian.release import Release
 
-__all__ = ["records_text", "release_html", "release_text"]
+__all__ = ["records_text", "region_of", "release_html", "release_text"]
 
 _SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
@@ -35,7 +35,7 @@ def _shown(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return pairs if len(pairs) <= _FIRST + _LAST else [*pairs[:_FIRST], ("...", "..."), *pairs[-_LAST:]]
 
 
-def _region(release: Release) -> Region | None:
+def region_of(release: Release) -> Region | None:
     """The 95 % region, unless the release has none or making it takes long."""
     large = release.point.size > _REGION_DIMENSION
     return None if release.moments is None or large else release.confidence_region()
@@ -79,7 +79,7 @@ def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
 
 def release_text(release: Release) -> str:
     """One row for each thing that was released."""
-    region = _region(release)
+    region = region_of(release)
     rows = [("point", _point(release))]
     if region is not None:
         parts = (name if name == "..." else f"{name}: {limits}" for name, limits in _intervals(release, region))
@@ -98,7 +98,7 @@ def _notes(release: Release, region: Region | None) -> list[str]:
 
 def release_html(release: Release) -> str:
     """For a notebook: the point as a table with the names of its columns, what goes with it, and the plan to unfold."""
-    region = _region(release)
+    region = region_of(release)
     names, values = zip(*_coordinates(release), strict=True)
     rows = [values] if region is None else [values, [limits for _, limits in _intervals(release, region)]]
     title = [release.name or "Private geometric median"]

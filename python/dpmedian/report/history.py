@@ -54,14 +54,11 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
 
 
 def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
-    """The last entry that has this plan's stages, or None."""
+    """The last entry that was charged for this record's plan, or None."""
     found = [
         index
         for index, entry in enumerate(entries)
-        if entry.get("record") is not None
-        and entry["record"].get("budget") == record["budget"]
-        and entry["record"].get("method") == record["method"]
-        and (entry["name"] == record.get("name"))
+        if (entry.get("record") or {}).get("cost") == record["cost"] and record.get("name") in (None, entry["name"])
     ]
     return found[-1] if found else None
 

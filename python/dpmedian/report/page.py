@@ -5,112 +5,45 @@ It is made from the audit record, and from a ledger's public entries if there is
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from dpmedian.accounting import RECORD
-from dpmedian.mechanisms.stage import Stage
 from dpmedian.planning.outlook import Outlook
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
-from dpmedian.rendering.record import as_json
+from dpmedian.rendering.release import region_of
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
-from dpmedian.report.words import QUESTIONS, guarantee
-from dpmedian.verification import verify
+from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages
+from dpmedian.report.words import guarantee
 from dpmedian.verification.reading import read
 
-__all__ = ["page", "write_page"]
-
-_HERE = Path(__file__).parent
+__all__ = ["page_of_release"]
 
 # So many coordinates are shown; the record on the page has all of them.
 _SHOWN = 24
 
-# The delta at which a cost that was asked for in rho is explained.
-_DELTA = 1e-6
 
-# The page may load nothing from anywhere: its style, its script and its record are in it.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-
-
-def write_page(
-    record: Mapping[str, Any], path: str | os.PathLike[str], ledger: Mapping[str, Any] | None = None
-) -> Path:
-    """Writes the page of a parsed record, with the history of a ledger (its `to_dict()`) if one is given."""
-    file = Path(path)
-    file.write_text(page(record, ledger), encoding="utf-8")
-    return file
-
-
-def page(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
-    """The HTML of the page."""
+def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
+    """The page of a release, a failure or a plan."""
     found = read(record)
     plan = found if isinstance(found, Plan) else found.plan
     assert plan is not None
     title = record.get("name") or "Private geometric median"
     sections = [
-        _head(title, record),
-        _alarm(record),
+        head(title, record, "differentially private geometric median"),
+        alarm(record),
         _facts(found, plan),
-        _section("What was released", _outcome(found, plan)),
-        _section("What it promises", _paragraphs(guarantee(plan.cost, _delta(plan)))),
-        _section("How much, and what else was possible", _curves(plan)),
-        _section("What was asked of the data", _stages(plan)),
-        _section("What it cost", _cost(record, plan)),
-        "" if ledger is None else _section("The budget, and what else was spent of it", history(ledger, record)),
-        _section("How to check this", _checks(record)),
+        section("What was released", _outcome(found, plan)),
+        section("What it promises", paragraphs(guarantee(plan.cost, delta_of(plan.cost)))),
+        section("How much, and what else was possible", _curves(plan)),
+        section("What was asked of the data", stages(plan)),
+        section("What it cost", _cost(record, plan)),
+        "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
+        section("How to check this", checks(record)),
     ]
-    style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(section for section in sections if section)
-        + f"\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n"
-    )
-
-
-def _delta(plan: Plan) -> float:
-    """The delta at which the promise is told: the one that was asked for, or 0 for pure differential privacy."""
-    if plan.cost.delta is not None:
-        return plan.cost.delta
-    return 0.0 if plan.cost.is_pure else max(_DELTA, plan.cost.delta0)
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
-
-
-def _paragraphs(texts: Iterable[str]) -> str:
-    return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
-
-
-def _head(title: str, record: Mapping[str, Any]) -> str:
-    badge = {
-        "released": '<span class="badge good">released</span>',
-        "failed": '<span class="badge bad">failed, and spent</span>',
-        "planned": '<span class="badge">planned, nothing spent</span>',
-    }[record["outcome"]]
-    when = f"{escape(record['date'][:16].replace('T', ', '))} UTC, " if "date" in record else ""
-    return (
-        f"<header>\n<h1>{escape(title)}</h1>\n<p>{badge} {when}differentially private geometric median, dpmedian "
-        f"{escape(str(record['version']))}</p>\n</header>"
-    )
-
-
-def _alarm(record: Mapping[str, Any]) -> str:
-    if not record.get("seeded"):
-        return ""
-    return (
-        '<section class="alarm"><h2>This release protects nobody</h2><p>Its noise came from a seed. Whoever knows or '
-        "guesses the seed can remove the noise: it is for simulations and tests and must not be published.</p>"
-        "</section>"
-    )
+    return document(title, sections)
 
 
 def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
@@ -130,7 +63,7 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     )
     spent = f"rho = {cost.rho:.4g}"
     if parameters.budget.rho is not None:
-        spent = f"epsilon = {cost.epsilon_at(_delta(plan)):.3g} at delta = {_delta(plan):.2g}"
+        spent = f"epsilon = {cost.epsilon_at(delta_of(plan.cost)):.3g} at delta = {delta_of(plan.cost):.2g}"
     facts = [
         ("Privacy budget", str(parameters.budget), spent),
         ("Protects", f"one {cost.unit}", changed),
@@ -150,7 +83,7 @@ def _unit(plan: Plan) -> str:
 
 def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     if isinstance(found, Plan):
-        return _paragraphs(
+        return paragraphs(
             [
                 "Nothing yet: this is a plan, made from public parameters alone. What it would release is the private "
                 "geometric median, the point whose sum of distances to all records is smallest, with noise that "
@@ -158,7 +91,7 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             ]
         )
     if isinstance(found, ReleaseFailed):
-        return _paragraphs(
+        return paragraphs(
             [
                 f"No point: {found.message}. A failure tells something about the data as well, so it is an output "
                 "like any other: it was made with the same noise, it keeps the same promise, and its cost is spent."
@@ -174,8 +107,14 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             + ("" if found.scale is None else f", whose spread is about {found.scale:.3g}")
             + f", in {_unit(plan)}. These are protected in the same way."
         )
+    region = region_of(found)
+    if region is not None:
+        texts.append(
+            f"The median of the population lies within {region.radius:.3g} of it with a confidence of "
+            f"{100.0 * region.level:.3g} %, if the records are an independent sample of the population."
+        )
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
-    return _point(found) + _paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
+    return _point(found) + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
 
 
 def _point(release: Release) -> str:
@@ -192,7 +131,7 @@ def _point(release: Release) -> str:
 
 def _curves(plan: Plan) -> str:
     texts, charts, outlook = ["The red dots are this release."], [], Outlook.of(plan)
-    pairs = epsilon_curve(plan.cost, _delta(plan))
+    pairs = epsilon_curve(plan.cost, delta_of(plan.cost))
     if pairs is not None:
         charts.append(chart(pairs))
         texts.append(
@@ -208,37 +147,7 @@ def _curves(plan: Plan) -> str:
     drawn = "\n".join(figure for figure in charts if figure)
     if not drawn:
         return ""
-    return f'<div class="charts">\n<div>{_paragraphs(texts)}</div>\n{drawn}\n</div>'
-
-
-def _stages(plan: Plan) -> str:
-    head = ("Question", "Asked, at most", "Moves by", "Size of the noise", "Cost (rho)")
-    rows = "".join(_row(head, stage) for stage in plan.stages)
-    names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(head))
-    unit = "" if plan.cost.unit == RECORD else f" A record here is what one {plan.cost.unit} contributes."
-    told = (
-        "Only these questions were asked, and every answer got noise before anybody or anything saw it. One record can "
-        f"move an answer by no more than what is stated here, and the noise hides that.{unit}"
-    )
-    return (
-        f'<p>{escape(told)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _row(head: Sequence[str], stage: Stage) -> str:
-    noise = {"Gaussian": "Gaussian", "Laplace": "Laplace, scale"}.get(stage.noise.kind, f"{stage.noise.kind}, scale")
-    bound = f"{stage.noise.remark} " if stage.noise.remark in ("at least", "at most") else ""
-    cells = [
-        f"{stage.releases:,}" + (f"<small>{escape(stage.rule)}</small>" if stage.rule else ""),
-        f"{stage.sensitivity:.4g}",
-        f"{bound}{stage.noise.scale:.4g}<small>{escape(noise)}</small>",
-        f"{'&le; ' if stage.capped else ''}{stage.cost.rho:.3g}",
-    ]
-    numbers = "".join(
-        f'<td class="number" data-name="{escape(name)}">{cell}</td>' for name, cell in zip(head[1:], cells, strict=True)
-    )
-    return f"<tr><th>{escape(stage.name)}<small>{escape(QUESTIONS[stage.statistic])}</small></th>{numbers}</tr>"
+    return f'<div class="charts">\n<div>{paragraphs(texts)}</div>\n{drawn}\n</div>'
 
 
 def _cost(record: Mapping[str, Any], plan: Plan) -> str:
@@ -250,26 +159,3 @@ def _cost(record: Mapping[str, Any], plan: Plan) -> str:
         else "<p>The costs of all stages add up to this.</p>"
     )
     return f"{shared}<ul>{listed}</ul>"
-
-
-def _checks(record: Mapping[str, Any]) -> str:
-    found = verify(record)
-    count = len(found.checks)
-    verdict = (
-        f'<p><span class="badge good">checked</span> When this page was made, {count} checks were computed again from '
-        "the record, and the claim holds.</p>"
-        if found.holds
-        else '<p><span class="badge bad">does not hold</span> When this page was made, the claim did not hold: '
-        f"{escape('; '.join(found.wrong))}.</p>"
-    )
-    listed = "".join(f"<li>{'wrong' if check.wrong else 'ok'}: {escape(check.question)}</li>" for check in found.checks)
-    return (
-        f"{verdict}<details><summary>What was checked</summary><ul>{listed}</ul></details>\n"
-        "<p>Do not trust a page: anybody can check the record itself, without the data and without spending anything. "
-        "Save it, and run</p>\n<pre>pip install dpmedian\ndpmedian verify record.json</pre>\n"
-        '<p><button id="save" hidden>Save record.json</button></p>\n'
-        "<details><summary>The record</summary>\n"
-        f'<pre id="record">{escape(as_json(record), quote=False)}</pre></details>\n'
-        '<p class="soft">What no record can show: that the program which made it was the one it names, and that '
-        "radius, center, resolution and method were chosen without looking at the data. Ask for that.</p>"
-    )

@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import math
 import os
-import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
+from dpmedian.groups.plan import GroupsPlan
+from dpmedian.groups.releases import Releases
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.cost import explained, protected
 from dpmedian.rendering.record import plan_record
+from dpmedian.verification.check import Check, Verification
+from dpmedian.verification.groups import is_of_groups, verify_groups
 from dpmedian.verification.reading import parameters_of, parsed, plan_of, read
 from dpmedian.verification.stages import shared_discretization, wrong_with
 
-__all__ = ["Verification", "verify"]
+__all__ = ["verify"]
 
 # A cap allows for the rounding of every sigma to a whole number of units.
 _ROUNDING = 1e-8
@@ -31,51 +34,9 @@ _ROUNDING = 1e-8
 _CLOSE = 1e-9
 
 
-@dataclass(frozen=True)
-class Check:
-    """One question about a record: what was asked, and what was found wrong."""
-
-    question: str
-    wrong: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What became of computing a record again. `print` it for a report in words."""
-
-    checks: tuple[Check, ...]
-    """All that was asked, in order."""
-    claim: str
-    """What the record claims, in words."""
-    notes: tuple[str, ...] = ()
-    """What a reader should know beyond that."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.wrong
-
-    @property
-    def wrong(self) -> tuple[str, ...]:
-        """What is wrong, in words."""
-        return tuple(text for check in self.checks for text in check.wrong)
-
-    def __str__(self) -> str:
-        lines = [*textwrap.wrap(f"Claim: {self.claim}", 80), ""]
-        for check in self.checks:
-            lines.append(f"  {'WRONG' if check.wrong else 'ok   '}  {check.question}")
-            lines += [f"           {text}" for text in check.wrong]
-        lines += [f"  note   {note}" for note in self.notes]
-        count = len(self.wrong)
-        verdict = (
-            "The claim holds."
-            if self.holds
-            else f"The claim does not hold as recorded: {count} {'thing is' if count == 1 else 'things are'} wrong."
-        )
-        return "\n".join([*lines, "", verdict])
-
-
-def verify(record: str | os.PathLike[str] | Mapping[str, Any] | Plan | Release | ReleaseFailed) -> Verification:
+def verify(
+    record: str | os.PathLike[str] | Mapping[str, Any] | Plan | GroupsPlan | Release | ReleaseFailed | Releases,
+) -> Verification:
     """Computes an audit record again: sensitivities from statistics, costs from noise, the budget from the cost.
 
     It needs no data and spends nothing. That the run did what its record says is a property of the code that made the
@@ -83,7 +44,7 @@ def verify(record: str | os.PathLike[str] | Mapping[str, Any] | Plan | Release |
 
     Parameters
     ----------
-    record : str, path, mapping, Plan, Release or ReleaseFailed
+    record : str, path, mapping, Plan, Release, ReleaseFailed, Releases or GroupsPlan
         The text of a record, a `pathlib.Path` of its file, its parsed JSON, or what it was made of.
 
     Returns
@@ -102,12 +63,17 @@ def verify(record: str | os.PathLike[str] | Mapping[str, Any] | Plan | Release |
     >>> dpmedian.verify(dpmedian.plan(3000, 2, epsilon=1.0, delta=1e-6)).holds
     True
     """
-    if isinstance(record, (Plan, Release, ReleaseFailed)):
+    if isinstance(record, (Plan, GroupsPlan, Release, ReleaseFailed, Releases)):
         record = record.to_dict()
     if isinstance(record, Mapping):
         record = json.dumps(dict(record))
     told = parsed(record if isinstance(record, str) else Path(record).read_text(encoding="utf-8"))
-    return _Review(told).verification()
+    return verify_groups(told, _verified) if is_of_groups(told) else _verified(told)
+
+
+def _verified(record: Mapping[str, Any]) -> Verification:
+    """The record of a plan, a release or a failure."""
+    return _Review(parsed(json.dumps(dict(record)))).verification()
 
 
 class _Review:

@@ -1,0 +1,135 @@
+"""The parts that the pages of single releases and of groups share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from dpmedian.accounting import RECORD, PrivacyCost
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.planning.plan import Plan
+from dpmedian.rendering.record import as_json
+from dpmedian.report.words import QUESTIONS
+from dpmedian.verification import verify
+
+__all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "stages"]
+
+_HERE = Path(__file__).parent
+
+# The delta at which a cost that was asked for in rho is explained.
+_DELTA = 1e-6
+
+# The page may load nothing from anywhere: its style, its script and its record are in it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+
+def document(title: str, sections: Iterable[str]) -> str:
+    """The whole page."""
+    style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(part for part in sections if part)
+        + f"\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def delta_of(cost: PrivacyCost) -> float:
+    """The delta at which the promise is told: the one that was asked for, or 0 for pure differential privacy."""
+    if cost.delta is not None:
+        return cost.delta
+    return 0.0 if cost.is_pure else max(_DELTA, cost.delta0)
+
+
+def section(title: str, content: str) -> str:
+    """A section, or nothing where it has no content."""
+    return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
+
+
+def paragraphs(texts: Iterable[str]) -> str:
+    """Texts as paragraphs."""
+    return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+def head(title: str, record: Mapping[str, Any], what: str) -> str:
+    """The title, what became of it, when and by which version."""
+    badge = {
+        "released": '<span class="badge good">released</span>',
+        "failed": '<span class="badge bad">failed, and spent</span>',
+        "planned": '<span class="badge">planned, nothing spent</span>',
+    }[record["outcome"]]
+    when = f"{escape(record['date'][:16].replace('T', ', '))} UTC, " if "date" in record else ""
+    return (
+        f"<header>\n<h1>{escape(title)}</h1>\n<p>{badge} {when}{escape(what)}, dpmedian "
+        f"{escape(str(record['version']))}</p>\n</header>"
+    )
+
+
+def alarm(record: Mapping[str, Any]) -> str:
+    """What must be said first of a seeded release."""
+    if not record.get("seeded"):
+        return ""
+    return (
+        '<section class="alarm"><h2>This release protects nobody</h2><p>Its noise came from a seed. Whoever knows or '
+        "guesses the seed can remove the noise: it is for simulations and tests and must not be published.</p>"
+        "</section>"
+    )
+
+
+def stages(plan: Plan) -> str:
+    """Every question of a plan, with its noise and its cost."""
+    names_of = ("Question", "Asked, at most", "Moves by", "Size of the noise", "Cost (rho)")
+    rows = "".join(_row(names_of, stage) for stage in plan.stages)
+    names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(names_of))
+    unit = "" if plan.cost.unit == RECORD else f" A record here is what one {plan.cost.unit} contributes."
+    told = (
+        "Only these questions were asked, and every answer got noise before anybody or anything saw it. One record can "
+        f"move an answer by no more than what is stated here, and the noise hides that.{unit}"
+    )
+    return (
+        f'<p>{escape(told)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _row(head: Sequence[str], stage: Stage) -> str:
+    noise = {"Gaussian": "Gaussian", "Laplace": "Laplace, scale"}.get(stage.noise.kind, f"{stage.noise.kind}, scale")
+    bound = f"{stage.noise.remark} " if stage.noise.remark in ("at least", "at most") else ""
+    cells = [
+        f"{stage.releases:,}" + (f"<small>{escape(stage.rule)}</small>" if stage.rule else ""),
+        f"{stage.sensitivity:.4g}",
+        f"{bound}{stage.noise.scale:.4g}<small>{escape(noise)}</small>",
+        f"{'&le; ' if stage.capped else ''}{stage.cost.rho:.3g}",
+    ]
+    numbers = "".join(
+        f'<td class="number" data-name="{escape(name)}">{cell}</td>' for name, cell in zip(head[1:], cells, strict=True)
+    )
+    return f"<tr><th>{escape(stage.name)}<small>{escape(QUESTIONS[stage.statistic])}</small></th>{numbers}</tr>"
+
+
+def checks(record: Mapping[str, Any]) -> str:
+    """Whether the claim holds, how to find out oneself, and the record."""
+    found = verify(record)
+    count = len(found.checks)
+    verdict = (
+        f'<p><span class="badge good">checked</span> When this page was made, {count} checks were computed again from '
+        "the record, and the claim holds.</p>"
+        if found.holds
+        else '<p><span class="badge bad">does not hold</span> When this page was made, the claim did not hold: '
+        f"{escape('; '.join(found.wrong))}.</p>"
+    )
+    listed = "".join(f"<li>{'wrong' if check.wrong else 'ok'}: {escape(check.question)}</li>" for check in found.checks)
+    return (
+        f"{verdict}<details><summary>What was checked</summary><ul>{listed}</ul></details>\n"
+        "<p>Do not trust a page: anybody can check the record itself, without the data and without spending anything. "
+        "Save it, and run</p>\n<pre>pip install dpmedian\ndpmedian verify record.json</pre>\n"
+        '<p><button id="save" hidden>Save record.json</button></p>\n'
+        "<details><summary>The record</summary>\n"
+        f'<pre id="record">{escape(as_json(record), quote=False)}</pre></details>\n'
+        '<p class="soft">What no record can show: that the program which made it was the one it names, and that '
+        "radius, center, resolution and method were chosen without looking at the data. Ask for that.</p>"
+    )

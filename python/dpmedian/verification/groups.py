@@ -1,0 +1,99 @@
+"""The record of groups, computed again: every plan in it, and what all groups cost together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.accounting.parallel import bound_of
+from dpmedian.rendering.cost import protected
+from dpmedian.verification.check import Check, Verification
+from dpmedian.verification.reading import cost_of
+
+__all__ = ["is_of_groups", "verify_groups"]
+
+
+def is_of_groups(record: Mapping[str, Any]) -> bool:
+    """Whether this is the record of groups, or of a plan for groups."""
+    return "plans" in record
+
+
+def verify_groups(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]], Verification]) -> Verification:
+    """Computes every plan again with `verify_one`, and the cost of as many groups as a unit contributes to."""
+    try:
+        return _verified(record, verify_one)
+    except KeyError as missing:
+        raise ValueError(f"the record has no entry {missing}") from None
+    except (TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"the record cannot be read: {error}") from None
+
+
+def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]], Verification]) -> Verification:
+    plans, budget, cost = record["plans"], Budget.of(**record["budget"]), cost_of(record["cost"])
+    if not plans:
+        raise ValueError("the record of groups has no plan")
+    found = [verify_one(plan) for plan in plans]
+    checks = [
+        Check(f"plan {index}: {check.question}", tuple(f"plan {index}: {text}" for text in check.wrong))
+        for index, one in enumerate(found)
+        for check in one.checks
+    ]
+    most = record["max_groups_per_unit"]
+    checks += [
+        Check("every group has one of these plans", tuple(_assignment(record, len(plans)))),
+        Check("whose privacy: relation and unit are the same everywhere", tuple(_relation(record, cost))),
+        Check(f"cost: that of the {most} groups to which one {cost.unit} contributes", tuple(_total(record, cost))),
+        Check(f"budget: {budget} covers the cost", tuple(_budget(budget, cost))),
+    ]
+    if record["outcome"] != "planned":
+        seeded = ("the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",)
+        checks.append(Check("the noise was not predictable", seeded if record["seeded"] is not False else ()))
+    name = f" {record['name']!r}" if record.get("name") else ""
+    claim = (
+        f"the releases{name} of {len(record['keys'])} groups are together differentially private with {budget}, for "
+        f"{protected(cost.neighbours, cost.unit)}."
+    )
+    return Verification(tuple(checks), claim, tuple(dict.fromkeys(note for one in found for note in one.notes)))
+
+
+def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
+    assigned, keys = record["plan_of_key"], record["keys"]
+    if len(assigned) != len(keys) or not all(type(index) is int and 0 <= index < plans for index in assigned):
+        yield f"plan_of_key must name one of the {plans} plans for each of the {len(keys)} keys, got {assigned}"
+    told = [group["key"] for group in record.get("groups", [])]
+    if record["outcome"] != "planned" and told != keys:
+        yield "the groups are not those of the keys: each key must have one, in their order"
+
+
+def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
+    if cost.neighbours != "add_remove":
+        yield f"groups are proved for neighbours = 'add_remove' only, and the cost is for {cost.neighbours!r}"
+    for name in ("neighbours", "unit"):
+        places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
+        for place, told in places:
+            stated = told[name]
+            if stated != getattr(cost, name):
+                yield f"{name} of {place} is {stated!r}, and that of the cost is {getattr(cost, name)!r}"
+
+
+def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
+    most = record["max_groups_per_unit"]
+    if type(most) is not int or not 1 <= most <= len(record["keys"]):
+        yield f"max_groups_per_unit must be between 1 and the number of keys, got {most!r}"
+        return
+    one = bound_of(cost_of(plan["cost"]) for plan in record["plans"])
+    expected = PrivacyCost.total([one] * most)
+    for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
+        stated, computed = getattr(cost, part), getattr(expected, part)
+        if stated != computed:
+            yield f"{part} of the cost is stated as {stated!r}, and the plans make it {computed!r}"
+    if record["cost"]["rho"] != cost.rho and not cost.pure_epsilons:
+        yield f"rho is stated as {record['cost']['rho']!r}, and its parts make it {cost.rho!r}"
+
+
+def _budget(budget: Budget, cost: PrivacyCost) -> Iterator[str]:
+    if (cost.epsilon, cost.delta) != (budget.epsilon, budget.delta):
+        yield f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, and the budget is {budget}"
+    if not budget.fits(cost):
+        yield f"the cost exceeds the budget {budget}: rho = {cost.rho!r}"

@@ -1,0 +1,97 @@
+"""Records of groups: computed again, with every plan in them, and their page."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian.cli import main
+from dpmedian.report import page
+from test_verify import refuted, with_value
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def releases():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(4000, 2)) + 50.0, columns=["x", "y"])
+    frame["place"] = rng.choice(["north", "<south>"], size=4000)
+    frame["person"] = rng.integers(0, 3000, size=4000)
+    keys = ["north", "<south>", "nowhere"]
+    return dpmedian.geometric_medians(
+        frame,
+        "place",
+        keys=keys,
+        unit="person",
+        max_groups_per_unit=2,
+        epsilon=4.0,
+        delta=1e-6,
+        n={"north": 1500, "<south>": 1500, "nowhere": 900},
+    )
+
+
+def test_groups_verify_and_so_does_their_plan(releases):
+    for told in (releases, releases.plan, releases.to_json(), releases.to_dict()):
+        found = dpmedian.verify(told)
+        assert found.holds, str(found)
+    assert "of 3 groups are together differentially private with epsilon = 4, delta = 1e-06" in str(
+        dpmedian.verify(releases)
+    ).replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "wrong"),
+    [
+        (("max_groups_per_unit",), 1, "mu_squared of the cost is stated as"),
+        (("max_groups_per_unit",), 4, "between 1 and the number of keys, got 4"),
+        (("unit",), "record", "unit of the record is 'record'"),
+        (("plans", 0, "unit"), "record", "unit of plan 0 is 'record'"),
+        (("plans", 1, "stages", 2, "sensitivity"), 0.5, "plan 1: stage 'center': the sensitivity is stated as 0.5"),
+        (("cost", "mu_squared"), 0.1, "mu_squared of the cost is stated as 0.1"),
+        (("cost", "rho"), 0.1, "rho is stated as 0.1"),
+        (("budget", "epsilon"), 2.0, "the cost exceeds the budget epsilon = 2"),
+        (("plan_of_key",), [0, 0], "plan_of_key must name one of the 2 plans for each of the 3 keys"),
+        (("groups", 0, "key"), "east", "the groups are not those of the keys"),
+        (("seeded",), True, "nobody is protected"),
+        (("plans",), [], "the record of groups has no plan"),
+    ],
+)
+def test_what_is_wrong_with_groups_is_named(releases, place, value, wrong):
+    told = refuted(with_value(releases.to_dict(), place, value))
+    assert any(wrong in text for text in told), told
+
+
+def test_groups_have_a_page(releases, tmp_path):
+    text = releases.report(tmp_path / "page.html").read_text()
+    assert "3 groups" in text
+    assert "&lt;south&gt;" in text
+    assert "<south>" not in text
+    for release in releases.released.values():
+        assert f"{release.point[0]:.6g}" in text
+    for failed in releases.failed.values():
+        assert "no point: " in text
+        assert failed.message.split("(")[0] in text
+    assert "the claim holds" in text
+    assert "What was asked of the data of nowhere" in text
+    assert page(json.loads(releases.to_json())) == text
+    for tag in ("section", "table", "tr", "td", "th", "svg", "p", "div", "pre"):
+        assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag
+    assert "planned, nothing spent" in page(releases.plan.to_dict())
+
+
+def test_the_command_makes_the_page_of_groups(tmp_path, capsys):
+    data, keys, file = tmp_path / "data.csv", tmp_path / "keys.txt", tmp_path / "page.html"
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{x:.3f},{y:.3f},{'ab'[i % 2]}\n" for i, (x, y) in enumerate(rng.normal(size=(3000, 2))))
+    data.write_text(f"x,y,place\n{rows}")
+    keys.write_text("a\nb\n")
+    arguments = ["release", str(data), "--columns", "x,y", "--by", "place", "--keys", str(keys), "--rho", "0.5"]
+    assert main([*arguments, "--report", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert file.read_text() == page(json.loads(out))
+    (tmp_path / "record.json").write_text(out)
+    assert main(["verify", str(tmp_path / "record.json")]) == 0
+    assert "of 2 groups" in capsys.readouterr().out
