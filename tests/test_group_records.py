@@ -9,7 +9,7 @@ import pytest
 import dpmedian
 from dpmedian.cli import main
 from dpmedian.report import page
-from test_verify import refuted, with_value
+from test_verify import refuted, valid, with_value
 
 pd = pytest.importorskip("pandas")
 
@@ -34,6 +34,8 @@ def releases():
 
 
 def test_groups_verify_and_so_does_their_plan(releases):
+    for record in (releases.to_dict(), releases.plan.to_dict()):
+        assert valid(json.loads(json.dumps(record))) == []
     for told in (releases, releases.plan, releases.to_json(), releases.to_dict()):
         found = dpmedian.verify(told)
         assert found.holds, str(found)
