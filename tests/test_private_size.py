@@ -126,6 +126,18 @@ def test_what_did_not_run_can_be_spent_on_another_release():
     assert [entry.state for entry in ledger.entries] == ["failed", "released"]
 
 
+@pytest.mark.parametrize(("unit", "times"), [("person", 1.0), ("record", 4.0)])
+def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
+    """One row that changes hands is a person less and a person more: twice for a ledger per record, so four rho."""
+    planned = dpmedian.plan(None, 2, rho=0.5, neighbours="add_remove", unit="person")
+    ledger = dpmedian.Ledger(rho=10.0, neighbours="add_remove", unit=unit)
+    with pytest.raises(dpmedian.ReleaseFailed, match="records were seen") as failed:
+        planned.run(np.zeros((3, 2)), unit=["a", "b", "c"], ledger=ledger)
+    (entry,) = ledger.entries
+    assert (entry.state, entry.cost.unit, failed.value.ran.unit) == ("failed", unit, "person")
+    assert entry.cost.rho == pytest.approx(times * planned.calibrated.size.cost.rho, rel=1e-9)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_pure_releases_need_no_size(n, d):

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, get_args
 
 from dpmedian.accounting import PrivacyCost
@@ -117,9 +117,7 @@ def spending(
             )
             try:
                 warnings.warn(what, stacklevel=5)
-            except (
-                Exception
-            ):  # A warning that is turned into an error, or cannot be shown, would take the result's place.
+            except Exception:  # An error of its own, or one made of a warning, would take the result's place.
                 with contextlib.suppress(Exception):
                     print(what, file=sys.stderr)
         return False
@@ -127,7 +125,8 @@ def spending(
     try:
         yield
     except ReleaseFailed as failed:
-        ran = failed.ran
+        # What ran is a part of what was charged, so it holds for the same neighbours and the same unit.
+        ran = None if failed.ran is None else replace(failed.ran, neighbours=cost.neighbours, unit=cost.unit)
         kept = ran if mark("failed", ran) and ran is not None else cost
         raise ReleaseFailed(failed.message, kept, size=failed.size, ran=ran) from None
     except BaseException:

@@ -151,8 +151,7 @@ class PrivateSize(CalibratedMethod):
                 f"about {size} records were seen (a noisy number), at least {surely} with a confidence of 95 %: with "
                 f"so few, method {self.method!r} {wrong}"
             )
-            ran = replace(self.size.cost, neighbours=self.parameters.neighbours)
-            raise ReleaseFailed(message, self.cost, size=size, ran=ran)
+            raise ReleaseFailed(message, self.cost, size=size, ran=self.size.cost)
         try:
             return replace(made.run(source, tape), size=size)
         except ReleaseFailed as failed:
