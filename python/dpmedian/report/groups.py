@@ -9,7 +9,7 @@ from typing import Any
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.report.curves import chart, epsilon_curve
 from dpmedian.report.history import history
-from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages
+from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
 from dpmedian.report.words import guarantee
 from dpmedian.verification.reading import cost_of, plan_of
 
@@ -52,11 +52,7 @@ def _facts(record: Mapping[str, Any], cost: PrivacyCost) -> str:
         ("Groups", f"{len(record['keys']):,}", f"their names are public{minimum}"),
         (f"One {cost.unit} is in", f"at most {record['max_groups_per_unit']}", "of the groups"),
     ]
-    tiles = (
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in facts
-    )
-    return f'<dl class="facts">{"".join(tiles)}</dl>'
+    return tiles(facts)
 
 
 def _released(record: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.release import region_of
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
-from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages
+from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
 from dpmedian.report.words import guarantee
 from dpmedian.verification.reading import read
 
@@ -55,7 +55,7 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         told = "the number is private" + ("" if size is None else ", this one is noisy")
     else:
         records, told = f"{plan.n:,}", "this number is public"
-    failure = plan.prediction.failure
+    numbers, failure = 2 if parameters.geometry == "sphere" else plan.d, plan.prediction.failure
     expected = (
         ("Predicted error", f"{found.error_radius:.3g}", f"distance to the exact median, in {_unit(plan)}")
         if isinstance(found, Release) and found.error_radius is not None
@@ -67,14 +67,10 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     facts = [
         ("Privacy budget", str(parameters.budget), spent),
         ("Protects", f"one {cost.unit}", changed),
-        ("Records", records, f"{told}; {plan.d} {'number' if plan.d == 1 else 'numbers'} each"),
+        ("Records", records, f"{told}; {numbers} {'number' if numbers == 1 else 'numbers'} each"),
         expected,
     ]
-    tiles = (
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in facts
-    )
-    return f'<dl class="facts">{"".join(tiles)}</dl>'
+    return tiles(facts)
 
 
 def _unit(plan: Plan) -> str:
@@ -119,6 +115,8 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
 
 def _point(release: Release) -> str:
     names = release.columns or tuple(f"coordinate {index + 1}" for index in range(release.point.size))
+    if release.columns is None and release.plan.parameters.geometry == "sphere":
+        names = ("longitude", "latitude")
     values = release.point.tolist()
     rows = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{value:.9g}</dd></div>"

@@ -14,7 +14,7 @@ from dpmedian.rendering.record import as_json
 from dpmedian.report.words import QUESTIONS
 from dpmedian.verification import verify
 
-__all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "stages"]
+__all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "stages", "tiles"]
 
 _HERE = Path(__file__).parent
 
@@ -67,6 +67,16 @@ def head(title: str, record: Mapping[str, Any], what: str) -> str:
         f"<header>\n<h1>{escape(title)}</h1>\n<p>{badge} {when}{escape(what)}, dpmedian "
         f"{escape(str(record['version']))}</p>\n</header>"
     )
+
+
+def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
+    """What is seen first: names, values and notes. Values are not broken at their equal signs."""
+    shown = (
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value).replace(' = ', '&nbsp;=&nbsp;')}"
+        f"<small>{escape(note)}</small></dd></div>"
+        for name, value, note in facts
+    )
+    return f'<dl class="facts">{"".join(shown)}</dl>'
 
 
 def alarm(record: Mapping[str, Any]) -> str:
