@@ -23,7 +23,7 @@ DPGD = {**BUDGET, "method": "dpgd", "radius": 10.0}
 @pytest.mark.parametrize(
     ("points", "error", "message"),
     [
-        (np.zeros(5), ValueError, r"shape \(n, d\), got shape \(5,\)"),
+        (np.zeros(5), ValueError, r"shape \(n, d\), got shape \(n,\)"),
         (np.zeros((2, 2, 2)), ValueError, "shape"),
         (np.zeros((1, 2)), ValueError, "n must be at least 2"),
         (np.zeros((5, 0)), ValueError, "d must be at least 1"),

@@ -97,5 +97,5 @@ def hold(
     if not as_they_are:
         raise ValueError("units and the sphere take the path of a file, or rows in memory, and no file that is open")
     if d is not None and points.shape[1] != d:
-        raise ValueError(f"points must have d = {d} columns, got shape {points.shape}")
+        raise ValueError(f"points must have d = {d} columns, got {points.shape[1]}")
     return points

@@ -119,7 +119,7 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     intake = Intake.of(nonfinite, d)
     records = points if isinstance(points, Records) else _convert(points, intake)
     if d is not None and records.array.shape[1] != d:
-        raise ValueError(f"points must have d = {d} columns, got shape {records.array.shape}")
+        raise ValueError(f"points must have d = {d} columns, got {records.array.shape[1]}")
     return records
 
 
@@ -202,7 +202,9 @@ def from_array(points: NDArray[Any], intake: Intake) -> Floats:
         raise TypeError(f"points must be numbers (integers or floats), got dtype {points.dtype}{text}")
     if points.ndim != 2:
         remedy = "; one column is points.reshape(-1, 1)" if points.ndim == 1 else ""
-        raise ValueError(f"points must have shape (n, d), got shape {points.shape}{remedy}")
+        # The number of records may be private.
+        shape = ", ".join(["n", *map(str, points.shape[1:])][: points.ndim]) + ("," if points.ndim == 1 else "")
+        raise ValueError(f"points must have shape (n, d), got shape ({shape}){remedy}")
     if kind in "OUST":
         return from_rows(list(_unmasked(points)), replace(intake, d=points.shape[1]))
     # A double that overflows becomes infinite without a warning, which would be a message about a record.
