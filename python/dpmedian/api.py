@@ -34,6 +34,7 @@ def plan(
     unit: str | None = None,
     geometry: str = "euclidean",
     inference: bool = True,
+    weight_max: float | None = None,
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
@@ -75,6 +76,8 @@ def plan(
         center of its own, and the resolution is in degrees of arc.
     inference : bool
         Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
+    weight_max : float, optional
+        A public cap of weights, which `run` takes then; with "add_remove" only. Never take it from the data.
 
     Returns
     -------
@@ -115,6 +118,8 @@ def geometric_median(
     unit: Any = None,
     unit_reduce: str = "median",
     geometry: str = "euclidean",
+    sample_weight: Any = None,
+    weight_max: float | None = None,
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -177,6 +182,11 @@ def geometric_median(
         Whether points are coordinates, or longitude and latitude in degrees: then the point is a position, too, and
         `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles are places like any
         other.
+    sample_weight : one number for each row, or the name of a column, optional
+        Weights, which are private like the records; they need `weight_max` and neighbours="add_remove". A record counts
+        with probability weight/weight_max, by a hidden coin, so the median is that of a sample of the weighted records.
+    weight_max : float, optional
+        The public cap: larger weights count as it. Never take it from the data.
 
     Returns
     -------
@@ -199,6 +209,8 @@ def geometric_median(
         nonfinite=nonfinite,
         neighbours=neighbours_of(neighbours),
         geometry=geometry_of(geometry),
+        weights=sample_weight,
+        weight_max=weight_max,
         columns=columns,
     )
     if neighbours == "replace":

@@ -63,6 +63,7 @@ class PublicParameters:
     neighbours: Neighbours = "replace"
     unit: str = RECORD
     geometry: str = "euclidean"
+    weight_max: float | None = None
     size_noise: float = 0.0
     """The standard deviation of n, where it is a noisy release."""
     inference: bool = True
@@ -84,6 +85,7 @@ class PublicParameters:
         neighbours: str = "replace",
         unit: str | None = None,
         geometry: str = "euclidean",
+        weight_max: float | None = None,
         inference: bool = True,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
@@ -117,6 +119,7 @@ class PublicParameters:
             neighbours=relation,
             unit=RECORD if unit is None else unit_of(unit),
             geometry=geometry_of(geometry),
+            weight_max=_weight_max(weight_max, relation),
             inference=bool(inference),
         )
 
@@ -227,6 +230,17 @@ def _records(n: object, neighbours: Neighbours) -> int | None:
     if n > RECORDS_MAX:
         raise ValueError(f"n must be at most 2**30 records, got {n}")
     return n
+
+
+def _weight_max(value: float | None, neighbours: Neighbours) -> float | None:
+    if value is None:
+        return None
+    if neighbours == "replace":
+        raise ValueError(
+            "weights need neighbours='add_remove': a replaced record may change the sum of the weights, which is "
+            "private though the number of records is public"
+        )
+    return positive("weight_max", value)
 
 
 def geometry_of(value: object) -> str:

@@ -145,6 +145,7 @@ def run_calibrated(
     copy: bool = False,
     unit: Any = None,
     unit_reduce: str = "median",
+    sample_weight: Any = None,
     finish: Callable[[Value], Value] | None = None,
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
@@ -162,6 +163,8 @@ def run_calibrated(
         neighbours=parameters.neighbours,
         d=parameters.d,
         geometry=parameters.geometry,
+        weights=sample_weight,
+        weight_max=parameters.weight_max,
     )
     require_unit(records.unit, parameters.unit, given=unit is not None)
     if not parameters.private_size and records.shape != (parameters.n, parameters.d):
@@ -174,6 +177,8 @@ def run_calibrated(
         source = ArraySource.of(records, parameters, meter, nonfinite, copy)
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
+            if parameters.weight_max is not None:
+                source = source.thinned(tape.hidden())
             value = calibrated.run(source, tape)
             value = value if finish is None else finish(value)
     return Done(value, records.columns)

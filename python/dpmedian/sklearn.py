@@ -63,6 +63,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         failure_probability: float = 0.05,
         profile: str = "default",
         geometry: str = "euclidean",
+        weight_max: float | None = None,
         inference: bool = True,
         neighbours: str = "replace",
         n: int | None = None,
@@ -79,6 +80,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.failure_probability = failure_probability
         self.profile = profile
         self.geometry = geometry
+        self.weight_max = weight_max
         self.inference = inference
         self.neighbours = neighbours
         self.n = n
@@ -92,8 +94,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         copies = {name: clone(value, safe=False) for name, value in parameters.items()}
         return type(self)(ledger=ledger, **copies)
 
-    def fit(self, X: Any, y: Any = None) -> PrivateGeometricMedian:
-        """Releases the private median of the rows of X. `y` is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateGeometricMedian:
+        """Releases the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
         # Where the number of records is private nothing may depend on it: not even an error for hardly any of them.
         hidden = self.neighbours == "add_remove"
         points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
@@ -110,10 +112,11 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
             failure_probability=self.failure_probability,
             profile=self.profile,
             geometry=self.geometry,
+            weight_max=self.weight_max,
             inference=self.inference,
             neighbours=self.neighbours,
         )
-        self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state))
+        self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state), sample_weight=sample_weight)
         self.location_ = self.release_.point
         self.scale_ = self.release_.scale
         self.error_radius_ = self.release_.error_radius

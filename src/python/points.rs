@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -138,6 +138,19 @@ impl Points {
         let stream = &stream.get().0;
         self.with(py, |points| {
             without_gil(py, || sample::by_coins(points, stream, probability)).map(Self::own).map_err(raised)
+        })
+    }
+
+    /// A hidden sample that has every record with probability weight/2^20, by a coin of its own.
+    fn sample_by_weights(
+        &self,
+        py: Python<'_>,
+        stream: &Bound<'_, Stream>,
+        weights: PyReadonlyArray1<'_, u32>,
+    ) -> PyResult<Self> {
+        let (stream, weights) = (&stream.get().0, weights.as_slice()?);
+        self.with(py, |points| {
+            without_gil(py, || sample::by_weights(points, stream, weights)).map(Self::own).map_err(raised)
         })
     }
 

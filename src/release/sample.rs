@@ -52,6 +52,27 @@ pub fn by_coins(
     gathered(points, &places)
 }
 
+/// The denominator of weights: one that is as large as this keeps its record surely.
+pub const WHOLE_WEIGHT: u32 = 1 << 20;
+
+/// Every record with probability weight/[`WHOLE_WEIGHT`], each by a coin of its own, in the order of the records.
+///
+/// A weight is a part of its record. With a record appended the coins of the others are the same, so the samples are
+/// neighbours that add a record, or equal. A replaced record may come or go with its weight, which changes the number of
+/// records in the sample: that is no neighbour that replaces a record, and is refused.
+pub fn by_weights(points: &Points<'_>, stream: &Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
+    if stream.neighbours() == Neighbours::Replace {
+        return Err(Error::Refused("weights are for neighbours that add or remove a record".into()));
+    }
+    if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
+        return Err(Error::Refused(format!("there must be {} weights of at most 2^20", points.n())));
+    }
+    let mut rng = stream.generator();
+    let mut coin = || (rng.next_u64() >> 44) as u32;
+    let places: Vec<usize> = (0..points.n()).filter(|&place| coin() < weights[place]).collect();
+    gathered(points, &places)
+}
+
 fn gathered(points: &Points<'_>, places: &[usize]) -> Result<Points<'static>, Error> {
     let sample = points.gathered(places);
     points.check().map_err(Error::Unreadable)?;
@@ -101,6 +122,25 @@ mod tests {
 
     fn places(points: &Points) -> Vec<usize> {
         points.dense().view().iter().map(|x| *x as usize).collect()
+    }
+
+    #[test]
+    fn a_record_is_kept_as_often_as_its_weight_says() {
+        let n = 40_000;
+        let weights: Vec<u32> = (0..n).map(|i| [0, WHOLE_WEIGHT / 4, WHOLE_WEIGHT][i % 3]).collect();
+        let kept = places(&by_weights(&numbered(n), &stream(Neighbours::AddRemove), &weights).unwrap());
+        let of = |kind: usize| kept.iter().filter(|&place| place % 3 == kind).count();
+        assert_eq!((of(0), of(2)), (0, n / 3));
+        // Of 13333 coins 3333 +- 50 fall so; five deviations have probability below 1e-6, and the key is fixed.
+        assert!(of(1).abs_diff(n / 12) < 250, "{}", of(1));
+        // The coins of the first records do not depend on those behind.
+        let fewer = places(&by_weights(&numbered(n - 1), &stream(Neighbours::AddRemove), &weights[1..]).unwrap());
+        let same = places(&by_weights(&numbered(n - 1), &stream(Neighbours::AddRemove), &weights[..n - 1]).unwrap());
+        assert_eq!(same, kept.iter().copied().filter(|&place| place < n - 1).collect::<Vec<_>>());
+        assert_ne!(fewer, same);
+        assert!(by_weights(&numbered(3), &stream(Neighbours::Replace), &[0; 3]).is_err());
+        assert!(by_weights(&numbered(3), &stream(Neighbours::AddRemove), &[0; 2]).is_err());
+        assert!(by_weights(&numbered(1), &stream(Neighbours::AddRemove), &[WHOLE_WEIGHT + 1]).is_err());
     }
 
     /// All 20 sets of 3 places among 6, 40000 draws: a chi-squared of 19 degrees beyond 60 has probability below 1e-5, and

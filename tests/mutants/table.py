@@ -620,8 +620,8 @@ UNITS = [
     Mutant(
         "an empty unit that vanishes where the number of units is public",
         f"{PACKAGE}/sources/units.py",
-        "return replace(records, array=array, unit=label)",
-        "return replace(records, array=array[~np.isnan(array).any(axis=1)], unit=label)",
+        "return replace(records, array=array, unit=label, weights=own)",
+        "return replace(records, array=array[~np.isnan(array).any(axis=1)], unit=label, weights=own)",
         "pytest tests/test_units.py::test_an_empty_unit_is_a_record_at_the_center",
     ),
     Mutant(
@@ -693,6 +693,27 @@ UNITS = [
         "        account.check(self.cost)\n",
         "        account.check(self.cost)\n        self._run(grouped, 0, key, nonfinite)\n",
         "pytest tests/test_groups.py::test_no_group_runs_before_the_charge",
+    ),
+    Mutant(
+        "a weight above the cap",
+        f"{PACKAGE}/sources/weights.py",
+        "shares = np.clip(np.where(wrong, 0.0, values) / most, 0.0, 1.0)",
+        "shares = np.where(wrong, 0.0, values) / most",
+        "pytest tests/test_weights.py::test_weights_are_shares_of_the_cap",
+    ),
+    Mutant(
+        "weights where their sum would be public",
+        f"{PACKAGE}/parameters.py",
+        "            weight_max=_weight_max(weight_max, relation),",
+        "            weight_max=weight_max,",
+        "pytest tests/test_weights.py::test_what_weights_need",
+    ),
+    Mutant(
+        "a sample by weights under replacement",
+        "src/release/sample.rs",
+        "if stream.neighbours() == Neighbours::Replace {",
+        "if false {",
+        "cargo release::sample::tests::a_record_is_kept_as_often_as_its_weight_says",
     ),
     Mutant(
         "a plan for units that runs on single rows",

@@ -121,6 +121,7 @@ class Plan:
         copy: bool = False,
         unit: Any = None,
         unit_reduce: str = "median",
+        sample_weight: Any = None,
     ) -> Release:
         """Spends the budget on these points.
 
@@ -150,6 +151,8 @@ class Plan:
             Whose rows these are, where the plan has a unit: one record is made of each unit's own rows.
         unit_reduce : {"median", "mean", "first"}
             How the rows of a unit become one record.
+        sample_weight : one number for each row, or the name of a column, optional
+            The weights, where the plan has a `weight_max`.
 
         Returns
         -------
@@ -174,6 +177,7 @@ class Plan:
                 copy=copy,
                 unit=unit,
                 unit_reduce=unit_reduce,
+                sample_weight=sample_weight,
                 finish=as_position if self.parameters.geometry == "sphere" else None,
             )
         except ReleaseFailed as failed:
@@ -202,7 +206,7 @@ class Plan:
             n=None if self.parameters.private_size else self.n,
             plan=self.at_size(result.size),
             size=result.size,
-            notes=(*result.notes, *self._border_notes(result.point)),
+            notes=(*result.notes, *self._border_notes(result.point), *self._weight_notes()),
             columns=columns,
             seeded=seeded,
             name=name,
@@ -230,6 +234,14 @@ class Plan:
         return (
             "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
             "their projections; check radius= and center=",
+        )
+
+    def _weight_notes(self) -> tuple[str, ...]:
+        if self.parameters.weight_max is None:
+            return ()
+        return (
+            f"weighted: a record counted with probability weight/{self.parameters.weight_max:g}, by a hidden coin; the "
+            "size is about the sum of the weights over the cap, and the error radius does not cover the coins",
         )
 
     def plot(self, ax: Any = None) -> Any:

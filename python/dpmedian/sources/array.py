@@ -10,6 +10,7 @@ from dpmedian._core import Exact, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.file import hold
+from dpmedian.sources.weights import Weights
 
 __all__ = ["ArraySource"]
 
@@ -17,9 +18,12 @@ __all__ = ["ArraySource"]
 class ArraySource:
     """All records, validated by a pass and read where they lie, or a copy that nobody can change."""
 
-    def __init__(self, points: Points, progress: Progress | None = None, share: float = 1.0) -> None:
+    def __init__(
+        self, points: Points, progress: Progress | None = None, share: float = 1.0, weights: Weights | None = None
+    ) -> None:
         """`share` is the part of all records that is here: a pass over a sample is that much of a pass."""
         self._points = points
+        self._weights = weights
         self._share = share
         self._progress = progress if progress is not None else Progress(1.0, show=False)
 
@@ -44,7 +48,7 @@ class ArraySource:
         if nonfinite == "drop":
             assert parameters.private_size, "the runner refuses to drop records where their number is public"
             records = records.finite()
-        return cls(records.admitted(parameters.ball, replacement, copy), progress)
+        return cls(records.admitted(parameters.ball, replacement, copy), progress, weights=records.weights)
 
     @property
     def d(self) -> int:
@@ -64,6 +68,12 @@ class ArraySource:
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
         share = math.ldexp(probability[0], -probability[1])
         return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
+
+    def thinned(self, stream: Stream) -> ArraySource:
+        """The records that their weights keep, each by a hidden coin of its own; all of them where there are none."""
+        if self._weights is None:
+            return self
+        return ArraySource(self._points.sample_by_weights(stream, self._weights), self._progress, self._share)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(self._share * passes)

@@ -31,6 +31,9 @@ class FileRecords:
     # Whether records with a value that is not finite were left out when the file was made.
     only_finite: bool = False
 
+    weights: ClassVar[None] = None
+    """A file has records of equal weights."""
+
     unit: ClassVar[str] = RECORD
     """A file has one record in each row."""
 
@@ -73,6 +76,8 @@ def hold(
     neighbours: Neighbours = "replace",
     d: int | None = None,
     geometry: str = "euclidean",
+    weights: Any = None,
+    weight_max: float | None = None,
     columns: Sequence[str | int] | None = None,
 ) -> Records | FileRecords:
     """Whatever was handed over as points, as records: those of a file stay there, others are in memory.
@@ -80,7 +85,7 @@ def hold(
     Rows that must become other records first, one for each unit or unit vectors on the sphere, are loaded for it.
     `columns` chooses columns of a file, and of nothing else: a frame has ways of its own to do that.
     """
-    as_they_are = unit is None and geometry == "euclidean"
+    as_they_are = unit is None and geometry == "euclidean" and weight_max is None
     if isinstance(points, (str, os.PathLike)):
         from dpmedian.files import open_points, read_points
 
@@ -92,10 +97,20 @@ def hold(
         raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
     if not isinstance(points, FileRecords):
         return as_unit_records(
-            points, unit, reducer=reducer, nonfinite=nonfinite, neighbours=neighbours, d=d, geometry=geometry
+            points,
+            unit,
+            reducer=reducer,
+            nonfinite=nonfinite,
+            neighbours=neighbours,
+            d=d,
+            geometry=geometry,
+            weights=weights,
+            weight_max=weight_max,
         )
     if not as_they_are:
-        raise ValueError("units and the sphere take the path of a file, or rows in memory, and no file that is open")
+        raise ValueError(
+            "units, weights and the sphere take the path of a file, or rows in memory, and no file that is open"
+        )
     if d is not None and points.shape[1] != d:
         raise ValueError(f"points must have d = {d} columns, got {points.shape[1]}")
     return points

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpmedian import _core
 from dpmedian.sources.records import Records
 
-__all__ = ["Labels", "as_labels", "take_column"]
+__all__ = ["Labels", "as_labels", "take_column", "taken"]
 
 # Integers above are not all doubles, so that a double there may stand for several.
 _WHOLE = 2.0**53
@@ -83,6 +83,12 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
         if name not in points.labels:
             raise ValueError(f"{argument}={name!r} is no column that was read as labels")
         return points.labels[name], replace(points, labels={k: v for k, v in points.labels.items() if k != name})
+    column, others = taken(points, name, argument)
+    return replace(as_labels(column, argument), name=name), others
+
+
+def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
+    """A column of a frame, and the frame without it."""
     names = list(map(str, _column_names(points, argument, name)))
     if names.count(name) != 1:
         what = "is there more than once" if name in names else "is not there"
@@ -95,7 +101,7 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
         column, others = points.to_series(place), points[:, rest]
     else:
         column, others = points.column(place), points.select([names[i] for i in rest])
-    return replace(as_labels(column, argument), name=name), others
+    return column, others
 
 
 def _column_names(points: Any, argument: str, name: str) -> Any:

@@ -47,7 +47,7 @@ class Records:
     It passes for a data frame wherever points are expected. An array of doubles or singles that is in C order is not
     copied: its records are read where they lie.
     `labels` are columns that a file has beside the points, and `unit` says whose records these are. With the
-    `geometry` "sphere" they are unit vectors of longitudes and latitudes.
+    `geometry` "sphere" they are unit vectors of longitudes and latitudes; `weights` are multiples of 2^-20 of a cap.
     """
 
     array: Floats
@@ -55,6 +55,7 @@ class Records:
     labels: Mapping[str, Labels] = field(default_factory=dict)
     unit: str = RECORD
     geometry: str = "euclidean"
+    weights: NDArray[np.uint32] | None = None
 
     def __repr__(self) -> str:
         """The shape and the names only: a log is no place for records."""
@@ -86,7 +87,9 @@ class Records:
 
     def finite(self) -> Records:
         """Those without a missing or infinite value: a map of each record on its own, to itself or to none."""
-        return replace(self, array=self.array[np.isfinite(self.array).all(axis=1)])
+        kept = np.isfinite(self.array).all(axis=1)
+        weights = None if self.weights is None else self.weights[kept]
+        return replace(self, array=self.array[kept], weights=weights)
 
     def require_finite(self) -> None:
         """Raises if a value is missing or infinite. For the curator: the error names the place."""

@@ -12,6 +12,7 @@ from dpmedian.accounting.neighbours import RECORD, Neighbours
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_vectors
+from dpmedian.sources.weights import as_weights, largest_of, take_weights
 
 __all__ = ["REDUCERS", "UNNAMED", "as_row_records", "as_unit_records", "check_reducer", "label_of"]
 
@@ -31,6 +32,8 @@ def as_unit_records(
     neighbours: Neighbours = "replace",
     d: int | None = None,
     geometry: str = "euclidean",
+    weights: Any = None,
+    weight_max: float | None = None,
 ) -> Records:
     """The points as records: one for each row, or with `unit` one for each unit, in the order of the ids.
 
@@ -38,11 +41,14 @@ def as_unit_records(
     error. Otherwise such rows are left out, and a unit of which nothing is left is NaN, for the run to replace or to
     drop. A row without an id is refused under "replace", where the number of units is public, and left out under
     "add_remove". With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which become unit
-    vectors before they are reduced.
+    vectors before they are reduced. `weights` need the public cap `weight_max`.
     """
     check_reducer(reducer)
+    _check_weights(points, weights, weight_max)
+    weights, points = take_weights(points, weights)
     if unit is None:
-        return as_row_records(points, nonfinite, d, geometry)
+        records = as_row_records(points, nonfinite, d, geometry)
+        return _weighted(records, weights, weight_max, nonfinite)
     if isinstance(points, Records) and points.unit != RECORD:
         raise ValueError(f"these records are one for each {points.unit!r} already: leave out unit=")
     ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
@@ -53,9 +59,26 @@ def as_unit_records(
     _check_missing(ids, label, nonfinite, neighbours)
     if nonfinite == "raise":
         records.require_finite()
+    records = _weighted(records, weights, weight_max, nonfinite)
     codes, count = ids.ranks()
+    own = None if records.weights is None else largest_of(records.weights, codes, count)
     array = _core.reduce_units(np.ascontiguousarray(records.array, dtype=np.float64), codes, count, reducer)
-    return replace(records, array=array, unit=label)
+    return replace(records, array=array, unit=label, weights=own)
+
+
+def _check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
+    """Raises unless there are weights exactly where there is a public cap."""
+    if weights is not None and weight_max is None:
+        raise ValueError("sample_weight needs weight_max=, a public cap: never take the largest weight of the data")
+    prepared = isinstance(points, Records) and points.weights is not None
+    if weight_max is not None and weights is None and not prepared:
+        raise ValueError("this plan has weight_max=: say the weights, sample_weight=...")
+
+
+def _weighted(records: Records, weights: Any, weight_max: float | None, nonfinite: str) -> Records:
+    if weights is None or weight_max is None:
+        return records
+    return replace(records, weights=as_weights(weights, weight_max, len(records.array), nonfinite))
 
 
 def check_reducer(reducer: str) -> None:

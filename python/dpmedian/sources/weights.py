@@ -1,0 +1,78 @@
+"""Weights of records, private like them, with a public cap. The proof lies beside this file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.sources.labels import taken
+from dpmedian.sources.records import as_records
+
+__all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights"]
+
+WHOLE_WEIGHT = 2**20
+"""The weight of a record at the cap: what counts surely."""
+
+Weights = NDArray[np.uint32]
+
+
+def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
+    """The column of weights that is named, and the frame without it; or the weights as they are."""
+    return taken(points, weights, "sample_weight") if isinstance(weights, str) else (weights, points)
+
+
+def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
+    """One weight for each row, as a multiple of 2^-20 of the cap: larger ones count as the cap.
+
+    With `nonfinite="raise"` a weight that is negative or no number is an error that names its row; otherwise it is 0.
+    """
+    column = weights if _is_frame(weights) else _as_column(weights)
+    values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0]
+    if len(values) != rows:
+        raise ValueError("sample_weight must have one weight for each row of points, and has another length")
+    wrong = ~(np.isfinite(values) & (values >= 0.0))
+    if nonfinite == "raise" and wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"sample_weight[{row}] must be a finite number that is not negative; correct it, or let nonfinite='center' "
+            "or 'drop' count such records with weight 0"
+        )
+    with np.errstate(all="ignore"):
+        shares = np.clip(np.where(wrong, 0.0, values) / most, 0.0, 1.0)
+        return np.asarray(np.rint(WHOLE_WEIGHT * shares), dtype=np.uint32)
+
+
+def largest_of(weights: Weights, codes: NDArray[np.int64], units: int) -> Weights:
+    """The weight of each unit: the largest of its rows."""
+    largest = np.zeros(units, dtype=np.uint32)
+    there = codes >= 0
+    np.maximum.at(largest, codes[there], weights[there])
+    return largest
+
+
+def _is_frame(weights: Any) -> bool:
+    return hasattr(weights, "columns") or hasattr(weights, "schema")
+
+
+def _as_column(weights: Any) -> Any:
+    """A series or a list as a table of one column."""
+    libraries: dict[str, Callable[[Any, Any], Any]] = {
+        "pandas": lambda module, column: column.to_frame() if isinstance(column, module.Series) else None,
+        "polars": lambda module, column: column.to_frame() if isinstance(column, module.Series) else None,
+        "pyarrow": lambda module, column: (
+            module.table({"weight": column}) if isinstance(column, (module.Array, module.ChunkedArray)) else None
+        ),
+    }
+    for library, framed in libraries.items():
+        module = sys.modules.get(library)
+        frame = None if module is None else framed(module, weights)
+        if frame is not None:
+            return frame
+    array = np.asanyarray(weights)
+    if array.ndim != 1:
+        raise ValueError(f"sample_weight must be one weight for each row, got an array with {array.ndim} dimensions")
+    return array.reshape(-1, 1)
