@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
     from dpmedian.release import Release
 
-__all__ = ["CLOUD", "INK", "WARNING", "axes_of", "draw_square", "plot_plan", "plot_release"]
+__all__ = ["plot_plan", "plot_release"]
 
 INK, CLOUD, WARNING = "#b2182b", "#7f8c9b", "#8c2d04"
 _LINES = ("#9ecae1", "#2171b5", "#08306b")
