@@ -5,6 +5,7 @@
     python benches/gauntlet.py --peers    # beside it: private coordinate medians, and methods that need a radius
     python benches/gauntlet.py --peers DIRECTORY   # and the private locations by others whose checkouts are there
     python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
+    python benches/gauntlet.py --confirm  # the gauntlet on other sets, which no constant was chosen by
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
     python benches/gauntlet.py --neighbours add_remove    # the same rho where records are added or removed, n unknown
 
@@ -101,6 +102,69 @@ SETS: dict[str, Generator] = {
     "ring": ring,
     "laplace": lambda rng, n, d: 1e5 + 0.01 * rng.laplace(size=(n, d)),
     "pareto": lambda rng, n, d: rng.pareto(1.5, size=(n, d)) - 7.0,
+}
+
+
+def coincident(share: float, blur: float) -> Generator:
+    """A share of the records within a distance of one point, the rest N(0, I)."""
+
+    def generate(rng: np.random.Generator, n: int, d: int) -> Points:
+        points, many = rng.normal(size=(n, d)), round(share * n)
+        points[:many] = 1.5 + blur * points[:many]
+        return points
+
+    return generate
+
+
+def shifted(distance: float) -> Generator:
+    return lambda rng, n, d: distance + rng.normal(size=(n, d))
+
+
+# What once failed without need, or might: for the long table. Far data may fail, loudly.
+HARD: dict[str, Generator] = {
+    "zero-inflated": lambda rng, n, d: rng.exponential(size=(n, d)) * (rng.random((n, d)) < 0.02),
+    "duplicates": coincident(0.7, 0.0),
+    "blurred": coincident(0.75, 1e-9),
+    "far 1e9": shifted(1e9),
+    "far 1e13": shifted(1e13),
+    "far 1e15": shifted(1e15),
+    "subnormal": lambda rng, n, d: 1e-310 * rng.normal(size=(n, d)),
+}
+
+
+def five(rng: np.random.Generator, n: int, d: int) -> Points:
+    """Five clusters of 30, 25, 20, 15 and 10 %, at random places 30 from the origin."""
+    places = rng.normal(size=(5, d))
+    places *= 30.0 / np.linalg.norm(places, axis=1, keepdims=True)
+    return rng.normal(size=(n, d)) + places[rng.choice(5, size=n, p=[0.3, 0.25, 0.2, 0.15, 0.1])]
+
+
+def helix(rng: np.random.Generator, n: int, d: int) -> Points:
+    """A curve that winds through all coordinates, with a little noise."""
+    time = rng.random((n, 1))
+    return np.sin(2.0 * np.pi * time * (1.0 + np.arange(d)) / d + np.arange(d)) + 0.05 * rng.normal(size=(n, d))
+
+
+def axes(rng: np.random.Generator, n: int, d: int) -> Points:
+    """Every record differs from a point in one coordinate only, by far in some."""
+    points = np.full((n, d), 2.0)
+    points[np.arange(n), rng.integers(d, size=n)] += rng.standard_t(1.5, size=n)
+    return points
+
+
+# Other generators, for confirmation only: no constant was chosen by looking at them.
+CONFIRM: dict[str, Generator] = {
+    "weibull": lambda rng, n, d: 5.0 * rng.weibull(0.7, size=(n, d)) + 100.0,
+    "logistic": lambda rng, n, d: rng.logistic(-300.0, 7.0, size=(n, d)),
+    "arcsine": lambda rng, n, d: rng.beta(0.5, 0.5, size=(n, d)),
+    "counts": lambda rng, n, d: rng.negative_binomial(3, 0.05, size=(n, d)).astype(np.float64),
+    "scales": lambda rng, n, d: (
+        rng.normal(size=(n, d)) * rng.choice([1.0, 10.0, 100.0], size=(n, 1), p=[0.5, 0.3, 0.2])
+    ),
+    "gumbel": lambda rng, n, d: rng.gumbel(size=(n, d)) @ rng.normal(size=(d, d)),
+    "five": five,
+    "helix": helix,
+    "axes": axes,
 }
 
 # What the median excess may be, at d = 5 and at d = 50: a regression shows.
@@ -230,10 +294,10 @@ def paper_table(runs: int, others: Others | None) -> None:
             print_peers(points, 1000.0, epsilon, 1 / 3000, others)
 
 
-def gauntlet_table(runs: int, others: Others | None) -> None:
+def gauntlet_table(runs: int, others: Others | None, sets: dict[str, Generator]) -> None:
     for place, d in enumerate((5, 50)):
         print(f"\n## Gauntlet: n = 5000, d = {d}, epsilon = 1, delta = 1e-6\n\n{HEAD}")
-        for name, generate in SETS.items():
+        for name, generate in sets.items():
             points = generate(np.random.default_rng(1), 5000, d)
             made = measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive")
             label = f"{name} (held out)" if name in HELD_OUT else name
@@ -431,7 +495,7 @@ def long_table(runs: int) -> None:
         for plan in (plan for plan in plans if plan.prediction.failure > 0.5):
             print(f"| all | {n} | {plan.d} | refused: predicted failure {plan.prediction.failure:.2g} | | | |")
         plans = [plan for plan in plans if plan.prediction.failure <= 0.5]
-        for name, generate in SETS.items() if plans else ():
+        for name, generate in (SETS | HARD).items() if plans else ():
             seen = [garbage(plans[run % len(plans)], generate, run) for run in range(runs)]
             bad, dimensions = seen.count(True), ", ".join(str(plan.d) for plan in plans)
             print(
@@ -452,6 +516,7 @@ def main() -> None:
         help="coordinate medians and methods that need a radius beside it; with a directory of checkouts, others too",
     )
     parser.add_argument("--long", action="store_true", help="only the long table: no silent garbage")
+    parser.add_argument("--confirm", action="store_true", help="only the gauntlet on sets kept for confirmation")
     parser.add_argument("--large", action="store_true", help="only the tables of 10^5 and 10^6 records")
     parser.add_argument(
         "--neighbours", choices=("replace", "add_remove"), default="replace", help="add_remove: compared at equal rho"
@@ -465,6 +530,9 @@ def main() -> None:
     if options.long:
         long_table(count(3000))
         return
+    if options.confirm:
+        gauntlet_table(count(200), None, CONFIRM)
+        return
     if options.large:
         large_table(count(50), options.sets, LARGE)
         return
@@ -473,7 +541,7 @@ def main() -> None:
         return
     others = None if options.peers is None else available(Path(options.peers)) if options.peers else {}
     paper_table(count(20), others)
-    gauntlet_table(count(200), others)
+    gauntlet_table(count(200), others, SETS)
     small_table(count(100))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmedian.methods.adaptive.location import Located
 from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.adaptive.steps import heights, pull
+from dpmedian.methods.adaptive.steps import heights
 
 __all__ = ["approach", "approach_all"]
 
@@ -33,7 +33,6 @@ class _Approach:
         self.fine = min(self._price(self.c.moments_noise[0]), self.c.moments_noise[1] * ask.rho)
         self.most = min(max(self.cost, self._price(ask.m**-0.5)), self.c.sample_most * ask.rho)
         self.known, self.stuck, self.measures = False, 0, 0
-        self.doubted = False
 
     def _price(self, noise: float) -> float:
         """Of a gradient with this noise, in units of the records asked."""
@@ -87,30 +86,12 @@ class _Approach:
         state.measured.clear()
         state.settled, self.stuck = False, 0
 
-    def _in_minority(self) -> bool:
-        """Whether the spread is that of a cluster with fewer than half of the records; asked once.
-
-        There the gradient does not vanish, and no step is long enough. The spread becomes that of the majority.
-        """
-        state, ask, (share, least, wider) = self.state, self.ask, self.c.majority
-        late = state.measured[-self.c.patience :]
-        if self.doubted or not pull(late, ask.n, least, deviations=3.0):
-            return False
-        self.doubted = True
-        theta = np.mean([measure.point for measure in late], axis=0)
-        around = ask.initial_spread(theta, state.locator.octave, share)
-        if around < state.quarter + wider:
-            return False
-        state.place(around)
-        state.measured.clear()
-        state.theta, state.settled, self.known, self.stuck = theta, False, False, 0
-        return True
-
     def _unsettled(self) -> Located | None:
         """The spread or the Hessian is not that of this place, or half of the records coincide nearby."""
-        if self._in_minority():
-            return None
         state, ask, c = self.state, self.ask, self.c
+        found = state.majority(state.measured[-c.patience :])
+        if found is not None:
+            return self._recentered(found)
         self.measures, self.stuck = self.measures + 1, 0
         late = state.measured[-3:]
         height = float(np.mean(heights(late, ask.n)))
@@ -129,15 +110,8 @@ class _Approach:
         return None
 
     def _recentered(self, found: Located) -> Located | None:
-        state = self.state
-        state.atom = state.locator.is_atom(found.center, found.spread)
-        if state.atom and state.locator.is_point(found):
-            return found
-        state.theta, state.settled = found.center, False
-        state.place(found.spread)
-        state.measured.clear()
-        self.known = False
-        return None
+        self.known, self.stuck = False, 0
+        return self.state.recentered(found)
 
 
 def approach_all(state: State) -> bool:

@@ -71,7 +71,7 @@ class Constants:
     scale_amplitude: float = _simulated(0.35, "of the pairs: by how much a count usually misses its target")
     scale_prior: float = _safety(32.0, "octaves around 1 that are likely beforehand")
     center_share: Share = _simulated(
-        Share(170.0, 0.015, 0.5, 80, generous=1e4),
+        Share(170.0, 0.05, 0.5, 80, generous=1e4),
         "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies. "
         "With less, the search takes the smaller of two values for the median where the larger has 58 % of the records",
     )
@@ -120,8 +120,9 @@ class Constants:
     # Equal records.
     atom_share: Share = _simulated(Share(1250.0, 0.0, 0.015), "a count that tells half of the records from fewer")
     atom_radius: int = _simulated(8, "quarter octaves above the pair scale: a larger spread is no point")
-    atom_far: tuple[int, float] = _simulated(
-        (40, 0.05), "or 5 % of the records lie 40 quarter octaves beyond: they alone decide the sum of distances"
+    atom_far: tuple[tuple[int, float], ...] = _simulated(
+        ((40, 0.05), (28, 0.2)),
+        "or 5 % of the records lie 40 quarter octaves beyond, or 20 % lie 28 beyond: they decide the sum of distances",
     )
     resolvable: int = _derived(50, "octaves below a point in which doubles beside it have no neighbours")
     smallest: tuple[int, int, int] = _derived(
@@ -152,6 +153,8 @@ class Constants:
         "share of the records that a ball must hold to have the median, the gradient over n from which a smaller "
         "cluster is doubted, and the quarter octaves by which that ball must be larger",
     )
+    majority_cost: float = _simulated(0.05, "of rho to search for that ball, wherever it ends")
+    majority_keeps: float = _safety(0.25, "of rho must be left in the descent to begin anew in a larger cluster")
     height: float = _simulated(0.03, "squared gradient over n^2 above which unsettled means far away")
     high: float = _simulated(0.2, "the same above which equal records are looked for")
     far: float = _simulated(0.35, "the same where all records pull one way: the spread is measured at once")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmedian.inference import Moments
 from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.location import Located
 from dpmedian.methods.adaptive.metric import error_quantile
 from dpmedian.methods.adaptive.questions import Questions
 from dpmedian.methods.adaptive.state import State
@@ -66,10 +67,10 @@ def finish(state: State) -> MethodResult:
     return MethodResult(point, state.spread, error, notes, state.moments(1.0 / precision))
 
 
-def descend(state: State, found: bool) -> MethodResult:
+def descend(state: State, found: bool) -> MethodResult | Located:
     """Steps with nearly equal shares, the Hessian again on the way, and the combination of all of them.
 
-    `found` says that a kink was seen already.
+    `found` says that a kink was seen already. Where the gradients say that most records are elsewhere, returns where.
     """
     return _Descent(state, found).run()
 
@@ -86,7 +87,7 @@ class _Descent:
         self.heat: list[float] = []
         self.hot, self.sharp = False, found
 
-    def run(self) -> MethodResult:
+    def run(self) -> MethodResult | Located:
         state, ask, c = self.state, self.ask, self.c
         step = 0
         while step < len(self.weights):
@@ -94,6 +95,10 @@ class _Descent:
                 self.weights += [1.0] * (c.tail_sharp[0 if ask.sampled_all else 1] - len(self.weights))
             if step == max(self.again, 2) and not state.atom and state.measured and ask.left > 0.2:
                 self._look_for_atom()
+            if step >= self.again and state.measured and not (self.sharp or state.atom) and ask.left > c.majority_keeps:
+                found = state.majority(state.measured[-max(3, len(state.measured) // 2) :])
+                if found is not None:
+                    return found
             if step == self.again:
                 self._measure_again()
             share = ask.left * ask.rho * self.weights[step] / math.fsum(self.weights[step:])

@@ -79,15 +79,17 @@ class Locator:
         """
         ask, c = self.ask, self.ask.c
         cost = c.atom_share.of(ask.rho, ask.m_worth)
-        near, noise = ask.count(ask.sample, theta, quarter + 4, cost)
-        if near < 0.5 * ask.m - noise:
+        near, _ = ask.count(ask.sample, theta, quarter + 4, cost)
+        if near < 0.5 * ask.m:
             return False
         small = self.floor(theta) if ask.scale_unseen else max(4 * self.octave, self.floor(theta))
         if quarter <= small + c.atom_radius or self.octave < c.smallest[0]:
             return True
-        beyond, share = c.atom_far
-        held, noise = ask.count(ask.sample, theta, quarter + beyond, cost)
-        return ask.m - held > share * ask.m + 2.5 * noise
+        for beyond, share in c.atom_far:
+            held, noise = ask.count(ask.sample, theta, quarter + beyond, cost)
+            if ask.m - held > share * ask.m + 2.5 * noise:
+                return True
+        return False
 
     def is_point(self, located: Located) -> bool:
         """Whether the spread is that of a single point of doubles."""

@@ -79,9 +79,9 @@ class Offers:
             if p.inference:
                 directions = Offer(
                     lambda rho: SecondMoments.of("directions", rho, p),
-                    1,
+                    2,
                     c.region_directions.most,
-                    "at most one, for a confidence region",
+                    "one, for a confidence region; two where a run begins anew",
                 )
         return cls(
             parameters=p,
@@ -245,22 +245,31 @@ class Questions:
             octave = math.frexp(found.doubt)[1] - c.center_doubt
         return self.inside(found.point), octave
 
-    def initial_spread(self, theta: Vector, octave: int, share: float | None = None) -> int:
-        """The quarter octave around a point that covers the core, or another share; anywhere, likely 2^octave."""
+    def initial_spread(self, theta: Vector, octave: int) -> int:
+        """The quarter octave around a point that covers the core; anywhere, likely 2^octave."""
+        c = self.c
+        return self._anywhere(theta, c.core, c.initial_share.of(self.rho, self.m_worth), 2.0 * octave, c.search_prior)
+
+    def majority(self, theta: Vector) -> int:
+        """The quarter octave around a point that covers more than half of the records; anywhere."""
+        share, cost = self.c.majority[0], self.c.majority_cost * self.rho
+        return self._anywhere(theta, share, cost, 0.0, float(self.c.halves[1]))
+
+    def _anywhere(self, theta: Vector, share: float, cost: float, likely: float, prior_width: float) -> int:
         c, (low, high) = self.c, self.exponents()[1]
         return self.spender.search(
             self.offers.initial,
-            c.initial_share.of(self.rho, self.m_worth),
+            cost,
             lambda count, tape: DistanceSearch(
-                low, high, stride=2, amplitude=c.initial_amplitude * self.m, prior_width=c.search_prior, count=count
+                low, high, stride=2, amplitude=c.initial_amplitude * self.m, prior_width=prior_width, count=count
             ).release(
                 self.sample.source,
                 tape,
                 theta,
                 origin=0,
-                share=c.core if share is None else share,
+                share=share,
                 size=self.m,
-                likely=2.0 * octave,
+                likely=likely,
                 sure=c.sure,
             ),
         )

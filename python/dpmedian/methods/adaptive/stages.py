@@ -124,16 +124,28 @@ class Adaptive(CalibratedMethod):
         if atom and locator.is_point(located):
             return _exactly(locator, located)
         state = State(ask, locator, located, atom)
-        point = approach(state)
-        if point is not None:
-            return _exactly(locator, point)
-        if ask.sampled_all:
-            return descend(state, found=False)
-        if state.sharp:
-            # Gradients of the sample would only blur those of all records.
-            state.measured.clear()
-            return descend(state, found=False)
-        return descend(state, found=True) if approach_all(state) else finish(state)
+        while True:
+            point = approach(state)
+            if point is not None:
+                return _exactly(locator, point)
+            result = _descended(state)
+            if not isinstance(result, Located):
+                return result
+            # Most records are elsewhere, which is found once at most: there everything begins anew.
+            point = state.recentered(result)
+            if point is not None:
+                return _exactly(locator, point)
+
+
+def _descended(state: State) -> MethodResult | Located:
+    """The end of a run, or a better place to begin."""
+    if state.ask.sampled_all:
+        return descend(state, found=False)
+    if state.sharp:
+        # Gradients of the sample would only blur those of all records.
+        state.measured.clear()
+        return descend(state, found=False)
+    return descend(state, found=True) if approach_all(state) else finish(state)
 
 
 def _exactly(locator: Locator, located: Located) -> MethodResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.metric import Metric
 from dpmedian.methods.adaptive.questions import Questions, Records
-from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, damping, length
+from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, damping, length, pull
 from dpmedian.postprocess import without_noise
 
 __all__ = ["Hessian", "State"]
@@ -39,6 +40,8 @@ class State:
         self.theta = located.center
         self.measured: list[Measured] = []
         self.settled = False
+        # Whether it was asked if this is a cluster with fewer than half of the records.
+        self.doubted = False
         # Whether many records coincide near the point, or no smooth model explains the gradients.
         self.sharp = False
         # Second moments released so far, and the edge of their noise relative to the curvature.
@@ -93,6 +96,36 @@ class State:
         """What the error of the metric leaves of the last gradient after its step, over the gradient's own noise."""
         _, gradient, variance = self.measured[-1]
         return self.metric.left_over(gradient, self.ask.n, self.ask.c.bias) / variance
+
+    def majority(self, late: Sequence[Measured]) -> Located | None:
+        """Where more than half of the records are, if these gradients say that this is not the place; asked once.
+
+        In a cluster with fewer than half of the records the gradient does not vanish, and no step is long enough. The
+        majority is in the direction of the pull, as far as the ball reaches that has more than half of the records.
+        Where that ball is not larger, the records may coincide somewhere in it, and steps jump over them.
+        """
+        ask, (_, least, wider) = self.ask, self.ask.c.majority
+        if self.doubted or not pull(late, ask.n, least, deviations=3.0):
+            return None
+        self.doubted = True
+        there = np.mean([measure.point for measure in late], axis=0)
+        around = ask.majority(there)
+        elsewhere = around >= self.quarter + wider
+        if elsewhere:
+            mean = np.mean([measure.gradient for measure in late], axis=0)
+            there = ask.inside(there - radius_of(around) / length(mean) * mean)
+        found = self.locator.recenter(Located(there, around), 2.0, ask.c.misses)
+        return found if elsewhere or found.rounds else None
+
+    def recentered(self, found: Located) -> Located | None:
+        """Begins anew at a better center; where half of the records are one point there, returns it."""
+        self.atom = self.locator.is_atom(found.center, found.spread)
+        if self.atom and self.locator.is_point(found):
+            return found
+        self.theta, self.settled = found.center, False
+        self.place(found.spread)
+        self.measured.clear()
+        return None
 
     def measure_spread(self, theta: Vector, low: int | None = None) -> int:
         window = self.ask.c.spread_window if low is None else (low, self.ask.c.spread_window[1])
