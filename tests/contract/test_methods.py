@@ -80,6 +80,27 @@ def test_it_replays_where_there_are_hardly_any_records(replay, name, n):
         assert replay(plan, few, [np.vstack([few, record]) for record in records], seed=seed) >= 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_hundreds_of_neighbours_of_another_size_replay(replay, method):
+    """Forty data sets of up to 201 records, some of them equal, with a guess and with none: ten neighbours of each."""
+    rng, releases = np.random.default_rng(3), 0
+    for trial in range(40):
+        d, n = int(rng.integers(1, 4)), int(rng.choice([0, 1, 2, 3, 50, 51, 200, 201]))
+        points = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-2, 2)
+        points[: n // 4] = points[:1]
+        guess = None if trial % 2 else int(rng.choice([2, 100, 1000]))
+        budget = {"epsilon": 1.0} if method == "inverse_sensitivity" else {"rho": float(rng.choice([0.05, 2.0]))}
+        located = {"radius": 30.0, "resolution": 0.5}
+        asked = {name: located[name] for name in METHODS[method].needs}
+        parameters = PublicParameters.of(guess, d, neighbours="add_remove", **budget, **asked)
+        records = [*rng.choice(EXTREMES, size=(5, d)), *rng.normal(size=(4, d))]
+        others = [np.vstack([points, record]) for record in records] + ([points[:-1]] if n else [])
+        releases += replay(make_plan(parameters, method), points, others, seed=trial)
+    # Many of the runs go on after the size.
+    assert releases >= (400 if METHODS[method].sized else 40)
+
+
 @ADDED
 def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
     """Sums do not know the row. Pairings and samples do: they are coupled for the last row, and have the same law.
