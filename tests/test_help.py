@@ -1,6 +1,8 @@
 """A stranger reads a public docstring once and knows what to pass."""
 
+import importlib
 import inspect
+from collections.abc import Callable
 
 import pytest
 
@@ -26,13 +28,34 @@ def test_every_parameter_of_a_public_function_is_explained(name):
     """In numpydoc's sections: what `help` and editors show."""
     function = PUBLIC[name]
     text = inspect.getdoc(function)
-    parameters = [parameter for parameter in inspect.signature(function).parameters if parameter != "self"]
     assert "Returns\n-------" in text
-    if parameters:
-        section = text.split("Parameters\n----------")[1].split("Returns\n-------")[0]
-        headings = [line for line in section.splitlines() if line and not line.startswith(" ")]
-        explained = {name.strip() for line in headings for name in line.split(" : ")[0].split(",")}
-        assert set(parameters) <= explained
+    assert unexplained(function) == set()
+
+
+def unexplained(made: Callable[..., object]) -> set[str]:
+    """The parameters that no heading of the docstring names."""
+    parameters = {parameter for parameter in inspect.signature(made).parameters if parameter != "self"}
+    text = inspect.getdoc(made)
+    section = text.split("Parameters\n----------")[1].split("Returns\n-------")[0] if parameters else ""
+    headings = [line for line in section.splitlines() if line and not line.startswith(" ")]
+    return parameters - {name.strip() for line in headings for name in line.split(" : ")[0].split(",")}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("dpmedian", "Ledger"),
+        ("dpmedian.sklearn", "PrivateGeometricMedian"),
+        ("dpmedian.opendp", "make_geometric_median"),
+        ("dpmedian.flower", "PrivateGeometricMedian"),
+    ],
+)
+def test_every_parameter_of_what_users_make_is_explained(module, name):
+    pytest.importorskip(
+        {"sklearn": "sklearn", "opendp": "opendp", "flower": "flwr"}.get(module.split(".")[-1], "numpy")
+    )
+    made = getattr(importlib.import_module(module), name)
+    assert unexplained(made) == set()
 
 
 def test_a_name_that_has_moved_says_where_it_is():

@@ -32,16 +32,47 @@ __all__ = ["PrivateGeometricMedian"]
 class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore]
     """A differentially private geometric median, released by `fit`; every call of `fit` is a release and costs anew.
 
-    The parameters are those of `dpmedian.geometric_median`. There is no default budget: `fit` raises without one.
-    `random_state` makes the noise predictable, for simulations; leave it at None for a release. With
-    neighbours="add_remove" the number of samples is private, and `n` a public guess of it, or None.
+    There is no default budget: `fit` raises without one. Only the release is private. A step before it in a pipeline
+    must work on each record alone, like `Normalizer`: one that learns from the data, like `StandardScaler`, releases
+    what it learned without noise and outside of `cost_`.
 
-    After `fit`: `location_` (the median), `scale_` (private estimate of the spread, or None), `error_radius_`
-    (predicted distance to the exact median, or None), `cost_` (a `PrivacyCost`) and `release_`;
-    `confidence_region(level)` is a region for the median of the population that X is a sample of.
+    Parameters
+    ----------
+    epsilon, delta, rho : float, optional
+        The budget of every `fit`: epsilon and delta, rho, rho and delta, or epsilon alone for pure privacy.
+    method : str
+        "auto", or one of the methods of `dpmedian.plan`.
+    radius, resolution, center : optional
+        The public ball that holds the records, and the smallest distance that matters; "adaptive" needs none of them.
+    failure_probability : float
+        The probability with which the accuracy may be missed.
+    profile : {"default", "paper"}
+        The table of constants of the paper's methods.
+    geometry : {"euclidean", "sphere"}
+        Whether samples are coordinates, or longitude and latitude in degrees.
+    inference : bool
+        Whether a few percent of the budget go to what `confidence_region` needs.
+    neighbours : {"replace", "add_remove"}
+        Whether neighbours differ in one replaced record, or one of them has one record more.
+    n : int, optional
+        With "add_remove", where the number of samples is private, a public guess of it.
+    weight_max : float, optional
+        The public cap on the weights that `fit` gets as `sample_weight`.
+    ledger : Ledger, optional
+        The budget that every `fit` is charged to; clones share it.
+    random_state : int or RandomState, optional
+        Predictable noise, for simulations; leave it at None for a release.
 
-    Only the release is private. A step before it in a pipeline must work on each record alone, like `Normalizer`: one
-    that learns from the data, like `StandardScaler`, releases what it learned without noise and outside of `cost_`.
+    Attributes
+    ----------
+    location_ : ndarray of shape (d,)
+        The median.
+    scale_, error_radius_ : float or None
+        A private estimate of the spread, and the predicted distance to the exact median.
+    cost_ : PrivacyCost
+        What `fit` cost.
+    release_ : Release
+        All of it; `confidence_region(level)` is a region for the median of the population that X is a sample of.
     """
 
     location_: NDArray[np.float64]
