@@ -42,6 +42,13 @@ def test_columns_of_weights_of_every_kind():
         ]
 
 
+@pytest.mark.parametrize("odd", [[2.0, 3.0], [], np.ones(2), {}, "text", None, b"\xff", 10**400, -1.0, np.nan])
+def test_no_weight_of_an_unattended_run_is_an_error_or_changes_another_one(odd):
+    assert as_weights([0.5, odd, 1.0], 1.0, 3, "center").tolist() == [WHOLE_WEIGHT // 2, 0, WHOLE_WEIGHT]
+    with pytest.raises((ValueError, TypeError), match=r"\[1(, 0)?\]"):
+        as_weights([0.5, odd, 1.0], 1.0, 3, "raise")
+
+
 def test_the_weight_of_a_unit_is_the_largest_of_its_rows():
     records = as_unit_records(np.zeros((4, 1)), [7, 7, 9, 7], weights=[1, 3, 2, 0], weight_max=4.0)
     assert records.weights.tolist() == [3 * WHOLE_WEIGHT // 4, WHOLE_WEIGHT // 2]

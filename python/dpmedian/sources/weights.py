@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,9 @@ def _as_column(weights: Any) -> Any:
         frame = None if module is None else framed(module, weights)
         if frame is not None:
             return frame
+    if isinstance(weights, Sequence) and not isinstance(weights, (str, bytes, memoryview)):
+        # Each on its own: an array would be refused, or be text, because of a single one.
+        return [(weight,) for weight in weights]
     array = np.asanyarray(weights)
     if array.ndim != 1:
         raise ValueError(f"sample_weight must be one weight for each row, got an array with {array.ndim} dimensions")
