@@ -1,6 +1,8 @@
 """After a charge nothing says that nothing was spent, and what was paid for is not lost."""
 
+import errno
 import io
+import itertools
 import json
 import os
 import shlex
@@ -14,6 +16,7 @@ import pytest
 import dpmedian
 from dpmedian.cli import main
 from dpmedian.data import load_positions
+from dpmedian.ledger.store import FileStore
 
 COMMAND = [sys.executable, "-m", "dpmedian"]
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -176,6 +179,26 @@ def test_a_warning_that_cannot_be_shown_takes_no_point_away(folder, monkeypatch)
     release = dpmedian.geometric_median(load_positions(), rho=0.1, progress=lose_the_ledger, ledger=ledger)
     assert release.point.shape == (2,)
     assert states(folder) == [("geometric median", "pending")]
+
+
+@pytest.mark.parametrize(("allowed", "code", "left"), [(0, 2, []), (1, 0, [("typical place", "pending")])])
+def test_a_disk_that_becomes_read_only_is_refused_before_the_charge_or_loses_no_point(
+    folder, allowed, code, left, monkeypatch, capsys
+):
+    """The first time a ledger is written is the charge, the second one says how the run ended."""
+    write, writes = FileStore._write_beside, itertools.count()
+
+    def read_only(*arguments):
+        if next(writes) >= allowed:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return write(*arguments)
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(FileStore, "_write_beside", read_only)
+    assert (main(RELEASE[3:]), states(folder)) == (code, left)
+    out, err = capsys.readouterr()
+    assert "Read-only file system" in err
+    assert ("is spent" in err, out != "") == (allowed == 1, allowed == 1)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser writes anywhere")
