@@ -98,7 +98,7 @@ def main(seed: int | None = None) -> None:
     for name in ("flwr", "ray"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)
-    ledger = dpmedian.Ledger(rho=0.5, neighbours="add_remove")
+    ledger = dpmedian.Ledger(rho=0.5, neighbours="add_remove", unit="client")
     private = PrivateGeometricMedian(ledger=ledger, rounds=ROUNDS, clients=CLIENTS, seed=seed)
     parameters = (FEATURES + 1) * CLASSES
     print(

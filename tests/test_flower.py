@@ -105,6 +105,7 @@ def test_the_model_moves_to_the_median_in_its_own_shapes_and_types(strategy, nei
     # Counters are no weights: the server's stays.
     assert result.arrays["count"].numpy() == 7
     assert made.cost.rho == pytest.approx(0.5)
+    assert (made.cost.neighbours, made.cost.unit) == (neighbours, "client")
 
 
 @pytest.mark.slow
@@ -169,19 +170,26 @@ def test_a_client_has_one_record_however_often_it_replies(strategy):
 
 
 def test_a_failure_keeps_the_model_and_stays_charged(strategy):
-    """Nobody replies: nothing can be found, and the ledger has the cost all the same."""
-    ledger = Ledger(rho=1.0, neighbours="add_remove")
+    """Nobody replies: their noisy number says that nothing can be found, and has its cost all the same."""
+    ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made = strategy(ledger=ledger)
     result = made.start(Clients(lambda node, arrays: None), start(), num_rounds=1)
     assert [type(release) for release in made.releases] == [ReleaseFailed]
     assert result.arrays["bias"].numpy().tolist() == [0.0, 0.0]
     assert result.train_metrics_clientapp[1]["failed"] == 1.0
-    assert ledger.spent.rho == pytest.approx(0.5)
+    assert ledger.spent.rho == made.cost.rho > 0.0
+
+
+def test_nobody_to_ask_is_a_release_too(strategy):
+    """Where the number of clients is private, none must not look different from one."""
+    made = strategy(fraction_train=1e-9)
+    made.start(Clients(), start(), num_rounds=1)
+    assert [type(release) for release in made.releases] == [ReleaseFailed]
 
 
 @pytest.mark.slow
 def test_rounds_share_a_ledger_and_nobody_is_asked_when_it_is_used_up(strategy):
-    ledger = Ledger(rho=1.0, neighbours="add_remove")
+    ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made, grid = strategy(rho=..., ledger=ledger, rounds=2), Clients()
     result = made.start(grid, start(), num_rounds=3)
     assert len(made.releases) == 2
@@ -191,7 +199,7 @@ def test_rounds_share_a_ledger_and_nobody_is_asked_when_it_is_used_up(strategy):
 
 
 def test_what_cannot_work_is_refused_before_anyone_trains(strategy):
-    ledger = Ledger(rho=1.0, neighbours="add_remove")
+    ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made, grid = strategy(ledger=ledger, rho=0.01), Clients()
     large = model(weight=np.zeros((100, 200)))
     with pytest.raises(ValueError, match=r"n sqrt\(rho/d\) = 0.28") as refused:
@@ -229,7 +237,8 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
     [
         ({"rho": ...}, "no privacy budget"),
         ({"rounds": 3}, "rounds = 3 shares what a ledger has left"),
-        ({"ledger": "replace"}, "the ledger counts neighbours 'replace'"),
+        ({"ledger": {"neighbours": "replace", "unit": "client"}}, "counts clients under 'replace' and the strategy"),
+        ({"ledger": {"neighbours": "add_remove"}}, "counts records under 'add_remove'"),
         ({"fraction_train": 0.0}, r"fraction_train must lie in \(0, 1\], got 0.0"),
         ({"server_learning_rate": math.nan}, "server_learning_rate must be positive, got nan"),
         ({"neighbours": "swap"}, "swap"),
@@ -238,6 +247,6 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
 )
 def test_wrong_arguments_are_named(strategy, arguments, message):
     if "ledger" in arguments:
-        arguments = {"ledger": Ledger(rho=1.0, neighbours=arguments["ledger"])}
+        arguments = {"ledger": Ledger(rho=1.0, **arguments["ledger"])}
     with pytest.raises((ValueError, TypeError), match=message):
         strategy(**arguments)

@@ -58,7 +58,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     rho, epsilon, delta : float, optional
         The budget of one round: rho, or epsilon and delta. There is no default.
     ledger : Ledger, optional
-        The budget of all rounds. A round that does not fit is not trained, and the model stays as it is.
+        The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. A round that does not fit is
+        not trained, and the model stays as it is.
     rounds : int, optional
         In place of a budget of one round: `ledger.split(rounds)`, so that this many rounds share what the ledger has
         left.
@@ -79,6 +80,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         How much of the median the model moves by.
     min_train_nodes, min_available_nodes, arrayrecord_key, configrecord_key
         As in `flwr.serverapp.strategy.FedAvg`.
+    unit : str
+        What a node is called in costs and ledgers.
     seed : int, optional
         Predictable noise, for simulations and tests, with an `InsecureSeedWarning`.
 
@@ -112,6 +115,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         min_available_nodes: int = 2,
         arrayrecord_key: str = "arrays",
         configrecord_key: str = "config",
+        unit: str = "client",
         seed: int | None = None,
     ) -> None:
         if rounds is not None:
@@ -127,10 +131,10 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             raise ValueError(f"fraction_train must lie in (0, 1], got {fraction_train}")
         if not math.isfinite(server_learning_rate) or server_learning_rate <= 0.0:
             raise ValueError(f"server_learning_rate must be positive, got {server_learning_rate}")
-        if ledger is not None and ledger.neighbours != neighbours:
+        if ledger is not None and (ledger.neighbours, ledger.unit) != (neighbours, unit):
             raise ValueError(
-                f"the ledger counts neighbours {ledger.neighbours!r} and the strategy {neighbours!r}: create it with "
-                f"Ledger(..., neighbours={neighbours!r})"
+                f"the ledger counts {ledger.unit}s under {ledger.neighbours!r} and the strategy {unit}s under "
+                f"{neighbours!r}: create it with Ledger(..., neighbours={neighbours!r}, unit={unit!r})"
             )
         super().__init__(
             fraction_train=fraction_train,
@@ -141,11 +145,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         )
         self.fraction_evaluate = 0.0  # What clients would report is not private.
         self.rho, self.epsilon, self.delta, self.radius = rho, epsilon, delta, radius
-        self.ledger, self.neighbours, self.clients, self.seed = ledger, neighbours, clients, seed
+        self.ledger, self.neighbours, self.unit, self.clients, self.seed = ledger, neighbours, unit, clients, seed
         self.server_learning_rate = server_learning_rate
         self.releases: list[Release | ReleaseFailed] = []
         self._model: ArrayRecord | None = None
-        self._asked: list[int] = []
+        self._asked: list[int] | None = None
         self._plan_of(2 if clients is None and neighbours == "replace" else clients, 1)  # wrong arguments raise here
 
     def signal_to_noise(self, parameters: int) -> float:
@@ -163,7 +167,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def summary(self) -> None:
         """Logs the configuration."""
         log(INFO, "\t├──> Private geometric median of the updates:")
-        log(INFO, "\t│\t├── Neighbours: %s, the unit is a client", self.neighbours)
+        log(INFO, "\t│\t├── Neighbours: %s, the unit is a %s", self.neighbours, self.unit)
         log(INFO, "\t│\t└── Budget of a round: %s", self._plan_of(self.clients or 1000, 1).parameters.budget)
         super().summary()
 
@@ -171,10 +175,17 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Asks clients to train, unless the release could not work (an error) or would not fit the ledger (nobody)."""
-        self._model, self._asked = arrays, []
+        self._model, self._asked = arrays, None
         nodes = self._choose(grid)
         made = self._plan_of(len(nodes) if self.neighbours == "replace" else self.clients, _flat(arrays).size)
         self._refuse_if_hopeless(made)
+        failure = made.prediction.failure
+        if failure > made.parameters.failure_probability:
+            log(
+                WARNING,
+                "configure_train: the release of this round is predicted to fail with probability %.2g",
+                failure,
+            )
         if self.ledger is not None:
             try:
                 self.ledger.check(made.cost)
@@ -192,7 +203,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """The model moved by the private median of the updates, or as it was where the release fails."""
         model, asked = self._model, self._asked
-        if model is None or not asked:
+        if model is None or asked is None:  # The ledger cannot pay for this round.
             return None, None
         start = _flat(model)
         updates = self._updates(replies, model, start, asked)
@@ -200,9 +211,16 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         seed = None if self.seed is None else self.seed + server_round
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LikelyFailureWarning)  # said once, when the round was configured
-                name = f"round {server_round}"
-                release = made.run(updates, ledger=self.ledger, seed=seed, name=name, progress=False)
+                warnings.simplefilter("ignore", LikelyFailureWarning)  # said before the clients were asked
+                release = made.run(
+                    updates,
+                    unit=range(len(updates)),
+                    unit_reduce="first",  # there is one row of each
+                    ledger=self.ledger,
+                    seed=seed,
+                    name=f"round {server_round}",
+                    progress=False,
+                )
         except BudgetExceeded as refused:
             log(WARNING, "aggregate_train: the model stays as it is: %s", refused)
             return model, None
@@ -226,6 +244,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             delta=self.delta,
             radius=self.radius,
             neighbours=self.neighbours,
+            unit=self.unit,
         )
 
     def _choose(self, grid: Grid) -> list[int]:

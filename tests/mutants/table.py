@@ -872,6 +872,45 @@ PRIVATE_SIZE = [
     ),
 ]
 
+FLOWER_TESTS = "tests/test_flower.py"
+FLOWER = [
+    Mutant(
+        "a fixed share of the nodes where their number is private",
+        f"{PACKAGE}/flower.py",
+        "return sorted(node for node in nodes if self.fraction_train == 1.0 or coin.random() < self.fraction_train)",
+        "return sorted(coin.sample(nodes, int(len(nodes) * self.fraction_train)))",
+        f"pytest {FLOWER_TESTS}::test_each_client_is_asked_on_its_own_where_their_number_is_private",
+    ),
+    Mutant(
+        "no release where nobody was asked",
+        f"{PACKAGE}/flower.py",
+        "if model is None or asked is None:",
+        "if model is None or not asked:",
+        f"pytest {FLOWER_TESTS}::test_nobody_to_ask_is_a_release_too",
+    ),
+    Mutant(
+        "what a client sends stops the round of all",
+        f"{PACKAGE}/flower.py",
+        "if set(record) != set(model):\n                return None",
+        "if set(record) != set(model):\n                raise SystemExit",
+        f"pytest {FLOWER_TESTS}::test_whatever_a_client_sends_concerns_its_own_record_alone[other names-replace]",
+    ),
+    Mutant(
+        "replies of nodes that were not asked",
+        f"{PACKAGE}/flower.py",
+        "node in rows or node not in chosen",
+        "node in rows",
+        f"pytest {FLOWER_TESTS}::test_a_client_has_one_record_however_often_it_replies",
+    ),
+    Mutant(
+        "what clients report is shown",
+        f"{PACKAGE}/flower.py",
+        'shown: dict[str, int | float | list[int] | list[float]] = {"failed": float(release is None)}',
+        'shown: dict[str, int | float | list[int] | list[float]] = {"failed": 0.0, "replies": float(len(self._asked))}',
+        f"pytest {FLOWER_TESTS}::test_what_clients_report_is_not_aggregated",
+    ),
+]
+
 MUTANTS = (
     NOISE
     + SENSITIVITY
@@ -884,4 +923,5 @@ MUTANTS = (
     + UNITS
     + PRIVATE_SIZE
     + VERIFICATION
+    + FLOWER
 )
