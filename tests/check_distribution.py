@@ -20,6 +20,8 @@ release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
 names = sorted(each.metadata["Name"].lower() for each in metadata.distributions())
 assert set(names) <= {"dpmedian", "numpy", "pip", "setuptools"}, names
 print("dpmedian", dpmedian.__version__, "numpy", numpy.__version__, release.point)
+release.report("page.html")
+assert dpmedian.verify(release.to_json()).holds
 """
 
 # What each extra is for, with nothing but that extra installed.
