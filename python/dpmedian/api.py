@@ -12,7 +12,7 @@ from dpmedian.parameters import RECORDS_MAX, PublicParameters, geometry_of, posi
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
-from dpmedian.sources.file import hold
+from dpmedian.sources.holding import hold
 
 __all__ = ["geometric_median", "plan", "required_n"]
 

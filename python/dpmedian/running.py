@@ -14,8 +14,7 @@ from dpmedian.ledger import Account, as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
-from dpmedian.sources.array import ArraySource
-from dpmedian.sources.file import hold
+from dpmedian.sources.holding import hold, source_of
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import NONFINITE
 from dpmedian.sources.units import UNNAMED
@@ -174,7 +173,7 @@ def run_calibrated(
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:
-        source = ArraySource.of(records, parameters, meter, nonfinite, copy)
+        source = source_of(records, parameters, meter, nonfinite, copy)
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
             if parameters.weight_max is not None:

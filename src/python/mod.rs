@@ -2,6 +2,7 @@
 
 mod array;
 mod call;
+mod channel;
 mod nonprivate;
 mod points;
 mod postprocess;
@@ -33,6 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<statistics::LargestBallCounts>()?;
     module.add_class::<statistics::ObjectiveDifferences>()?;
     module.add_class::<points::Points>()?;
+    module.add_class::<channel::Channel>()?;
     module.add_class::<record_file::RecordFile>()?;
     module.add_class::<tape::Exact>()?;
     module.add_class::<tape::Stream>()?;

@@ -42,6 +42,16 @@ impl Points {
         Self { admitted: Arc::clone(points.admitted()), home: Home::Own(points) }
     }
 
+    /// A copy of all records of some shards.
+    pub(super) fn joined(shards: &[points::Points<'_>]) -> PyResult<Self> {
+        let first = shards.first().ok_or_else(|| PyValueError::new_err("at least one shard is needed"))?;
+        for shard in shards {
+            check_dimension("a shard", shard.d(), first.d())?;
+        }
+        let whole = points::Points::concatenate(&shards.iter().collect::<Vec<_>>());
+        whole.map(Self::own).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
+    }
+
     /// Borrows the caller's array, if the records are in one.
     fn reading<'py>(&self, py: Python<'py>) -> PyResult<Option<Reading<'py>>> {
         match &self.home {
@@ -62,7 +72,7 @@ impl Points {
     }
 
     /// Calls `work` with the records.
-    fn with<T>(&self, py: Python<'_>, work: impl FnOnce(&points::Points<'_>) -> PyResult<T>) -> PyResult<T> {
+    pub(super) fn with<T>(&self, py: Python<'_>, work: impl FnOnce(&points::Points<'_>) -> PyResult<T>) -> PyResult<T> {
         let reading = self.reading(py)?;
         work(&self.borrowed(reading.as_ref())?)
     }
@@ -113,18 +123,14 @@ impl Points {
     /// The records of all shards, one after the other: a copy. No two shards may have a record in common.
     #[staticmethod]
     fn concatenate(py: Python<'_>, shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let first = shards.first().ok_or_else(|| PyValueError::new_err("at least one shard is needed"))?;
-        for shard in &shards {
-            check_dimension("a shard", shard.admitted.d(), first.admitted.d())?;
-        }
         let readings = shards.iter().map(|shard| shard.reading(py)).collect::<PyResult<Vec<_>>>()?;
         let borrowed = shards.iter().zip(&readings).map(|(shard, reading)| shard.borrowed(reading.as_ref()));
         let borrowed = borrowed.collect::<PyResult<Vec<_>>>()?;
-        let whole = without_gil(py, || points::Points::concatenate(&borrowed.iter().collect::<Vec<_>>()));
+        let whole = without_gil(py, || Self::joined(&borrowed))?;
         for shard in &borrowed {
             shard.check().map_err(|reason| raised(Error::Unreadable(reason)))?;
         }
-        whole.map(Self::own).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
+        Ok(whole)
     }
 
     /// A hidden uniform sample of min(m, n) records without replacement, for neighbours that replace a record.

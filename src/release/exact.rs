@@ -142,6 +142,36 @@ impl Exact {
         Ok(Self { values, shard, surplus: first.surplus, sensitivity: first.sensitivity, form: first.form })
     }
 
+    /// The question that a shard answers, whose records it is about, and the units of its values: for a [`Channel`].
+    ///
+    /// [`Channel`]: super::channel::Channel
+    pub(in crate::release) fn shard_of(&self) -> Result<(Identity, &[Identity], u32), Error> {
+        match &self.shard {
+            Some(shard) => Ok((shard.question, &shard.admissions, self.surplus)),
+            None => Err(Error::Refused(format!("{self:?} is no shard, which another process could use"))),
+        }
+    }
+
+    /// The values in two halves each, for a channel to encipher.
+    pub(in crate::release) fn halves(&self) -> impl Iterator<Item = u64> {
+        self.values.iter().flat_map(|value| [*value as u64, (*value >> 64) as u64])
+    }
+
+    /// A shard of these halves, with the sensitivity of the question that it answers.
+    pub(in crate::release) fn from_halves(
+        halves: &[u64],
+        surplus: u32,
+        sensitivity: Sensitivity,
+        form: Form,
+        question: Identity,
+        admissions: &[Identity],
+    ) -> Self {
+        let value = |[low, high]: &[u64; 2]| (i128::from(high.cast_signed()) << 64) | i128::from(*low);
+        let values = halves.as_chunks::<2>().0.iter().map(value).collect();
+        let whole = Self { values, surplus: surplus.min(126), sensitivity, form, shard: None };
+        whole.into_shard(question, admissions)
+    }
+
     /// The values for the tape, rounded to the lattice and then clamped to 62 bits.
     ///
     /// Clamping is a contraction, coordinate by coordinate, so the sensitivity of a vector and of the entries of a table

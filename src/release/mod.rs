@@ -6,6 +6,7 @@
 //! mechanism cannot leak what it cannot read. An [`allowance::Allowance`] holds the tape to what was charged. The wall stops mistakes, not an attacker in the process.
 
 pub mod allowance;
+pub mod channel;
 pub mod error;
 pub mod exact;
 pub mod noise;

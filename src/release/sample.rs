@@ -29,27 +29,36 @@ use crate::sampler::uniform;
 
 /// A uniform random sample of min(m, n) records without replacement, in the order of the records.
 pub fn uniform(points: &Points<'_>, stream: &Stream, m: usize) -> Result<Points<'static>, Error> {
+    gathered(points, &uniform_places_of(stream, points.n(), m)?)
+}
+
+/// The places of such a sample among n records.
+pub(super) fn uniform_places_of(stream: &Stream, n: usize, m: usize) -> Result<Vec<usize>, Error> {
     if stream.neighbours() == Neighbours::AddRemove {
         return Err(Error::Refused(
             "a sample of a fixed size is for neighbours that replace a record; flip coins instead".into(),
         ));
     }
-    gathered(points, &uniform_places(&mut stream.generator(), points.n(), m))
+    Ok(uniform_places(&mut stream.generator(), n, m))
 }
 
 /// Every record with probability numerator/2^halvings, independently, in the order of the records.
-pub fn by_coins(
-    points: &Points<'_>,
+pub fn by_coins(points: &Points<'_>, stream: &Stream, probability: (u64, u32)) -> Result<Points<'static>, Error> {
+    gathered(points, &coin_places_of(stream, points.n(), probability)?)
+}
+
+/// The places of such a sample among n records.
+pub(super) fn coin_places_of(
     stream: &Stream,
+    n: usize,
     (numerator, halvings): (u64, u32),
-) -> Result<Points<'static>, Error> {
+) -> Result<Vec<usize>, Error> {
     if halvings > 63 || numerator > 1 << halvings {
         return Err(Error::Refused(format!("{numerator}/2^{halvings} is no probability with at most 63 halvings")));
     }
     let mut rng = stream.generator();
     let mut heads = || rng.next_u64().checked_shr(64 - halvings).unwrap_or(0) < numerator;
-    let places: Vec<usize> = (0..points.n()).filter(|_| heads()).collect();
-    gathered(points, &places)
+    Ok((0..n).filter(|_| heads()).collect())
 }
 
 /// The denominator of weights: one that is as large as this keeps its record surely.
@@ -73,7 +82,8 @@ pub fn by_weights(points: &Points<'_>, stream: &Stream, weights: &[u32]) -> Resu
     gathered(points, &places)
 }
 
-fn gathered(points: &Points<'_>, places: &[usize]) -> Result<Points<'static>, Error> {
+/// A copy of the records at these places, if all of them could be read.
+pub(super) fn gathered(points: &Points<'_>, places: &[usize]) -> Result<Points<'static>, Error> {
     let sample = points.gathered(places);
     points.check().map_err(Error::Unreadable)?;
     Ok(sample)

@@ -1,16 +1,47 @@
-//! Who is who: every question and every set of admitted records has a number that no other one has.
+//! Who is who: every question and every set of admitted records has an identity that no other one has, in any process.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that was given once in this process.
+/// A random number of the process, and one that was given once in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity(u64);
+pub struct Identity {
+    process: u64,
+    number: u64,
+}
 
 impl Identity {
     /// One that nobody has.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        Self { process: process(), number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// For another process.
+    pub(crate) fn numbers(self) -> [u64; 2] {
+        [self.process, self.number]
+    }
+
+    /// From another process.
+    pub(crate) fn from_numbers([process, number]: [u64; 2]) -> Self {
+        Self { process, number }
+    }
+}
+
+/// Drawn once; a child that was forked draws its own.
+fn process() -> u64 {
+    static DRAWN: Mutex<Option<(u32, u64)>> = Mutex::new(None);
+    let mut drawn = DRAWN.lock().unwrap_or_else(|e| e.into_inner());
+    let owner = std::process::id();
+    match *drawn {
+        Some((process, number)) if process == owner => number,
+        _ => {
+            // The keys of a hasher are the operating system's randomness, and differ from one hasher to the next.
+            let number = RandomState::new().hash_one(owner);
+            *drawn = Some((owner, number));
+            number
+        }
     }
 }
 

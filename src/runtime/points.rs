@@ -147,6 +147,13 @@ impl<'a> Points<'a> {
         Points::new(copy.into(), None, self.admissions().to_vec())
     }
 
+    /// Records that were admitted elsewhere, with the admissions that they had there; `None` if they have no shape.
+    pub(crate) fn of_admissions(coordinates: Vec<f64>, d: usize, admissions: Vec<Identity>) -> Option<Points<'static>> {
+        let whole = d > 0 && coordinates.len().is_multiple_of(d) && coordinates.iter().all(|x| x.is_finite());
+        let n = coordinates.len() / d.max(1);
+        whole.then(|| Points::new(DMatrix::from_vec(d, n, coordinates).into(), None, admissions))
+    }
+
     fn new(table: Table<'a>, admission: Option<Admission>, admissions: Vec<Identity>) -> Self {
         let (d, n) = (table.d(), table.n());
         Self { table, admitted: Arc::new(Admitted { d, n, admission, admissions, ranking: Mutex::new(None) }) }

@@ -10,6 +10,7 @@
 
 use nalgebra::DMatrixView;
 
+use super::spelled::Spelled;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::Distances;
@@ -100,6 +101,10 @@ impl Statistic for Curvature {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

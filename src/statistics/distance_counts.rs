@@ -11,6 +11,7 @@
 
 use nalgebra::DMatrixView;
 
+use super::spelled::Spelled;
 use super::target::Target;
 use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
@@ -120,6 +121,10 @@ impl Statistic for DistanceCounts {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: self.theta.clone(), numbers: vec![self.target.bits().into(), self.target.share()] })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

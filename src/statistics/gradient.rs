@@ -16,6 +16,7 @@
 
 use nalgebra::DMatrixView;
 
+use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, NARROW, SMALL, side_by_side, squared_distance, sum_of_squares};
@@ -94,6 +95,10 @@ impl Statistic for Gradient {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: self.theta.clone(), numbers: vec![self.bits.into()] })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

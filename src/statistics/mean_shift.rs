@@ -11,6 +11,7 @@
 use nalgebra::DMatrixView;
 
 use super::gradient::{BITS_MAX, Gradient};
+use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
@@ -99,6 +100,10 @@ impl Statistic for MeanShift {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

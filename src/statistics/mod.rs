@@ -15,6 +15,7 @@ pub mod pair_counts;
 pub mod ranks;
 pub mod second_moments;
 pub mod size;
+pub mod spelled;
 pub mod target;
 
 use std::fmt;
@@ -25,6 +26,7 @@ use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
+use spelled::Spelled;
 
 /// Counts become multiples of 2^bits up to here, where 2^64 of them still fit 128 bits.
 pub const COUNT_BITS_MAX: u32 = 62;
@@ -45,6 +47,11 @@ pub trait Statistic: Send + Sync {
 
     /// Which question it is, from its making on: a question that is made again is another one, a copy is the same.
     fn identity(&self) -> Identity;
+
+    /// Its parameters, for records in another process; `None` of a question that does not add over records.
+    fn spelled(&self) -> Option<Spelled> {
+        None
+    }
 
     /// The exact answer, for any number of records, that belongs to no sum: what a statistic computes, and nobody asks.
     ///
@@ -111,4 +118,4 @@ fn on_lattice(counts: Vec<i128>, bits: u32) -> Vec<i128> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -22,6 +22,7 @@
 
 use nalgebra::{DMatrixView, DVectorView};
 
+use super::spelled::Spelled;
 use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
@@ -128,6 +129,10 @@ impl Statistic for ObjectiveDifferences {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: self.points.concat(), numbers: vec![self.points[0].len() as u64] })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

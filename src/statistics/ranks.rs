@@ -7,6 +7,7 @@
 //! contribution has a norm of at most sqrt(d), or sqrt(d)/2; the difference of two contributions is at most 1 in every
 //! coordinate and has a norm of at most sqrt(d). ∎
 
+use super::spelled::Spelled;
 use super::target::Target;
 use super::{BadParameter, Statistic};
 use crate::numeric::float_scale::finite;
@@ -66,6 +67,10 @@ impl Statistic for Ranks {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: self.thresholds.clone(), numbers: vec![self.bits.into(), self.centered.into()] })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

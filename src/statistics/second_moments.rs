@@ -28,6 +28,7 @@ use std::ops::RangeInclusive;
 
 use nalgebra::DMatrixView;
 
+use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::Distances;
@@ -117,6 +118,13 @@ impl Statistic for SecondMoments {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled {
+            floats: [&[self.radius.unwrap_or(f64::NAN)], self.theta.as_slice()].concat(),
+            numbers: vec![self.bits.into()],
+        })
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

@@ -7,6 +7,7 @@
 //! because there is no noise of deviation zero, and [`Points::n`] has it. It is a statistic for the other relation, and one
 //! with both sensitivities, so that nobody needs to know the relation to ask it.
 
+use super::spelled::Spelled;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -52,6 +53,10 @@ impl Statistic for Size {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: Vec::new(), numbers: vec![self.bits.into()] })
     }
 
     fn exact(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

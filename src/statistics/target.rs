@@ -40,6 +40,11 @@ impl Target {
         if (nearest as i128) < exact { nearest.next_up() } else { nearest }
     }
 
+    /// What is taken off for every item: the target is this over 2^bits.
+    pub(super) fn share(self) -> u64 {
+        self.share as u64
+    }
+
     /// The lattice.
     pub(super) fn bits(self) -> u32 {
         self.bits

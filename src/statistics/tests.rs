@@ -49,7 +49,7 @@ fn admitted(records: &DMatrix<f64>) -> Points<'static> {
 }
 
 /// Every statistic at a point and with a few other parameters, n being the public number of records.
-fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
+pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
     let radius = if (1e-300..1e300).contains(&scale) { scale } else { 1.0 };
     let radii = vec![0.0, radius / 2.0, radius, 1e300];
     let stream = Draw::new(Streams::from_key([3; 32]), Replace).hidden();

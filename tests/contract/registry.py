@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.profile import Profile
 from dpmedian.sources.array import ArraySource
+from dpmedian.sources.dask import DaskRecords, DaskSource
 from dpmedian.sources.partitioned import PartitionedSource
 from dpmedian.tape import Tape
 
@@ -138,6 +139,47 @@ def _file(order: Literal["C", "F"]) -> Callable[[Array, PublicParameters], Array
     return make
 
 
+class _Future:
+    def __init__(self, value: Any) -> None:
+        self.value, self.key = value, str(id(self))
+
+    def result(self) -> Any:
+        return self.value
+
+    def exception(self) -> None:
+        return None
+
+
+def _futures(argument: Any) -> bool:
+    return isinstance(argument, list) and isinstance(argument[0], _Future)
+
+
+class _Actor:
+    """An object whose methods give futures."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def __getattr__(self, name: str) -> Callable[..., _Future]:
+        return lambda *arguments: _Future(getattr(self._held, name)(*arguments))
+
+
+class _Cluster:
+    """What a source uses of Dask's client, with two workers in this process; tests/test_dask.py has real ones."""
+
+    def who_has(self, futures: Sequence[_Future]) -> dict[str, list[str]]:
+        return {future.key: [f"worker {i % 2}"] for i, future in enumerate(futures)}
+
+    def submit(self, make: Any, *arguments: Any, **_: Any) -> _Future:
+        plain = [argument if not _futures(argument) else [part.value for part in argument] for argument in arguments]
+        return _Future(_Actor(make(*plain)))
+
+
+def _dask(points: Array, parameters: PublicParameters) -> DaskSource:
+    parts = tuple(_Future(part) for part in np.array_split(np.asarray(points), 5))
+    return DaskSource(DaskRecords(_Cluster(), parts, points.shape), parameters.ball)
+
+
 SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
     "array": ArraySource.of,
     "file": _file("C"),
@@ -145,6 +187,7 @@ SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
     "one part": _partitioned(1),
     "three parts": _partitioned(3),
     "eight parts": _partitioned(8),
+    "dask": _dask,
 }
 """How to hold the same records, by name."""
 

@@ -12,7 +12,8 @@ from dpmedian.cli.groups import release_groups
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
 from dpmedian.files import open_points, read_points
-from dpmedian.sources.file import FileRecords, hold
+from dpmedian.sources.file import FileRecords
+from dpmedian.sources.holding import hold
 from dpmedian.sources.records import NONFINITE, Records
 from dpmedian.sources.units import REDUCERS
 

@@ -9,7 +9,8 @@ from typing import Any
 from dpmedian._core import Exact, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
-from dpmedian.sources.file import hold
+from dpmedian.sources.file import FileRecords
+from dpmedian.sources.records import as_records
 from dpmedian.sources.weights import Weights
 
 __all__ = ["ArraySource"]
@@ -44,7 +45,7 @@ class ArraySource:
         number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
-        records = hold(points, nonfinite=nonfinite, d=parameters.d)
+        records = points if isinstance(points, FileRecords) else as_records(points, nonfinite=nonfinite, d=parameters.d)
         if nonfinite == "drop":
             assert parameters.private_size, "the runner refuses to drop records where their number is public"
             records = records.finite()

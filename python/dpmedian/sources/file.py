@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpmedian._core import Points, RecordFile
-from dpmedian.accounting.neighbours import RECORD, Neighbours
-from dpmedian.sources.records import HINT, Records
-from dpmedian.sources.units import as_unit_records
+from dpmedian.accounting.neighbours import RECORD
+from dpmedian.sources.records import HINT
 
-__all__ = ["Column", "FileRecords", "hold"]
+__all__ = ["Column", "FileRecords"]
 
 Column = tuple[int, int, bool]
 """Where a column lies: the offset of its first number, the stride to the next, and whether it has 8 bytes."""
@@ -65,52 +63,3 @@ class FileRecords:
             return Points.read(self.file, ball=ball, replacement=replacement)
         except ValueError as error:
             raise ValueError(f"{error}; {HINT}") from None
-
-
-def hold(
-    points: Any,
-    unit: Any = None,
-    *,
-    reducer: str = "median",
-    nonfinite: str = "raise",
-    neighbours: Neighbours = "replace",
-    d: int | None = None,
-    geometry: str = "euclidean",
-    weights: Any = None,
-    weight_max: float | None = None,
-    columns: Sequence[str | int] | None = None,
-) -> Records | FileRecords:
-    """Whatever was handed over as points, as records: those of a file stay there, others are in memory.
-
-    Rows that must become other records first, one for each unit or unit vectors on the sphere, are loaded for it.
-    `columns` chooses columns of a file, and of nothing else: a frame has ways of its own to do that.
-    """
-    as_they_are = unit is None and geometry == "euclidean" and weight_max is None
-    if isinstance(points, (str, os.PathLike)):
-        from dpmedian.files import open_points, read_points
-
-        if as_they_are:
-            return open_points(points, columns=columns, nonfinite=nonfinite, d=d)
-        labels = [unit] if isinstance(unit, str) else []
-        points, columns = read_points(points, columns=columns, nonfinite=nonfinite, labels=labels), None
-    if columns is not None:
-        raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
-    if not isinstance(points, FileRecords):
-        return as_unit_records(
-            points,
-            unit,
-            reducer=reducer,
-            nonfinite=nonfinite,
-            neighbours=neighbours,
-            d=d,
-            geometry=geometry,
-            weights=weights,
-            weight_max=weight_max,
-        )
-    if not as_they_are:
-        raise ValueError(
-            "units, weights and the sphere take the path of a file, or rows in memory, and no file that is open"
-        )
-    if d is not None and points.shape[1] != d:
-        raise ValueError(f"points must have d = {d} columns, got {points.shape[1]}")
-    return points

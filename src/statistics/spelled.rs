@@ -1,0 +1,89 @@
+//! Questions in numbers, for records that are in another process: a question that is read back is the same question.
+
+use super::curvature::Curvature;
+use super::distance_counts::DistanceCounts;
+use super::gradient::Gradient;
+use super::mean_shift::MeanShift;
+use super::objective_differences::ObjectiveDifferences;
+use super::ranks::Ranks;
+use super::second_moments::SecondMoments;
+use super::size::Size;
+use super::{BadParameter, Statistic};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+use nalgebra::DMatrixView;
+
+/// The public parameters of a question, whose kind is its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spelled {
+    /// Points and radii.
+    pub floats: Vec<f64>,
+    /// Lattices, shares and dimensions.
+    pub numbers: Vec<u64>,
+}
+
+/// A question that was asked elsewhere: it answers like the one of its kind and has the identity of the original.
+struct Again(Box<dyn Statistic>, Identity);
+
+impl Statistic for Again {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        self.0.dimension()
+    }
+
+    fn adds_over_records(&self) -> bool {
+        self.0.adds_over_records()
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        self.0.sensitivity()
+    }
+
+    fn identity(&self) -> Identity {
+        self.1
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        self.0.spelled()
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        self.0.exact(points, pulse)
+    }
+}
+
+/// The question with this name, these parameters and this identity.
+pub fn read(name: &str, spelled: &Spelled, identity: Identity) -> Result<Box<dyn Statistic>, BadParameter> {
+    let Spelled { floats, numbers } = spelled;
+    let number = |place: usize| numbers.get(place).copied().unwrap_or(u64::MAX);
+    let bits = u32::try_from(number(0)).unwrap_or(u32::MAX);
+    let around = || floats.split_first().ok_or_else(|| BadParameter("a radius is missing".into()));
+    let question: Box<dyn Statistic> = match name {
+        "gradient" => Box::new(Gradient::new(floats, bits)?),
+        "mean shift" => Box::new(MeanShift::new(around()?.1, *around()?.0, bits)?),
+        "curvature" => Box::new(Curvature::new(around()?.1, *around()?.0, bits)?),
+        "second moments" => {
+            let (radius, theta) = around()?;
+            // Without a radius there is a number that is none.
+            Box::new(SecondMoments::new(theta, Some(*radius).filter(|radius| !radius.is_nan()), bits)?)
+        }
+        "ranks" => Box::new(Ranks::new(floats, bits, number(1) == 1)?),
+        "distance counts" => Box::new(DistanceCounts::new(floats, bits, (number(1), bits))?),
+        "size" => Box::new(Size::new(bits)?),
+        "objective differences" => {
+            let d = usize::try_from(number(0)).unwrap_or(usize::MAX).max(1);
+            if !floats.len().is_multiple_of(d) {
+                return Err(BadParameter(format!("{} numbers make no candidates in {d} dimensions", floats.len())));
+            }
+            Box::new(ObjectiveDifferences::new(DMatrixView::from_slice(floats, d, floats.len() / d))?)
+        }
+        _ => return Err(BadParameter(format!("there is no question about {name:?} that can be asked elsewhere"))),
+    };
+    Ok(Box::new(Again(question, identity)))
+}
