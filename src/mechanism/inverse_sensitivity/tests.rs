@@ -221,9 +221,9 @@ proptest! {
         let origin = vec![0.0; d];
         // Odd coordinates are centers of cells.
         let places: Vec<i64> = places[..places.len() / d * d].iter().map(|place| 2 * place + 1).collect();
-        let at = |points: &DMatrix<f64>| {
+        let at = |points: &DMatrix<f64>, neighbours| {
             let points = Points::admit(points, None, Some(&origin), &mut Silent).unwrap();
-            scores(points.dense().view(), &center[..d], &lattice, &places)
+            scores(points.dense().view(), &center[..d], &lattice, &places, neighbours)
         };
         let points = DMatrix::from_column_slice(d, n, &coordinates[..d * n]);
         let mut replaced = points.clone();
@@ -231,7 +231,7 @@ proptest! {
         let removed = points.clone().remove_column(n - 1);
         let stated = sensitivity(d).unwrap();
         for (other, neighbours) in [(&replaced, Neighbours::Replace), (&removed, Neighbours::AddRemove)] {
-            for (one, other) in at(&points).into_iter().zip(at(other)) {
+            for (one, other) in at(&points, neighbours).into_iter().zip(at(other, neighbours)) {
                 prop_assert!(one.abs_diff(other) as f64 <= stated.under(neighbours), "{one} {other} {neighbours:?}");
             }
         }
