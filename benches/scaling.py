@@ -4,7 +4,7 @@
     python benches/scaling.py --quick     # a tenth of the records: a check that it runs, not a measurement
 
 A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads too. A
-release is timed from the call to the point: the plan, the validated copy of the records, and every stage. The time
+release is timed from the call to the point: the plan, the validation of the records, and every stage. The time
 between two noisy releases belongs to the stage of the later one. All times are medians: `--cpu` counts the processor's
 time of both threads instead of the clock's, for a machine that is not idle. The slope is that of log(seconds) in
 log(size): 1 is linear. Needs 3 GB of memory.
@@ -29,13 +29,15 @@ from dpmedian.sources.array import ArraySource
 from dpmedian.statistics import Exact
 from dpmedian.tape import Tape
 
-Points = NDArray[np.float64]
+Points = NDArray[np.float64] | NDArray[np.float32]
 
 clock = time.process_time if "--cpu" in sys.argv else time.perf_counter
 
 THREADS = 2
 # What (10^6, 10) may take, in plain sums.
-MOST_SUMS = 250
+MOST_SUMS = 25
+# What float32 may take, in units of float64.
+MOST_SINGLE = 0.75
 
 
 class Stopwatch:
@@ -66,7 +68,7 @@ def release(points: Points) -> dict[str, float]:
     plan = dpmedian.plan(*points.shape, epsilon=1.0, delta=1e-6, method="adaptive")
     watch.lap("plan")
     source = ArraySource.of(points, plan.parameters)
-    watch.lap("copy")
+    watch.lap("validation")
     plan.calibrated.run(source, cast(Tape, watch))
     return watch.seconds
 
@@ -118,6 +120,16 @@ def table(title: str, shapes: Sequence[tuple[int, int]], sizes: Sequence[int], r
             print(f"\n(10^6, 10) in at most {MOST_SUMS} plain sums: {verdict}, {ratio:.0f}", flush=True)
 
 
+def singles(n: int, repeat: int) -> None:
+    """How long float32 takes, in units of the time of float64; they alternate."""
+    points = np.random.default_rng(n).normal(size=(n, 10))
+    narrow = points.astype(np.float32)
+    pairs = [[sum(release(array).values()) for array in (points, narrow)] for _ in range(repeat)]
+    ratio = float(np.median([single / double for double, single in pairs]))
+    verdict = "kept" if ratio <= MOST_SINGLE else "missed"
+    print(f"\n({n}, 10), float32 in at most {MOST_SINGLE} of the time of float64: {verdict}, {ratio:.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
@@ -127,6 +139,7 @@ def main() -> None:
     dpmedian.set_threads(THREADS)
     records = [n // 10 if options.quick else n for n in (100_000, 1_000_000, 10_000_000)]
     table("Records: n points in 10 dimensions", [(n, 10) for n in records], records, options.repeat)
+    singles(records[-1], options.repeat)
     dimensions = [10, 100, 1000]
     table("Dimensions", [(records[0], d) for d in dimensions], dimensions, options.repeat)
 
