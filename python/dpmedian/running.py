@@ -14,6 +14,7 @@ from dpmedian.ledger import Account, as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
+from dpmedian.sources.array import ArraySource
 from dpmedian.sources.holding import hold, source_of
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import NONFINITE
@@ -177,6 +178,7 @@ def run_calibrated(
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
             if parameters.weight_max is not None:
+                assert isinstance(source, ArraySource), "weights are for rows in memory"
                 source = source.thinned(tape.hidden())
             value = calibrated.run(source, tape)
             value = value if finish is None else finish(value)

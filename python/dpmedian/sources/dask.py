@@ -170,10 +170,6 @@ class DaskSource:
         places = self._channel.places_by_coins(stream, self._sizes, probability)
         return self._sampled(places, float(np.ldexp(probability[0], -probability[1])))
 
-    def thinned(self, stream: Stream) -> DaskSource:
-        """All records: they have equal weights."""
-        return self
-
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(passes)
 
