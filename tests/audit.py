@@ -339,7 +339,7 @@ GAMES: dict[str, Row] = {
 
 def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
     yield True, f"{runs} runs a side (of some four times as many, or a quarter), half to learn; alpha = {ALPHA:g} a row"
-    yield True, f"{'':<29}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'with noise times':>19}"
+    yield True, f"{'':<33}{'seen':<12}{'unit':<9}{'claimed':>8}{'measured':>10}{'share':>7}{'with noise times':>19}"
     for name in names:
         honest, weakened = GAMES[name].make(1.0), GAMES[name].make(WEAK)
         seen, weak = observe(honest, runs), observe(weakened, runs // 4)
@@ -348,7 +348,7 @@ def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
         # What is released on the way shows more than the release alone: one view with power is enough.
         good = any(power.refuted for power in powers.values())
         for view, verdict in verdicts.items():
-            row = f"{name:<29}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"
+            row = f"{name:<33}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"
             row += f"{verdict.measured / verdict.claimed:7.0%}{WEAK:12.3g}:{powers[view].measured:6.3f}"
             found = "LEAKS" if verdict.refuted else "caught" if powers[view].refuted else "" if good else "MISSED"
             yield good and not verdict.refuted, f"{row}  {found}".rstrip()

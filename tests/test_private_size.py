@@ -193,6 +193,23 @@ def test_too_few_records_are_a_charged_failure_that_names_the_noisy_size():
     assert ledger.remaining == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize(("d", "rho"), [(3, 8.0), (1, 1e-12), (2, 1e5), (5000, 0.1), (4000, 0.1)])
+def test_the_noise_at_every_size_that_can_be_seen_fits_a_lattice(d, rho):
+    """At both ends, for every kind of release at the least and at the largest cost, and at those in between."""
+    plan = dpmedian.plan(None, d, rho=rho, method="adaptive", neighbours="add_remove")
+    for n in (0, RECORDS_MAX):
+        allowance = plan.calibrated.at(n).allowance
+        for kind in allowance.offers:
+            for exponent in np.linspace(math.log(1e-6), math.log(kind.largest), 5):
+                assert 2**30 <= kind.make(math.exp(exponent) * allowance.rho).sigma <= 2**50
+    assert plan.cost.discretization < 1e-11
+
+
+def test_a_budget_that_fits_no_lattice_is_refused_at_planning():
+    with pytest.raises(ValueError, match="fits no lattice"):
+        dpmedian.plan(None, 2, rho=1e-16, method="adaptive", neighbours="add_remove")
+
+
 def test_the_size_is_the_first_release_and_all_that_a_run_knows_of_the_number():
     plan = planned("adaptive", None)
     tape = Tape.record(bytes(32), "add_remove")
