@@ -135,6 +135,46 @@ def gradients(quick: bool) -> None:
                 row(f"({n}, {d})", name, partial(admitted.answer, question), peer, repeat, batch)
 
 
+def numpy_moments(points: Points, theta: NDArray[np.float64], radius: float) -> tuple[float, Points, Points]:
+    """What the Hessian and a confidence region are made of, in numpy's lines: curvature, T and S."""
+    difference = theta - points
+    distance = np.linalg.norm(difference, axis=1)
+    unit = difference / distance[:, None]
+    weight = np.where(distance > radius, radius / distance, 0.0)
+    curvature = np.where(distance > radius, (1.0 - 1.0 / points.shape[1]) * weight, 1.0).sum()
+    return float(curvature), (unit * weight[:, None]).T @ unit, unit.T @ unit
+
+
+def questions(theta: NDArray[np.float64], radius: float) -> list[_core.Statistic]:
+    """Curvature, T and S."""
+    return [_core.Curvature(theta, radius, 32), *(_core.SecondMoments(theta, r, 32) for r in (radius, None))]
+
+
+def our_moments(points: Points, theta: NDArray[np.float64], radius: float) -> list[NDArray[np.float64]]:
+    """The same through the wall, in natural units, with noise of a few units of the lattice."""
+    tape, admitted = _core.Tape.draw(bytes(32)), _core.Points(points)
+    asked = questions(theta, radius)
+    return [tape.gaussian("bench", admitted.answer(question), 1e-3) / 2.0**32 for question in asked]
+
+
+def moments(quick: bool) -> None:
+    table(
+        "Curvature, second moments T beyond a radius and S of all directions, on the integer lattice; numpy's matrix "
+        f"products have {THREADS} threads, too"
+    )
+    for n, d in [(1_000_000, 10), (100_000, 100)]:
+        n = n // 10 if quick else n
+        points, theta, radius = gauss(n, d), np.full(d, 0.1), 0.5 * math.sqrt(d)
+        curvature, beyond, whole = numpy_moments(points, theta, radius)
+        ours, triangle = our_moments(points, theta, radius), np.triu_indices(d)
+        scale = np.where(triangle[0] == triangle[1], 1.0, math.sqrt(2.0))
+        assert abs(ours[0][0] - curvature) < 1e-5 * n
+        assert max(np.abs(ours[k] - scale * m[triangle]).max() for k, m in ((1, beyond), (2, whole))) < 1e-5 * n
+        admitted, asked = _core.Points(points), questions(theta, radius)
+        answer = partial(lambda admitted, asked: [admitted.answer(question) for question in asked], admitted, asked)
+        row(f"({n}, {d})", "numpy's lines", answer, partial(numpy_moments, points, theta, radius), 5)
+
+
 def noise() -> None:
     zeros = _core.Exact.stated(np.zeros(1 << 20, dtype=np.int64), 1.0)
     tape = _core.Tape.draw(bytes(32))
@@ -239,6 +279,7 @@ def main() -> None:
     dpmedian.set_threads(THREADS)
     balls(arguments.quick)
     gradients(arguments.quick)
+    moments(arguments.quick)
     noise()
     medians(arguments.quick)
     if arguments.authors:

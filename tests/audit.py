@@ -34,6 +34,8 @@ from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.hessian import SecondMoments
+from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.statistics import Bound, Exact
 from dpmedian.tape import Tape
@@ -186,6 +188,19 @@ def above_threshold(kind: str, noise: float) -> Game:
     return Game(honest.cost, play, times=4)
 
 
+def directions(noise: float) -> Game:
+    """The second moments of two directions, one of which turns by a right angle: their whole sensitivity."""
+    parameters = PublicParameters.of(2, 2, rho=0.5)
+    honest, actual = (SecondMoments.of("directions", rho, parameters) for rho in (0.5, 0.5 / noise**2))
+    records = ([[1.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [0.0, 3.0]])
+    sources = [ArraySource.of(np.array(data), parameters) for data in records]
+
+    def play(side: bool, tape: Tape) -> Views:
+        return {"moments": actual.at(sources[side], tape, np.zeros(2), None)[np.triu_indices(2)]}
+
+    return Game(honest.cost, play)
+
+
 def bisection(noise: float) -> Game:
     """Counts at the target everywhere, so that every answer is a coin, and every count moves by the sensitivity."""
     honest, actual = (
@@ -314,6 +329,7 @@ GAMES: dict[str, Row] = {
     "gaussian": Row(gaussian),
     "above_threshold-laplace": Row(lambda noise: above_threshold("laplace", noise)),
     "above_threshold-exponential": Row(lambda noise: above_threshold("exponential", noise)),
+    "directions": Row(directions),
     "noisy_bisection": Row(bisection),
     "exponential_mechanism": Row(exponential),
     "inverse_sensitivity": Row(inverse_sensitivity),

@@ -52,8 +52,8 @@ def test_without_noise_the_covariance_is_that_of_the_theory():
     deviation = np.sqrt(0.5) / (0.5 * np.sqrt(np.pi / 2.0)) / np.sqrt(200_000)
     assert region.covariance == pytest.approx(np.diag([deviation**2] * 2), rel=0.02, abs=0.02 * deviation**2)
     assert region.standard_errors == pytest.approx([deviation] * 2, rel=0.01)
-    # A chi-square with two degrees of freedom has the tail exp(-q/2); the region leaves 0.05^1.2 outside.
-    assert region.radius == pytest.approx(deviation * np.sqrt(-2.4 * np.log(0.05)), rel=0.03)
+    # A chi-square with two degrees of freedom has the tail exp(-q/2); the region leaves 0.0294 outside.
+    assert region.radius == pytest.approx(deviation * np.sqrt(-2.0 * np.log(0.0294)), rel=0.03)
 
 
 def test_the_noise_of_the_gradient_widens_it():

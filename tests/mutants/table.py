@@ -112,6 +112,13 @@ SENSITIVITY = [
         "cargo statistics::gradient::tests::a_record_that_turns_around_needs_the_rounding_in_the_sensitivity",
     ),
     Mutant(
+        "second moments of a replaced record as if it were added",
+        "src/statistics/second_moments.rs",
+        "up(std::f64::consts::SQRT_2 * unit + rounding)",
+        "up(unit + rounding)",
+        "cargo statistics::second_moments::tests::a_replaced_record_moves_it_by_at_most_the_sensitivity",
+    ),
+    Mutant(
         "a float sum instead of the lattice",
         "src/statistics/mean_shift.rs",
         "*sum += (x * inverse + rounder) - rounder;",

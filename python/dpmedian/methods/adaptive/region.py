@@ -40,4 +40,5 @@ class Shares:
         # The noise has a deviation of 1/sqrt(rho), by a sensitivity of sqrt(2), or of 1 where a record is added or
         # removed, and as a matrix eigenvalues of about sqrt((d + 1)/2) times that; the directions have n/d in the mean.
         known = math.sqrt((d + 1.0) / (2.0 * directions * worth(p))) < KNOWN * n / d
-        return cls(curvature, hessian, directions, known)
+        # What stands out of the noise improves the ball, too, and needs less.
+        return cls(curvature, hessian, directions if known else 0.5 * directions, known)
