@@ -153,3 +153,15 @@ def test_without_matplotlib_the_extra_is_named(release, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"dpmedian\[plot\]"):
         release.plot(POINTS)
+
+
+def test_no_picture_tells_a_private_number_of_records():
+    """The title of a release has the noisy size; a plan without a guess is drawn for the sizes that it shows."""
+    hidden = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
+    points = np.random.default_rng(0).normal(size=(1234, 2))
+    made = dpmedian.geometric_median(points, **hidden, seed=1)
+    title = made.plot(points).get_title()
+    assert f"noisy size {made.size}" in title
+    assert "1234" not in title
+    assert texts(dpmedian.plan(None, 2, **hidden).plot()) == ["n = 1,000", "n = 10,000", "n = 100,000"]
+    assert any(text.startswith("this plan") for text in texts(dpmedian.plan(3000, 2, **hidden).plot()))
