@@ -294,12 +294,12 @@ def paper_table(runs: int, others: Others | None) -> None:
             print_peers(points, 1000.0, epsilon, 1 / 3000, others)
 
 
-def gauntlet_table(runs: int, others: Others | None, sets: dict[str, Generator]) -> None:
+def gauntlet_table(runs: int, others: Others | None, sets: dict[str, Generator], inference: bool) -> None:
     for place, d in enumerate((5, 50)):
         print(f"\n## Gauntlet: n = 5000, d = {d}, epsilon = 1, delta = 1e-6\n\n{HEAD}")
         for name, generate in sets.items():
             points = generate(np.random.default_rng(1), 5000, d)
-            made = measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive")
+            made = measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive", inference=inference)
             label = f"{name} (held out)" if name in HELD_OUT else name
             print(made.row(label, LIMITS[name][place] if name in LIMITS else None), flush=True)
             if others is not None:
@@ -516,6 +516,9 @@ def main() -> None:
         help="coordinate medians and methods that need a radius beside it; with a directory of checkouts, others too",
     )
     parser.add_argument("--long", action="store_true", help="only the long table: no silent garbage")
+    parser.add_argument(
+        "--no-inference", dest="inference", action="store_false", help="no budget for confidence regions"
+    )
     parser.add_argument("--confirm", action="store_true", help="only the gauntlet on sets kept for confirmation")
     parser.add_argument("--large", action="store_true", help="only the tables of 10^5 and 10^6 records")
     parser.add_argument(
@@ -531,7 +534,7 @@ def main() -> None:
         long_table(count(3000))
         return
     if options.confirm:
-        gauntlet_table(count(200), None, CONFIRM)
+        gauntlet_table(count(200), None, CONFIRM, options.inference)
         return
     if options.large:
         large_table(count(50), options.sets, LARGE)
@@ -541,7 +544,7 @@ def main() -> None:
         return
     others = None if options.peers is None else available(Path(options.peers)) if options.peers else {}
     paper_table(count(20), others)
-    gauntlet_table(count(200), others, SETS)
+    gauntlet_table(count(200), others, SETS, options.inference)
     small_table(count(100))
 
 

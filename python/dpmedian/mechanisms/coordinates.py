@@ -19,6 +19,10 @@ __all__ = ["Center", "CoordinateSearch"]
 
 # Whether a search may stop is computed after so many questions: it takes as long as a question.
 _EVERY = 8
+# While the posteriors still narrow down where the data are, their intervals shrink by more than this in that time.
+_SHRINKS = 0.7
+# They do not shrink at once: the first questions find the octave.
+_LEAST = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,20 +75,24 @@ class CoordinateSearch:
         """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`, which fall off
         from 2^octave, or from a likely octave and a width; cells narrower than `resolution` are not divided. It stops
         when the intervals that hold all but `sure` of the posteriors, as the sides of a box, have a diagonal below
-        `width`."""
+        `width`, or where that is 0, when the box no longer shrinks: then it is as large as the noise makes it."""
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
         gain = 0.5 * self.n / self.ranks.noise**2
-        asked = 0
+        asked, before = 0, math.inf
         while asked < self.ranks.releases:
             thresholds = np.ascontiguousarray(center + posterior.ask())
             noisy = self.ranks.release(tape, source.answer(Ranks(thresholds, self.ranks.bits, centered=True)))
             posterior.learn(-gain * noisy)
             asked += 1
-            if width > 0.0 and asked % _EVERY == 0:
+            if sure > 0.0 and asked % _EVERY == 0:
                 sides = posterior.quantile(1.0 - 0.5 * sure) - posterior.quantile(0.5 * sure)
                 # Sides whose squares would overflow are too wide anyway.
-                if float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
+                if width > 0.0 and float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
                     break
+                typical = float(np.median(sides))
+                if width == 0.0 and asked > _LEAST and typical > _SHRINKS * before:
+                    break
+                before = typical
         side = float(np.median(posterior.quantile(0.9) - posterior.quantile(0.1)))
         return Found(Center(center + posterior.median(), side * math.sqrt(self.ranks.coordinates)), asked)

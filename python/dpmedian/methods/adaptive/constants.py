@@ -75,7 +75,13 @@ class Constants:
         "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies. "
         "With less, the search takes the smaller of two values for the median where the larger has 58 % of the records",
     )
-    scale_signal: float = _simulated(40.0, "m sqrt(rho/d) below which the scale of pairs is not asked for")
+    scale_signal: tuple[float, float] = _simulated(
+        (40.0, 17.0),
+        "m sqrt(rho/d) below which pairs are not asked for their scale, and the center is searched to the last question",
+    )
+    center_sure: float = _safety(
+        0.2, "of the posteriors outside of the intervals that must shrink for another question"
+    )
     center_likely: tuple[float, float, float] = _simulated(
         (4.0, 8.0, 4.0),
         "octave and width in octaves of a center that is likely where the scale is unknown; octaves below a radius",
@@ -178,7 +184,11 @@ class Constants:
         0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature"
     )
     edge_all: float = _simulated(0.03, "the same with all records")
-    useless: float = _simulated(0.5, "such a noise at the largest smoothing radius: the second moments are left out")
+    useless: tuple[float, float] = _simulated(
+        (0.5, 0.22),
+        "such a noise at the largest smoothing radius: the second moments are left out; where they are more than the "
+        "records, earlier, for they take most of the time",
+    )
     careful: float = _simulated(2.0, "variances over an eigenvalue added to it: too soft overshoots, too stiff is slow")
     moments_all: tuple[float, float] = _simulated(
         (2e7, 0.005), "with all records: needed, times d/n^2, and the most of rho"

@@ -218,9 +218,14 @@ class Questions:
         )
 
     @property
+    def signal(self) -> float:
+        """m sqrt(rho/d): how much can be seen."""
+        return self.m_worth * math.sqrt(self.rho / max(self.d, 2))
+
+    @property
     def scale_unseen(self) -> bool:
         """Whether the records are too few for the scale of the pairs: half as many count there."""
-        return self.m_worth * math.sqrt(self.rho / max(self.d, 2)) < self.c.scale_signal
+        return self.signal < self.c.scale_signal[0]
 
     def center(self, octave: int | None) -> tuple[Vector, int]:
         """The median of every coordinate, to a fraction of 2^octave, and that octave, or what is left in doubt."""
@@ -229,7 +234,8 @@ class Questions:
         if octave is None:
             middle, wide, below = c.center_likely
             likely = (middle, wide) if radius is None else (math.log2(radius) - below, below)
-            asks: dict[str, Any] = dict(octave=c.exponents[0], resolution=0.0, likely=likely)
+            sure = c.center_sure if self.signal > c.scale_signal[1] else 0.0
+            asks: dict[str, Any] = dict(octave=c.exponents[0], resolution=0.0, likely=likely, sure=sure)
         else:
             narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m_worth)
             resolution = math.ldexp(c.center_resolution / math.sqrt(self.d), octave)

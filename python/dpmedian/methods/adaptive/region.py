@@ -34,7 +34,7 @@ class Shares:
         if not 1 < d <= MOMENTS_DIMENSION:
             return cls(curvature, 0.0, 0.0, d == 1)
         hessian = c.region_hessian.of(rho, n, d + 1)
-        if math.sqrt(2.0 * d / hessian / worth(p)) / n > c.useless * c.smoothing[1]:
+        if math.sqrt(2.0 * d / hessian / worth(p)) / n > c.useless[0] * c.smoothing[1]:
             return cls(curvature, 0.0, 0.0, False)
         directions = c.region_directions.of(rho, n, d**2 * (d + 1))
         # The noise has a deviation of 1/sqrt(rho), by a sensitivity of sqrt(2), or of 1 where a record is added or

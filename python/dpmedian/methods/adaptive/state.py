@@ -71,7 +71,7 @@ class State:
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_share
         cost = min(needed * ask.d / (ask.m * ask.m_worth), (most if ask.sampled_all else 0.5 * most) * ask.rho)
-        useless = ask.moments_edge(cost) / ask.m > c.useless * c.smoothing[1]
+        useless = ask.moments_edge(cost) / ask.m > c.useless[ask.d * (ask.d + 1) // 2 > ask.m] * c.smoothing[1]
         return 0.0 if useless or ask.offers.moments is None else cost
 
     def measure(self, records: Records, theta: Vector, cost: float) -> None:
