@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -334,3 +335,26 @@ def test_the_command_releases_groups(tmp_path, capsys):
     assert "--keys" in capsys.readouterr().err
     assert main(["release", str(path), "--columns", "x,y", "--keys", str(keys), *budget]) == 2
     assert "--by" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cell", [math.nan, "secret", None, 1j, [1], b"\xff", 10**400, True])
+@pytest.mark.parametrize("nonfinite", ["center", "drop"])
+def test_no_cell_of_a_row_shows_in_an_unattended_run(cell, nonfinite):
+    """Whatever a row holds, as a coordinate, a label or an id: no error, no warning, the other records as they were."""
+    pandas = pytest.importorskip("pandas")
+    usual = {
+        "x": np.arange(60.0) % 7,
+        "y": np.arange(60.0) % 5,
+        "side": ["north", "east"] * 30,
+        "person": np.arange(60) // 2,
+    }
+    plain = as_group_records(pandas.DataFrame(usual), "side", group_keys(KEYS), "person", nonfinite=nonfinite)
+    expected = {record.tobytes() for record in plain.records.array}
+    for column in usual:
+        changed = pandas.DataFrame(usual).astype({column: object})
+        changed[column] = [cell if row == 6 else value for row, value in enumerate(changed[column])]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = as_group_records(changed, "side", group_keys(KEYS), "person", nonfinite=nonfinite)
+        assert len(expected - {record.tobytes() for record in found.records.array}) <= 1, column
+        assert abs(len(found.records.array) - len(plain.records.array)) <= 1

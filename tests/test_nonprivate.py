@@ -159,3 +159,23 @@ def test_the_excess_is_that_of_the_released_point():
         assert value == pytest.approx(nonprivate.objective(own, releases[key].point) / least - 1.0, rel=1e-6)
     sphere = dpmedian.geometric_median(rows, epsilon=1.0, delta=1e-6, seed=1, geometry="sphere")
     assert 0.0 <= nonprivate.excess(sphere, rows) < 0.01
+
+
+def test_the_weighted_median_is_that_of_copies():
+    rng = np.random.default_rng(6)
+    points, copies = rng.standard_t(2, size=(300, 3)), rng.integers(0, 4, size=300)
+    repeated = np.repeat(points, copies, axis=0)
+    found = nonprivate.geometric_median(points, weights=copies)
+    least = nonprivate.objective(repeated, nonprivate.geometric_median(repeated))
+    assert nonprivate.objective(repeated, found) == pytest.approx(least, rel=1e-9)
+    assert nonprivate.objective(points, found, weights=copies) == pytest.approx(least, rel=1e-9)
+    assert nonprivate.geometric_median([[0.0], [5.0]], weights=[1.0, 3.0]).tolist() == [5.0]
+    ids = np.repeat(np.arange(150), 2)
+    people = np.array([nonprivate.geometric_median(points[ids == i]) for i in range(150)])
+    expected = nonprivate.geometric_median(people, weights=copies.reshape(150, 2).max(axis=1))
+    assert np.allclose(nonprivate.geometric_median(points, weights=copies, unit=ids), expected, atol=1e-4)
+    for wrong in ([-1.0, 1.0], [np.nan, 1.0]):
+        with pytest.raises(ValueError, match="weights must be finite numbers that are not negative"):
+            nonprivate.geometric_median([[0.0], [1.0]], weights=wrong)
+    with pytest.raises(ValueError, match="at least one row"):
+        nonprivate.geometric_median([[0.0], [1.0]], weights=[0.0, 0.0])

@@ -30,6 +30,7 @@ from dpmedian.sources.groups import as_group_records, group_keys
 from dpmedian.sources.records import Floats, as_records
 from dpmedian.sources.sphere import as_position
 from dpmedian.sources.units import as_unit_records
+from dpmedian.sources.weights import WHOLE_WEIGHT
 
 __all__ = [
     "ball_counts",
@@ -44,7 +45,12 @@ __all__ = [
 
 
 def geometric_median(
-    points: Any, *, unit: Any = None, unit_reduce: str = "median", geometry: str = "euclidean"
+    points: Any,
+    *,
+    weights: ArrayLike | None = None,
+    unit: Any = None,
+    unit_reduce: str = "median",
+    geometry: str = "euclidean",
 ) -> NDArray[np.float64]:
     """A point that minimises the sum of distances to the points, with a relative gap of the objective below 1e-10.
 
@@ -52,6 +58,8 @@ def geometric_median(
     ----------
     points : array, data frame or Arrow table of shape (n, d)
         The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+    weights : n numbers, optional
+        Weights of the rows, not negative; of a unit the largest counts.
     unit, unit_reduce, geometry
         As in `dpmedian.geometric_median`: what that estimates.
 
@@ -60,8 +68,20 @@ def geometric_median(
     ndarray of shape (d,)
         The median, not private.
     """
-    records = as_unit_records(points, unit, reducer=unit_reduce, geometry=geometry_of(geometry))
-    return _position(_core.nonprivate_median(_not_empty(records.array)), geometry)
+    geometry = geometry_of(geometry)
+    if weights is None:
+        records = as_unit_records(points, unit, reducer=unit_reduce, geometry=geometry)
+        return _position(_core.nonprivate_median(_not_empty(records.array)), geometry)
+    own = _weights(weights)
+    # On a scale of 0 to 1, of which a unit takes the largest; what counts is what a release could count.
+    records = as_unit_records(
+        points, unit, reducer=unit_reduce, geometry=geometry, weights=own, weight_max=float(own.max(initial=0.0)) or 1.0
+    )
+    assert records.weights is not None
+    shares = own / (own.max(initial=0.0) or 1.0) if unit is None else records.weights / float(WHOLE_WEIGHT)
+    kept = shares > 1e-30
+    median = _core.nonprivate_median(_not_empty(records.array[kept]), np.ascontiguousarray(shares[kept]))
+    return _position(median, geometry)
 
 
 def geometric_medians(
@@ -149,8 +169,8 @@ def _position(median: NDArray[np.float64], geometry: str) -> NDArray[np.float64]
     return as_position(MethodResult(point=median)).point if geometry == "sphere" else median
 
 
-def objective(points: Any, theta: ArrayLike) -> float:
-    """The sum of the distances from `theta` to the points.
+def objective(points: Any, theta: ArrayLike, *, weights: ArrayLike | None = None) -> float:
+    """The sum of the distances from `theta` to the points, each times its weight if there are any.
 
     Parameters
     ----------
@@ -158,6 +178,8 @@ def objective(points: Any, theta: ArrayLike) -> float:
         The records, one per row; arrays of float64 or float32 in C order are read where they lie.
     theta : d numbers
         The point from which distances are taken.
+    weights : n numbers, optional
+        Weights of the points, not negative.
 
     Returns
     -------
@@ -165,6 +187,11 @@ def objective(points: Any, theta: ArrayLike) -> float:
         The sum of distances, not private.
     """
     array = _array(points)
+    if weights is not None:
+        own, place = _weights(weights), _location(theta, "theta", array)
+        if len(own) != len(array):
+            raise ValueError(f"weights must have one number for each of the {len(array)} points, got {len(own)}")
+        return float(own @ np.linalg.norm(array.astype(np.float64) - place, axis=1))
     return _core.nonprivate_objective(array, _location(theta, "theta", array))
 
 
@@ -270,6 +297,13 @@ def _not_empty(array: Floats) -> Floats:
     if 0 in array.shape:
         raise ValueError(f"points must have at least one row and one column, got shape {array.shape}")
     return array
+
+
+def _weights(value: ArrayLike) -> NDArray[np.float64]:
+    weights = np.array(value, dtype=np.float64)
+    if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise ValueError("weights must be finite numbers that are not negative, one for each row")
+    return weights
 
 
 def _location(value: ArrayLike, name: str, points: Floats) -> NDArray[np.float64]:

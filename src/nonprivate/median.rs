@@ -35,6 +35,21 @@ const PART: usize = 4096;
 /// double holds, and add nothing to the objective that a double would show.
 const AT: f64 = f64::from_bits((1023 - 300) << 52);
 
+/// What each record counts: one, or its weight, which is positive.
+#[derive(Clone, Copy)]
+struct Masses<'a>(Option<&'a [f64]>);
+
+impl Masses<'_> {
+    #[inline(always)]
+    fn of(self, record: usize) -> f64 {
+        self.0.map_or(1.0, |masses| masses[record])
+    }
+
+    fn total(self, n: usize) -> f64 {
+        self.0.map_or(n as f64, |masses| masses.iter().sum())
+    }
+}
+
 /// F and its derivatives at a point.
 #[derive(Clone)]
 struct Slope {
@@ -43,8 +58,8 @@ struct Slope {
     gradient: DVector<f64>,
     /// The sum of 1/||theta - x||.
     weight: f64,
-    /// How many records are at theta.
-    coincident: usize,
+    /// How many records are at theta, or their weights.
+    coincident: f64,
     /// Distance and index of the nearest record that is not at theta.
     nearest: (f64, usize),
 }
@@ -52,7 +67,7 @@ struct Slope {
 impl Slope {
     /// The norm of the least subgradient.
     fn steepness(&self) -> f64 {
-        (self.gradient.norm() - self.coincident as f64).max(0.0)
+        (self.gradient.norm() - self.coincident).max(0.0)
     }
 
     /// Whether this point is better: lower, or flatter where rounding hides the descent.
@@ -67,6 +82,7 @@ struct BlockSlope<'a> {
     block: DMatrixView<'a, f64>,
     theta: &'a [f64],
     first: usize,
+    masses: Masses<'a>,
 }
 
 impl Kernel for BlockSlope<'_> {
@@ -74,16 +90,17 @@ impl Kernel for BlockSlope<'_> {
 
     #[inline(always)]
     fn run(self) -> Slope {
-        let (mut objective, mut weight, mut coincident) = (0.0, 0.0, 0);
+        let (mut objective, mut weight, mut coincident) = (0.0, 0.0, 0.0);
         let mut nearest = (f64::INFINITY, 0);
         let mut gradient = DVector::zeros(self.theta.len());
         for_each_distance(self.block, self.theta, |index, difference, distance| {
+            let mass = self.masses.of(self.first + index);
             if distance <= AT {
-                coincident += 1;
+                coincident += mass;
                 return;
             }
-            let inverse = 1.0 / distance;
-            objective += distance;
+            let inverse = mass / distance;
+            objective += mass * distance;
             weight += inverse;
             if distance < nearest.0 {
                 nearest = (distance, self.first + index);
@@ -96,8 +113,9 @@ impl Kernel for BlockSlope<'_> {
     }
 }
 
-fn slope(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Slope, Interrupted> {
-    let parts = map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockSlope { block, theta, first }))?;
+fn slope(points: &Points<'_>, masses: Masses<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Slope, Interrupted> {
+    let parts =
+        map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockSlope { block, theta, first, masses }))?;
     let mut parts = parts.into_iter();
     let mut total = parts.next().expect("there are records");
     for part in parts {
@@ -113,7 +131,7 @@ fn slope(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Sl
 }
 
 /// The Hessian's part sum u u^T/r of a block, lower triangle; the other part is the weight times the identity.
-struct BlockOuter<'a>(DMatrixView<'a, f64>, &'a [f64]);
+struct BlockOuter<'a>(DMatrixView<'a, f64>, &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockOuter<'_> {
     type Output = DMatrix<f64>;
@@ -122,11 +140,11 @@ impl Kernel for BlockOuter<'_> {
     fn run(self) -> DMatrix<f64> {
         let d = self.1.len();
         let mut outer = DMatrix::zeros(d, d);
-        for_each_distance(self.0, self.1, |_, difference, distance| {
+        for_each_distance(self.0, self.1, |index, difference, distance| {
             if distance <= AT {
                 return;
             }
-            let cube = 1.0 / (distance * distance * distance);
+            let cube = self.3.of(self.2 + index) / (distance * distance * distance);
             for (column, &y) in outer.as_mut_slice().chunks_exact_mut(d).zip(difference) {
                 let factor = y * cube;
                 for (sum, &x) in column.iter_mut().zip(difference) {
@@ -139,7 +157,7 @@ impl Kernel for BlockOuter<'_> {
 }
 
 /// The same part times a vector, for a block.
-struct BlockProduct<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64]);
+struct BlockProduct<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockProduct<'_> {
     type Output = DVector<f64>;
@@ -148,11 +166,12 @@ impl Kernel for BlockProduct<'_> {
     fn run(self) -> DVector<f64> {
         let vector = self.2;
         let mut sum = DVector::zeros(vector.len());
-        for_each_distance(self.0, self.1, |_, difference, distance| {
+        for_each_distance(self.0, self.1, |index, difference, distance| {
             if distance <= AT {
                 return;
             }
-            let factor = dot(difference, vector) / (distance * distance * distance);
+            let mass = self.4.of(self.3 + index);
+            let factor = mass * dot(difference, vector) / (distance * distance * distance);
             for (sum, &x) in sum.as_mut_slice().iter_mut().zip(difference) {
                 *sum += x * factor;
             }
@@ -176,13 +195,15 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
 /// The Newton step at a point that is no record: minus the inverse Hessian times the gradient, or nearly so.
 fn newton(
     points: &Points<'_>,
+    masses: Masses<'_>,
     theta: &[f64],
     slope: &Slope,
     pulse: &mut dyn Pulse,
 ) -> Result<DVector<f64>, Interrupted> {
     let d = theta.len();
     if d <= DENSE {
-        let parts = map_blocks(points, pulse, |_, block| dispatch::vectorised(BlockOuter(block, theta)))?;
+        let parts =
+            map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockOuter(block, theta, first, masses)))?;
         let outer = parts.into_iter().reduce(|a, b| a + b).expect("there are records");
         // A ridge of some roundings keeps the factor finite where there is no curvature.
         let ridge = slope.weight * (1.0 + 1e-14 * d as f64);
@@ -193,14 +214,14 @@ fn newton(
         return Ok(&slope.gradient * (-1.0 / slope.weight));
     }
     // Conjugate gradients; the first iterate is a multiple of the Weiszfeld step, so stopping early is safe.
-    let accuracy = (slope.gradient.norm() / points.n() as f64).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
+    let accuracy = (slope.gradient.norm() / masses.total(points.n())).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
     let mut step = DVector::zeros(d);
     let mut residual = -&slope.gradient;
     let mut direction = residual.clone();
     let mut square = residual.norm_squared();
     for _ in 0..2 * d {
-        let parts = map_blocks(points, pulse, |_, block| {
-            dispatch::vectorised(BlockProduct(block, theta, direction.as_slice()))
+        let parts = map_blocks(points, pulse, |first, block| {
+            dispatch::vectorised(BlockProduct(block, theta, direction.as_slice(), first, masses))
         })?;
         let outer = parts.into_iter().reduce(|a, b| a + b).expect("there are records");
         let product = &direction * slope.weight - outer;
@@ -225,19 +246,19 @@ fn newton(
 }
 
 /// The records seen from a line: where the foot of each lies along it, and its squared distance from it.
-struct BlockFeet<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64]);
+struct BlockFeet<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockFeet<'_> {
-    type Output = Vec<(f64, f64)>;
+    type Output = Vec<(f64, f64, f64)>;
 
     #[inline(always)]
-    fn run(self) -> Vec<(f64, f64)> {
+    fn run(self) -> Vec<(f64, f64, f64)> {
         let direction = self.2;
         let mut feet = Vec::with_capacity(self.0.ncols());
-        for_each_distance(self.0, self.1, |_, difference, _| {
+        for_each_distance(self.0, self.1, |index, difference, _| {
             let foot = -dot(difference, direction);
             let square = difference.iter().zip(direction).map(|(x, p)| x + foot * p).map(|x| x * x).sum();
-            feet.push((foot, square));
+            feet.push((foot, square, self.4.of(self.3 + index)));
         });
         feet
     }
@@ -246,18 +267,20 @@ impl Kernel for BlockFeet<'_> {
 /// The length that minimises F(theta + length * direction), for a unit direction that descends.
 fn exact_length(
     points: &Points<'_>,
+    masses: Masses<'_>,
     theta: &[f64],
     direction: &DVector<f64>,
     guess: f64,
     pulse: &mut dyn Pulse,
 ) -> Result<f64, Interrupted> {
-    let feet =
-        map_blocks(points, pulse, |_, block| dispatch::vectorised(BlockFeet(block, theta, direction.as_slice())))?;
+    let feet = map_blocks(points, pulse, |first, block| {
+        dispatch::vectorised(BlockFeet(block, theta, direction.as_slice(), first, masses))
+    })?;
     let derivative = |length: f64| -> f64 {
-        let term = |&(foot, square): &(f64, f64)| {
+        let term = |&(foot, square, mass): &(f64, f64, f64)| {
             let along = length - foot;
             let distance = (along * along + square).sqrt();
-            if distance == 0.0 { 0.0 } else { (along / distance).clamp(-1.0, 1.0) }
+            if distance == 0.0 { 0.0 } else { mass * (along / distance).clamp(-1.0, 1.0) }
         };
         feet.iter().map(|block| block.iter().map(term).sum::<f64>()).sum()
     };
@@ -281,6 +304,20 @@ fn exact_length(
 /// The geometric median of at least one record, for any finite doubles below 2^1000: the relative gap of the objective is
 /// below 1e-10.
 pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    median_of(points, Masses(None), pulse)
+}
+
+/// The same of records with positive weights: the minimiser of sum w ||theta - x||.
+///
+/// # Panics
+///
+/// If there is not one weight for each record.
+pub fn weighted_median(points: &Points<'_>, weights: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    assert_eq!(weights.len(), points.n(), "there is one weight for each record");
+    median_of(points, Masses(Some(weights)), pulse)
+}
+
+fn median_of(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
     let (d, n) = (points.d(), points.n());
     let origin = points.record(0);
     let extents = map_blocks(points, pulse, |_, block| {
@@ -294,20 +331,21 @@ pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Ve
         return Ok(origin);
     }
     if d == 1 {
-        return Ok(vec![middle(points.dense().view().iter().copied().collect())]);
+        let values: Vec<f64> = points.dense().view().iter().copied().collect();
+        return Ok(vec![masses.0.map_or_else(|| middle(values.clone()), |masses| weighted_middle(&values, masses))]);
     }
-    if n == 2 {
+    if n == 2 && masses.of(0) == masses.of(1) {
         return Ok(points.dense().view().row_iter().map(|row| row[0] / 2.0 + row[1] / 2.0).collect());
     }
     // Cubes of distances must neither overflow nor vanish.
     let power = -exponent(extent);
     if (-100..=100).contains(&power) {
-        return descend(points, pulse);
+        return descend(points, masses, pulse);
     }
     let records = points.dense();
     let moved = DMatrix::from_fn(d, n, |i, j| scale(records.view()[(i, j)] - origin[i], power));
     let moved = Points::admit(moved, None, None, &mut Silent).expect("differences of finite numbers");
-    let theta = descend(&moved, pulse)?;
+    let theta = descend(&moved, masses, pulse)?;
     Ok(theta.iter().zip(&origin).map(|(t, o)| finite(o + scale(*t, -power))).collect())
 }
 
@@ -319,55 +357,74 @@ fn middle(mut values: Vec<f64>) -> f64 {
     if odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) / 2.0 + upper / 2.0 }
 }
 
-fn start(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+/// The median of numbers with weights, halfway where half of the weight is on either side.
+fn weighted_middle(values: &[f64], masses: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let half = masses.iter().sum::<f64>() / 2.0;
+    let mut below = 0.0;
+    for (place, &record) in order.iter().enumerate() {
+        below += masses[record];
+        if below > half || place + 1 == order.len() {
+            return values[record];
+        }
+        if below == half {
+            return values[record] / 2.0 + values[order[place + 1]] / 2.0;
+        }
+    }
+    unreachable!("there are records")
+}
+
+fn start(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
     let n = points.n();
     if n <= PART {
         return Ok(points.dense().view().row_iter().map(|row| middle(row.iter().copied().collect())).collect());
     }
     let places: Vec<usize> = (0..n).step_by(16).collect();
-    descend(&points.gathered(&places), pulse)
+    let part: Option<Vec<f64>> = masses.0.map(|masses| places.iter().map(|&place| masses[place]).collect());
+    descend(&points.gathered(&places), Masses(part.as_deref()), pulse)
 }
 
-fn descend(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
-    let n = points.n() as f64;
-    let mut theta = start(points, pulse)?;
-    let mut here = slope(points, &theta, pulse)?;
+fn descend(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
+    let total = masses.total(points.n());
+    let mut theta = start(points, masses, pulse)?;
+    let mut here = slope(points, masses, &theta, pulse)?;
     let mut tried = usize::MAX;
     for _ in 0..STEPS {
-        if 2.0 * here.steepness() <= GAP * n {
+        if 2.0 * here.steepness() <= GAP * total {
             break;
         }
-        let step = if here.coincident > 0 {
+        let step = if here.coincident > 0.0 {
             // Vardi and Zhang: leave the record along the others' pull, shortened by the record's own.
             &here.gradient * (-(here.steepness() / here.gradient.norm()) / here.weight)
         } else {
-            newton(points, &theta, &here, pulse)?
+            newton(points, masses, &theta, &here, pulse)?
         };
         let length = step.norm();
         if here.nearest.0 <= 2.0 * length && here.nearest.1 != tried {
             tried = here.nearest.1;
             let record = points.record(tried);
-            let there = slope(points, &record, pulse)?;
+            let there = slope(points, masses, &record, pulse)?;
             if there.improves(&here) {
                 (theta, here) = (record, there);
                 continue;
             }
         }
-        let pull = here.gradient.dot(&step) + here.coincident as f64 * length;
+        let pull = here.gradient.dot(&step) + here.coincident * length;
         let landing: Vec<f64> = theta.iter().zip(step.iter()).map(|(t, s)| t + s).collect();
         if landing == theta {
             break;
         }
-        let there = slope(points, &landing, pulse)?;
+        let there = slope(points, masses, &landing, pulse)?;
         let left = there.gradient.dot(&step);
         if there.improves(&here) && left.abs() <= 0.9 * pull.abs() {
             (theta, here) = (landing, there);
             continue;
         }
         let direction = &step / length;
-        let best = exact_length(points, &theta, &direction, length, pulse)?;
+        let best = exact_length(points, masses, &theta, &direction, length, pulse)?;
         let landing: Vec<f64> = theta.iter().zip(direction.iter()).map(|(t, p)| t + best * p).collect();
-        let there = slope(points, &landing, pulse)?;
+        let there = slope(points, masses, &landing, pulse)?;
         if !there.improves(&here) {
             break;
         }
@@ -519,6 +576,23 @@ mod tests {
         let flat = points.rows(1, 2).into_owned();
         assert_eq!(theta[0], 1e300);
         assert!(gap(&flat, &[theta[1] * 1e250, theta[2] * 1e250]) < 1e-10);
+    }
+
+    #[test]
+    fn whole_weights_are_copies() {
+        let mut normal = Normal(5);
+        for (n, d) in [(2, 2), (7, 1), (8, 1), (30, 2), (400, 3), (6000, 2), (300, 30)] {
+            let points = gauntlet("t2", n, d.max(2)).rows(0, d).into_owned();
+            let weights: Vec<f64> = (0..n).map(|_| 1.0 + (3.0 * normal.uniform()).floor()).collect();
+            let places: Vec<usize> = (0..n).flat_map(|i| vec![i; weights[i] as usize]).collect();
+            let copies = points.select_columns(&places);
+            let expected = geometric_median(&admitted(&copies), &mut Silent).unwrap();
+            let found = weighted_median(&admitted(&points), &weights, &mut Silent).unwrap();
+            let reached = |theta: &[f64]| -> f64 {
+                copies.column_iter().map(|x| (x - DVector::from_column_slice(theta)).norm()).sum()
+            };
+            assert!((reached(&found) / reached(&expected) - 1.0).abs() < 1e-9, "{n} {d} {found:?} {expected:?}");
+        }
     }
 
     #[test]

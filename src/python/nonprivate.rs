@@ -31,19 +31,28 @@ fn point(what: &str, theta: PyReadonlyArray1<'_, f64>, d: usize) -> PyResult<Vec
     Ok(theta)
 }
 
-/// The geometric median of at least one record.
+/// The geometric median of at least one record, with positive weights if there are any.
 #[pyfunction]
-#[pyo3(signature = (array, pulse=None))]
+#[pyo3(signature = (array, weights=None, pulse=None))]
 pub(super) fn nonprivate_median<'py>(
     py: Python<'py>,
     array: Reading<'_>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
     pulse: Option<Py<PyAny>>,
 ) -> PyResult<Vector<'py>> {
     let points = plain(py, &array)?;
     if points.n() == 0 {
         return Err(PyValueError::new_err("the median needs at least one record"));
     }
-    let median = detached(py, pulse, |pulse| median::geometric_median(&points, pulse))?;
+    let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
+    let usable = |weights: &[f64]| weights.len() == points.n() && weights.iter().all(|w| (1e-30..=1e30).contains(w));
+    if !weights.is_none_or(usable) {
+        return Err(PyValueError::new_err("there must be a weight between 1e-30 and 1e30 for each record"));
+    }
+    let median = detached(py, pulse, |pulse| match weights {
+        None => median::geometric_median(&points, pulse),
+        Some(weights) => median::weighted_median(&points, weights, pulse),
+    })?;
     Ok(PyArray1::from_vec(py, median))
 }
 

@@ -35,6 +35,7 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
         unit_reduce=options.unit_reduce,
         max_groups_per_unit=options.max_groups_per_unit,
         minimum=options.minimum,
+        n=options.n,
         method=options.method,
         radius=options.radius,
         resolution=options.resolution,
