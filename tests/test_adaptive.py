@@ -401,3 +401,35 @@ def test_the_larger_of_two_values_is_found_or_the_run_fails(n, d, share, rho):
             continue
     assert len(found) >= 10
     assert max(found) < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "d", "most"), [(127, 2, 4), (200, 5, 4), (101, 2, 15)])
+def test_few_records_far_away_are_found(n, d, most):
+    """s = n sqrt(rho/d) is 15, 15 and 12, 10^3 spreads from the center: of 80 runs 1 and 10 % fail in the mean.
+
+    By a Poisson law with mean 0.8 more than 4 do so with probability 1e-3, and with mean 8 more than 15 with 8e-3; the
+    seeds are fixed.
+    """
+    plan = dpmedian.plan(n, d, rho=0.028, method="adaptive")
+    failed = 0
+    for run in range(80):
+        points = np.random.default_rng([n, d, run]).normal(size=(n, d)) + 1000.0
+        try:
+            released(plan, points, run)
+        except dpmedian.ReleaseFailed:
+            failed += 1
+    assert failed <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "d"), [(0.58, 1), (0.62, 3)])
+def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(share, d):
+    """Runs that begin at the smaller value are pulled away and begin anew: at least 32 of 40 end at the larger one."""
+    points = np.where(np.arange(800)[:, None] < share * 800, 1.0, np.zeros((800, d)))
+    plan = dpmedian.plan(800, d, rho=0.028, method="adaptive")
+    good = 0
+    for seed in range(40):
+        with contextlib.suppress(dpmedian.ReleaseFailed):
+            good += bool(np.linalg.norm(released(plan, points, seed).point - 1.0) < 0.1)
+    assert good >= 32

@@ -77,7 +77,7 @@ class Constants:
     )
     scale_signal: tuple[float, float] = _simulated(
         (40.0, 17.0),
-        "m sqrt(rho/d) below which pairs are not asked for their scale, and the center is searched to the last question",
+        "m sqrt(rho/d) below which pairs are not asked, and the center is searched to the last question",
     )
     center_sure: float = _safety(
         0.2, "of the posteriors outside of the intervals that must shrink for another question"
