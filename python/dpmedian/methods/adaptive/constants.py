@@ -75,6 +75,9 @@ class Constants:
         "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies. "
         "With less, the search takes the smaller of two values for the median where the larger has 58 % of the records",
     )
+    center_of_sample: float = _simulated(
+        0.015, "of rho at least for the center of a sample: its signal is 400 and more"
+    )
     scale_signal: tuple[float, float] = _simulated(
         (40.0, 17.0),
         "m sqrt(rho/d) below which pairs are not asked, and the center is searched to the last question",

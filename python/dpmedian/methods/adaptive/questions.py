@@ -240,9 +240,10 @@ class Questions:
             narrow = min(c.center_width[0], c.center_width[1] * math.sqrt(self.d / self.rho) / self.m_worth)
             resolution = math.ldexp(c.center_resolution / math.sqrt(self.d), octave)
             asks = dict(octave=octave, resolution=resolution, sure=c.sure, width=math.ldexp(narrow, octave))
+        share = c.center_share if self.sampled_all else c.center_share._replace(least=c.center_of_sample)
         found = self.spender.search(
             self.offers.center,
-            c.center_share.of(self.rho, self.m_worth, self.d),
+            share.of(self.rho, self.m_worth, self.d),
             lambda ranks, tape: CoordinateSearch(self.m, ranks).release(
                 self.sample.source, tape, center=self.parameters.origin, limit=limit, **asks
             ),
