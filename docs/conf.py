@@ -38,6 +38,7 @@ autodoc_typehints = "none"  # the docstrings say them, in words
 autodoc_default_options = {"members": True, "undoc-members": False}
 napoleon_use_rtype = napoleon_use_param = False  # types are words here, not names to be linked
 napoleon_google_docstring = False
+napoleon_use_ivar = True  # attributes are told with their class, not as objects of their own
 python_maximum_signature_line_length = 80
 
 html_theme = "pydata_sphinx_theme"
@@ -54,7 +55,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher", "navbar-icon-links"],
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "benchmarks": []},
     "show_nav_level": 2,
     "show_prev_next": True,
     "footer_start": ["copyright"],
