@@ -142,7 +142,7 @@ def test_where_records_coincide_there_is_a_ball_and_no_ellipsoid():
 
 
 def test_a_region_as_large_as_the_data_is_noted():
-    assert LARGE in released(gauss(200, 2)).confidence_region().notes
+    assert LARGE in released(gauss(200, 2)).confidence_region(0.999).notes
     assert released(gauss(3000, 2)).confidence_region().notes == ()
 
 

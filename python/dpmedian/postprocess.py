@@ -36,12 +36,12 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
     return point if length <= radius else np.asarray(center + offset * (radius / length))
 
 
-def without_noise(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
+def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vector, Matrix, float]:
     """Eigenvalues and vectors of a released symmetric matrix without its trace, and the edge of its noise's semicircle.
 
     The noise has this deviation on the diagonal, and 1/sqrt(2) of it elsewhere. Of eigenvalues beyond the semicircle
     the part that noise adds is taken off (Benaych-Georges and Nadakuditi 2011); the others shrink as a whole, by their
-    energy.
+    energy: with the power 1 to what is nearest in the mean, with 1/2 to what has the right sum of squares.
     """
     d = len(matrix)
     found, vectors = np.linalg.eigh(matrix - np.eye(d) * np.trace(matrix) / d)
@@ -51,5 +51,5 @@ def without_noise(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
     shrunk = np.where(spike, 0.5 * (found + np.sign(found) * beyond), found)
     if not spike.all():
         energy, expected = float((found[~spike] ** 2).sum()), int((~spike).sum()) * edge**2 / 4.0
-        shrunk[~spike] *= max(0.0, 1.0 - expected / max(energy, 1e-300))
+        shrunk[~spike] *= max(0.0, 1.0 - expected / max(energy, 1e-300)) ** power
     return shrunk, vectors, edge

@@ -26,6 +26,8 @@ _LOWEST = 0.2
 KNOWN = 0.25
 # Eigenvalues of the directions are at least this part of their mean, where they are known and where they are not.
 _LEAST_KNOWN, _LEAST_UNKNOWN = 0.001, 0.25
+# The most that what is hidden in the noise adds to the square of the error, relative to it.
+_HIDDEN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +85,26 @@ def _in_space(moments: Moments) -> Error:
     # Of d directions that n records span, the sampling error has some of its own.
     draws = math.sqrt(1.0 + d / n) * moments.records * errors @ vectors.T
     if relative >= KNOWN:
-        return Error(moments.radius, draws)
+        hidden = _hidden(moments, mean, directions, (vectors * values) @ vectors.T, float(np.trace(gradient)))
+        return Error(moments.radius, hidden * draws)
     inverse = (vectors * (moments.records / np.maximum(mean - values, _SOFTEST * mean))) @ vectors.T
     return Error(moments.radius, draws, inverse @ gradient @ inverse, 1.0 + relative**2)
+
+
+def _hidden(moments: Moments, mean: float, directions: Matrix, hessian: Matrix, square: float) -> float:
+    """By how much errors are longer because directions and Hessian agree, in what is hidden in their noise.
+
+    The mean square of the error is that of the gradient, `square`, plus 2 tr(S T)/(n mean), to first order. The noise
+    of S and that of T are independent, so their product as released is right in the mean, however small its parts.
+    """
+    if moments.hessian is None or moments.directions is None:
+        return 1.0
+    released = moments.hessian.matrix - np.eye(moments.d) * np.trace(moments.hessian.matrix) / moments.d
+    seen, found = (
+        square + 2.0 * float(np.sum(s * t)) / (moments.size * mean)
+        for s, t in ((directions, hessian), (moments.directions.matrix / moments.size, released))
+    )
+    return math.sqrt(min(max(found / seen, 1.0), _HIDDEN))
 
 
 def _directions(moments: Moments) -> tuple[Matrix, float]:
@@ -94,6 +113,8 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
     if noisy is None:
         return np.eye(d) / d, 0.0 if d == 1 else math.inf
     relative = noisy.noise * math.sqrt((d + 1.0) / 2.0) * d / n
-    values, vectors, _ = without_noise(noisy.matrix / n, noisy.noise / n)
-    least = (_LEAST_KNOWN if relative < KNOWN else _LEAST_UNKNOWN) / d
-    return (vectors * np.maximum(values + 1.0 / d, least)) @ vectors.T, relative
+    known = relative < KNOWN
+    # Where they are not known, at least their sum of squares is right: on it depends how much lengths vary.
+    values, vectors, _ = without_noise(noisy.matrix / n, noisy.noise / n, 1.0 if known else 0.5)
+    values = np.maximum(values + 1.0 / d, (_LEAST_KNOWN if known else _LEAST_UNKNOWN) / d)
+    return (vectors * (values / values.sum())) @ vectors.T, relative
