@@ -100,7 +100,7 @@ def test_few_rounds_and_little_overhead(client, array, monkeypatch):
         start = time.perf_counter()
         source.answer(question)
         seconds.append(time.perf_counter() - start)
-    # 15 ms on an idle machine (benches/dask.py prints it); here others compute, too.
+    # 15 ms on an idle machine (benches/cluster.py prints it); here others compute, too.
     assert np.median(seconds) < 0.25
 
 

@@ -168,6 +168,27 @@ SENSITIVITY = [
         "cargo runtime::admission::tests::the_first_non_finite_coordinate_is_named",
     ),
     Mutant(
+        "an answer of another process is taken for any question",
+        "src/release/channel.rs",
+        "if about != [question.identity()] {",
+        "if about.len() != 1 {",
+        "cargo release::channel::tests::an_answer_to_another_question_is_refused",
+    ),
+    Mutant(
+        "answers cross the wire in plain",
+        "src/release/channel.rs",
+        "*byte ^= pad);",
+        "*byte ^= pad & 0);",
+        "cargo release::channel::tests::nothing_is_in_plain_and_no_two_messages_are_alike",
+    ),
+    Mutant(
+        "an answer about a file that changed",
+        "src/statistics/mod.rs",
+        "points.check().map_err(Error::Unreadable)?;",
+        "",
+        "pytest tests/test_open_files.py::test_a_file_that_changes_during_a_run_is_an_error_and_charged",
+    ),
+    Mutant(
         "iterates are not projected",
         "src/mechanism/descent.rs",
         "self.feasible.project(&mut theta);",
