@@ -234,8 +234,14 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Resu
 mod tests {
     use std::io::Write;
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     use super::*;
+    use crate::release::error::Error;
+    use crate::runtime::points::Points;
+    use crate::runtime::pulse::Silent;
+    use crate::statistics::Statistic;
+    use crate::statistics::gradient::Gradient;
 
     /// A file that is removed again.
     struct Scratch(PathBuf);
@@ -301,5 +307,19 @@ mod tests {
         assert!(file.check().unwrap_err().contains("changed"));
         assert_eq!(loaded(&file, 8..12), [0.0; 4]);
         assert!(file.check().unwrap_err().contains("cut off"));
+    }
+
+    #[test]
+    fn no_answer_is_given_about_a_file_that_was_cut_off() {
+        let bytes: Vec<u8> = (0..1000).flat_map(|x| f64::from(x).to_le_bytes()).collect();
+        let scratch = Scratch::of("answers", &bytes);
+        let layout = vec![(500, vec![column(0, 16, true), column(8, 16, true)])];
+        let file = RecordFile::new(File::open(&scratch.0).unwrap(), layout).unwrap();
+        let points = Points::admit(Arc::new(file), None, None, &mut Silent).unwrap();
+        let question = Gradient::new(&[0.0; 2], 20).unwrap();
+        assert!(question.answer(&points, &mut Silent).is_ok());
+        File::options().write(true).open(&scratch.0).unwrap().set_len(4000).unwrap();
+        assert!(matches!(question.answer(&points, &mut Silent), Err(Error::Unreadable(_))));
+        assert!(question.answer(&points.gathered(&[3]), &mut Silent).is_ok(), "a copy is a copy");
     }
 }
