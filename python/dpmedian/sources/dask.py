@@ -95,7 +95,7 @@ class DaskRecords:
         except ImportError as error:
             raise ImportError("records in a Dask cluster need distributed: pip install 'dpmedian[dask]'") from error
         try:
-            client = distributed.get_client()
+            client: Any = distributed.get_client()
         except ValueError as error:
             raise ValueError("points is a Dask collection, and no cluster runs: make a distributed.Client") from error
         if hasattr(points, "chunks"):
