@@ -78,8 +78,9 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
-tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; best on an idle machine.
+tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; PEERS=DIRECTORY for the peers.
 	$(BIN)/python benches/gauntlet.py --runs 20 > docs/tables/gauntlet.md
+	if [ -n "$(PEERS)" ]; then $(BIN)/python benches/peers.py "$(PEERS)" > docs/tables/peers.md; fi
 
 # Ray, which only this needs, is heavy: it is installed here and not with the tests.
 flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture anew.
