@@ -163,8 +163,8 @@ SENSITIVITY = [
     Mutant(
         "singles are not looked at",
         "src/runtime/memory.rs",
-        "dispatch::vectorised(Finite(&all[range])),",
-        "!range.is_empty() || dispatch::vectorised(Finite(&all[range])),",
+        "dispatch::vectorised(Finite(&all[self.coordinates(records)])),",
+        "!records.is_empty() || dispatch::vectorised(Finite(&all[self.coordinates(records)])),",
         "cargo runtime::admission::tests::the_first_non_finite_coordinate_is_named",
     ),
     Mutant(
