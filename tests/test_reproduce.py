@@ -12,7 +12,7 @@ from dpmedian import nonprivate
 from dpmedian.cli import main
 from dpmedian.reproduce import CURVES, PUBLISHED, Experiment, run, simulate, table
 
-SMALL = ["--n", "600", "--d", "3", "--epsilons", "2,20", "--radii", "1e3,1e4", "--repeats", "2", "--quiet"]
+SMALL = ["--n", "600", "--d", "3", "--epsilons", "2,16", "--radii", "1e3,1e4", "--repeats", "2", "--quiet"]
 
 
 @pytest.mark.slow
