@@ -57,6 +57,25 @@ def test_release_prints_the_json_of_the_same_release_as_the_library(run):
     assert "warning: a fixed seed" in err
 
 
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        (["--minimum", 5], "--by"),
+        (["--max-groups-per-unit", 2], "--by"),
+        (["--keys", "keys.txt"], "--by"),
+        (["--by", "side"], "--keys"),
+        (["--unit-reduce", "mean"], "--unit"),
+        (["--n", 2000], "--neighbours add_remove"),
+    ],
+)
+def test_no_argument_of_a_release_is_ignored_and_no_file_is_opened_to_say_so(run, given, missing):
+    code, out, err = run("release", "nosuch.csv", *BUDGET, *given)
+    assert (code, out) == (2, "")
+    assert one_line(err)
+    assert given[0] in err
+    assert missing in err
+
+
 def test_release_without_a_seed_is_quiet_and_random(run):
     results = [run("release", POSITIONS, *BUDGET, *METHOD) for _ in range(2)]
     assert [(code, err) for code, _, err in results] == [(0, ""), (0, "")]

@@ -134,6 +134,8 @@ def test_what_cannot_be_asked_of_a_cluster_says_so(client, array):
         released(collection, unit=np.arange(100))
     with pytest.raises(ValueError, match="copy=True"):
         released(collection, copy=True)
+    with pytest.raises(TypeError, match="an array or a data frame has points, got Bag"):
+        released(pytest.importorskip("dask.bag").from_sequence([1.0, 2.0]))
 
 
 def test_pairs_are_asked_of_gathered_records(client, array):

@@ -239,6 +239,11 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
         ({"rounds": 3}, "rounds = 3 shares what a ledger has left"),
         ({"ledger": {"neighbours": "replace", "unit": "client"}}, "counts clients under 'replace' and the strategy"),
         ({"ledger": {"neighbours": "add_remove"}}, "counts records under 'add_remove'"),
+        ({"rho": ..., "ledger": {"neighbours": "add_remove", "unit": "client"}}, "say how many share it, rounds="),
+        (
+            {"rho": ..., "rounds": 0, "ledger": {"neighbours": "add_remove", "unit": "client"}},
+            "rounds must be at least 1, got 0",
+        ),
         ({"fraction_train": 0.0}, r"fraction_train must lie in \(0, 1\], got 0.0"),
         ({"server_learning_rate": math.nan}, "server_learning_rate must be positive, got nan"),
         ({"neighbours": "swap"}, "swap"),
@@ -247,6 +252,6 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
 )
 def test_wrong_arguments_are_named(strategy, arguments, message):
     if "ledger" in arguments:
-        arguments = {"ledger": Ledger(rho=1.0, **arguments["ledger"])}
+        arguments = {**arguments, "ledger": Ledger(rho=1.0, **arguments["ledger"])}
     with pytest.raises((ValueError, TypeError), match=message):
         strategy(**arguments)

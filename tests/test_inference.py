@@ -110,6 +110,8 @@ def test_any_level_at_no_further_cost():
 def test_a_region_contains_its_center_and_its_outline_and_nothing_far():
     for points in (gauss(3000, 2) * [1.0, 5.0], gauss(300, 2)):
         region = released(points).confidence_region()
+        if region.covariance is not None:
+            assert (region.covariance == region.covariance.T).all()
         assert region.contains(region.center)
         middle = region.center[:, None]
         for point in region.outline().T:

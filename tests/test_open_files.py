@@ -127,7 +127,7 @@ def test_a_file_that_is_cut_off_is_refused_before_the_charge(tmp_path):
     whole = (tmp_path / "a.npy").read_bytes()
     for kept in (len(whole) - 1, len(whole) // 2, 60, 0):
         (tmp_path / "a.npy").write_bytes(whole[:kept])
-        with pytest.raises((ValueError, OSError)):
+        with pytest.raises((ValueError, OSError), match=r"a\.npy"):
             released(tmp_path / "a.npy", ledger=ledger)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(ValueError, match=r"b.parquet.*no complete parquet"):

@@ -166,12 +166,24 @@ def test_the_command_writes_pages(tmp_path, capsys):
 
 
 def test_a_page_that_cannot_be_written_loses_no_release(tmp_path, capsys):
-    nowhere = tmp_path / "no" / "page.html"
+    nowhere = tmp_path / "page.html"
+    nowhere.symlink_to(tmp_path / "no" / "page.html")  # This shows when it is written to.
     code = main(["release", str(POSITIONS), "--rho", "0.1", "--report", str(nowhere)])
     out, err = capsys.readouterr()
     assert code == 5
     assert json.loads(out)["outcome"] == "released"
     assert "is spent" in err
+
+
+def test_a_page_that_has_no_place_is_refused_before_anything_is_spent(tmp_path, capsys):
+    ledger = tmp_path / "ledger.json"
+    dpmedian.Ledger(rho=1.0, path=ledger)
+    arguments = ["release", str(POSITIONS), "--rho", "0.1", "--ledger", str(ledger), "--report"]
+    assert main([*arguments, str(tmp_path / "no" / "page.html")]) == 2
+    assert f"there is no folder {str(tmp_path / 'no')!r}" in capsys.readouterr().err
+    assert main([*arguments, str(tmp_path)]) == 2
+    assert "is a folder: name a file in it" in capsys.readouterr().err
+    assert not dpmedian.Ledger.open(ledger).entries
 
 
 # A real browser.

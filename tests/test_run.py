@@ -141,6 +141,13 @@ def test_frames_keep_their_column_names():
         assert list(release.to_series().index) == ["a", "b", "c"]
 
 
+def test_without_pandas_a_series_says_what_it_needs(monkeypatch):
+    release = dpmedian.geometric_median(POINTS, **DPGD, seed=1)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_series needs pandas: pip install pandas"):
+        release.to_series()
+
+
 def test_a_private_copy_is_made_before_the_run():
     """Whoever changes the array during a run changes nothing: the callback does so at its first chance."""
     points = np.random.default_rng(0).normal(size=(20_000, 10))

@@ -275,6 +275,8 @@ def test_a_plan_of_units_wants_their_ids():
         plan.run(rows, unit=pandas.Series(ids, name="device"))
     with pytest.raises(ValueError, match="unit_reduce must be one of"):
         plan.run(rows, unit=ids, unit_reduce="mode")
+    with pytest.raises(ValueError, match=r"unit_reduce = 'mean' would be ignored: say whose rows these are"):
+        dpmedian.geometric_median(rows, rho=1.0, unit_reduce="mean")
     with pytest.raises(ValueError, match="one id for each row"):
         plan.run(rows, unit=ids[1:])
 

@@ -56,6 +56,11 @@ def failed():
     raise AssertionError("no run failed")
 
 
+def test_a_record_is_read_from_text():
+    with pytest.raises(TypeError, match=r"as to_json\(\) gives it, got dict"):
+        dpmedian.Release.from_json({})
+
+
 def test_a_release_reads_back_as_itself(release):
     again = dpmedian.Release.from_json(release.to_json())
     assert again.to_json() == release.to_json()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import plan, required_n
 from dpmedian.ledger import BudgetExceeded, Ledger
+from dpmedian.parameters import whole
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.warning import LikelyFailureWarning
@@ -118,12 +119,18 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         unit: str = "client",
         seed: int | None = None,
     ) -> None:
+        if rounds is None and ledger is not None and (rho, epsilon, delta) == (None, None, None):
+            raise ValueError(
+                "a ledger is the budget of all rounds: say how many share it, rounds=..., or the budget of one, rho=..."
+            )
         if rounds is not None:
             if ledger is None or (rho, epsilon, delta) != (None, None, None):
                 raise ValueError(
                     f"rounds = {rounds} shares what a ledger has left: pass it with ledger= and without rho, epsilon "
                     "and delta"
                 )
+            if whole("rounds", rounds) < 1:
+                raise ValueError(f"rounds must be at least 1, got {rounds}")
             rho = ledger.split(rounds)
             if rho == 0.0:
                 raise ValueError("nothing is left in the ledger that rounds could share")

@@ -157,7 +157,10 @@ class Release:
 
     def to_series(self) -> Any:
         """The point as a pandas Series that keeps the frame's column names (needs pandas)."""
-        import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+        try:
+            import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+        except ImportError as error:
+            raise ImportError("to_series needs pandas: pip install pandas") from error
 
         index = list(self.columns) if self.columns is not None else None
         return pd.Series(self.point.copy(), index=index, name="geometric median")

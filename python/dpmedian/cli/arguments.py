@@ -90,12 +90,14 @@ def add_output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 
-def add_neighbours(parser: argparse.ArgumentParser) -> None:
+def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:
+    """Adds the relation; where there may be groups nothing is assumed, since theirs is another one."""
     parser.add_argument(
         "--neighbours",
         choices=get_args(Neighbours),
-        default="replace",
-        help="one record is replaced, or one is added or removed, which hides how many there are; default: %(default)s",
+        default=None if groups else "replace",
+        help="one record is replaced, or one is added or removed, which hides how many there are; default: replace"
+        + (", and add_remove with --by" if groups else ""),
     )
 
 

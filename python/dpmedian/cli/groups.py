@@ -14,15 +14,6 @@ __all__ = ["release_groups"]
 
 def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger | None) -> None:
     """Plans, charges once, runs every group, and prints one object with a list of the groups."""
-    if options.by is None:
-        raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
-    if options.keys is None:
-        raise ValueError(
-            "--by needs --keys FILE with the names of the groups, one per line: which groups occur in the data is "
-            "private"
-        )
-    if options.profile != "default":
-        raise ValueError("groups have no --profile: leave it out")
     lines = Path(options.keys).read_text(encoding="utf-8").splitlines()
     found = geometric_medians(
         points,
@@ -32,8 +23,8 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
         delta=options.delta,
         rho=options.rho,
         unit=options.unit,
-        unit_reduce=options.unit_reduce,
-        max_groups_per_unit=options.max_groups_per_unit,
+        unit_reduce=options.unit_reduce or "median",
+        max_groups_per_unit=1 if options.max_groups_per_unit is None else options.max_groups_per_unit,
         minimum=options.minimum,
         n=options.n,
         method=options.method,
@@ -42,6 +33,7 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
         center=options.center,
         failure_probability=options.failure_probability,
         geometry=options.geometry,
+        neighbours=options.neighbours,
         ledger=ledger,
         seed=options.seed,
         progress=False if options.quiet else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from pathlib import Path
 from typing import Any
 
 from dpmedian import ReleaseFailed
@@ -22,6 +23,7 @@ __all__ = ["add", "release"]
 
 def release(options: argparse.Namespace) -> None:
     """Reads, plans, charges, runs, and prints the release."""
+    _check(options)
     ledger = None if options.ledger is None else open_ledger(options.ledger)
     progress = False if options.quiet else None
     told: dict[str, Any] = {
@@ -35,7 +37,7 @@ def release(options: argparse.Namespace) -> None:
         "encoding": options.encoding,
         "d": options.dimension,
     }
-    if options.by is not None or options.keys is not None:
+    if options.by is not None:
         labels = [name for name in (options.unit, options.by) if name is not None]
         release_groups(options, read_points(options.file, **told, labels=labels), ledger)
         return
@@ -46,7 +48,7 @@ def release(options: argparse.Namespace) -> None:
     points = hold(
         rows,
         options.unit,
-        reducer=options.unit_reduce,
+        reducer=options.unit_reduce or "median",
         nonfinite=options.nonfinite,
         neighbours=options.neighbours,
         geometry=options.geometry,
@@ -72,6 +74,39 @@ def release(options: argparse.Namespace) -> None:
             result.report(options.report, ledger=ledger)
 
 
+def _check(options: argparse.Namespace) -> None:
+    """What is wrong with the arguments alone is said before a row is read; none that was given is ignored."""
+    if options.neighbours is None:
+        options.neighbours = "replace" if options.by is None else "add_remove"
+    if options.by is None:
+        if options.keys is not None:
+            raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
+        for option, value in (("--minimum", options.minimum), ("--max-groups-per-unit", options.max_groups_per_unit)):
+            if value is not None:
+                raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
+    elif options.keys is None:
+        raise ValueError(
+            "--by needs --keys FILE with the names of the groups, one per line: which groups occur in the data is "
+            "private"
+        )
+    elif options.profile != "default":
+        raise ValueError("groups have no --profile: leave it out")
+    if options.unit is None and options.unit_reduce is not None:
+        raise ValueError(f"--unit-reduce {options.unit_reduce} is for units: name the column of ids with --unit")
+    if options.n is not None and options.neighbours == "replace":
+        raise ValueError(
+            f"--n {options.n} is a guess of a private number of records: with --neighbours replace the file says how "
+            "many there are; leave it out, or say --neighbours add_remove"
+        )
+    if options.report is not None:
+        # The page is written after the charge, so a place where it cannot be is refused before.
+        page = Path(options.report)
+        if page.is_dir():
+            raise ValueError(f"--report {options.report} is a folder: name a file in it, such as page.html")
+        if not page.parent.is_dir():
+            raise ValueError(f"--report {options.report}: there is no folder {str(page.parent)!r}")
+
+
 def add(commands: Any) -> None:
     """Adds the command and its arguments."""
     parser = commands.add_parser(
@@ -94,17 +129,18 @@ def add(commands: Any) -> None:
     parser.add_argument("--by", metavar="NAME", help="column with the group of each row: a median for each of --keys")
     parser.add_argument("--keys", metavar="FILE", help="names of the groups, one per line; they are public")
     parser.add_argument(
-        "--max-groups-per-unit", type=int, default=1, metavar="K", help="how many groups a person is in; default: 1"
+        "--max-groups-per-unit", type=int, metavar="K", help="how many groups a person is in; default: 1"
     )
     parser.add_argument("--minimum", type=int, metavar="N", help="no median where a group's noisy size is below")
     parser.add_argument(
         "--unit-reduce",
         choices=REDUCERS,
-        default="median",
-        help="how a person's rows become one record; default: %(default)s",
+        help="how a person's rows become one record; default: median",
     )
-    add_neighbours(parser)
-    parser.add_argument("--n", type=int, help="with add_remove: a public guess of the number of records")
+    add_neighbours(parser, groups=True)
+    parser.add_argument(
+        "--n", type=int, help="with add_remove: a public guess of the number of records, or of a group's"
+    )
     add_budget(parser)
     add_method(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")

@@ -98,6 +98,10 @@ def open_points(
             opened = _cached(blocks, names, total, named(path), cache, progress, drop)
     except (ValueError, TypeError) as error:
         raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise  # Those of the system, and of a disk without room, name the file.
+        raise OSError(f"{named(path)}: {error}") from error
     if opened is None:
         told: dict[str, Any] = {**text, "format": format, "d": d}
         return read_points(path, columns=columns, nonfinite=nonfinite, **told)

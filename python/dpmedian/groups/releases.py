@@ -80,7 +80,10 @@ class Releases(Mapping[Hashable, "Release | ReleaseFailed"]):
 
         `outcome` is "released", or why there is no point. Needs pandas.
         """
-        import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+        try:
+            import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
 
         rows = []
         for value in self.values():

@@ -123,6 +123,7 @@ def confidence_region(center: Vector, moments: Moments, level: float, scale: flo
     with np.errstate(over="ignore", under="ignore"):
         # At the ends of the doubles squares of distances are none.
         covariance = error.unit * (error.unit * error.covariance) * np.outer(stretch, stretch)
+        covariance = 0.5 * covariance + 0.5 * covariance.T  # Symmetric to the last digit, as others rely on.
     half = stretch * error.unit * np.quantile(np.abs(error.draws), inside, axis=0)
     return Region(
         center,

@@ -102,8 +102,10 @@ class DaskRecords:
             if points.ndim != 2:
                 raise ValueError(f"points must have shape (n, d), got {points.ndim} dimensions")
             points, columns = points.rechunk({1: -1}), None
-        else:
+        elif hasattr(points, "columns"):
             columns = tuple(map(str, points.columns))
+        else:
+            raise TypeError(f"of Dask's collections an array or a data frame has points, got {type(points).__name__}")
         width = points.shape[1] if columns is None else len(columns)
         if d is not None and width != d:
             raise ValueError(f"points must have d = {d} columns, got {width}")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmedian import _core
 from dpmedian.accounting.neighbours import RECORD
+from dpmedian.sources.dask import is_dask
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Floats, Records
 from dpmedian.sources.units import as_row_records, check_reducer, label_of
@@ -70,7 +71,7 @@ def as_group_records(
     out, and so are rows without an id. A unit contributes to the groups in which it has the most rows. Points may be
     the path of a file, of which `columns` chooses the coordinates.
     """
-    check_reducer(reducer)
+    check_reducer(reducer, unit)
     if isinstance(points, (str, os.PathLike)):
         from dpmedian.files import read_points
 
@@ -78,6 +79,11 @@ def as_group_records(
         points, columns = read_points(points, columns=columns, nonfinite=nonfinite, labels=beside, d=d), None
     if columns is not None:
         raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
+    if is_dask(points):
+        raise TypeError(
+            "groups take rows in memory or the path of a file, and points are a Dask collection: points.compute() "
+            "loads it"
+        )
     labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
     ids: Labels | None = None
     if unit is not None:

@@ -14,7 +14,7 @@ from dpmedian.sources.dask import DaskRecords, is_dask
 from dpmedian.sources.file import FileRecords
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import Records
-from dpmedian.sources.units import as_unit_records
+from dpmedian.sources.units import as_unit_records, check_reducer
 
 __all__ = ["Held", "hold", "source_of"]
 
@@ -46,6 +46,7 @@ def hold(
     Rows that must become other records first, one for each unit or unit vectors on the sphere, are loaded for it.
     `columns` chooses columns of a file, and of nothing else: a frame has ways of its own to do that.
     """
+    check_reducer(reducer, unit)
     as_they_are = unit is None and geometry == "euclidean" and weight_max is None
     if is_dask(points):
         points = DaskRecords.of(points, d)

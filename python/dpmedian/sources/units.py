@@ -43,7 +43,7 @@ def as_unit_records(
     "add_remove". With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which become unit
     vectors before they are reduced. `weights` need the public cap `weight_max`.
     """
-    check_reducer(reducer)
+    check_reducer(reducer, unit)
     _check_weights(points, weights, weight_max)
     weights, points = take_weights(points, weights)
     if unit is None:
@@ -81,10 +81,14 @@ def _weighted(records: Records, weights: Any, weight_max: float | None, nonfinit
     return replace(records, weights=as_weights(weights, weight_max, len(records.array), nonfinite))
 
 
-def check_reducer(reducer: str) -> None:
-    """Raises unless it is one of `REDUCERS`."""
+def check_reducer(reducer: str, unit: Any) -> None:
+    """Raises unless it is one of `REDUCERS`, and where it was chosen for rows of which nobody has several."""
     if reducer not in REDUCERS:
         raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
+    if unit is None and reducer != "median":
+        raise ValueError(
+            f"unit_reduce = {reducer!r} would be ignored: say whose rows these are, unit=..., or leave it out"
+        )
 
 
 def label_of(ids: Labels) -> str:

@@ -107,6 +107,8 @@ def _refuse() -> NoReturn:
 
 def parsed(text: str) -> dict[str, Any]:
     """The JSON object of a record, or a ValueError that says what is wrong with it."""
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise TypeError(f"a record is read from text, as to_json() gives it, got {type(text).__name__}")
     try:
         record = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number)
     except ValueError as error:
