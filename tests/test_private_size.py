@@ -126,6 +126,19 @@ def test_what_did_not_run_can_be_spent_on_another_release():
     assert [entry.state for entry in ledger.entries] == ["failed", "released"]
 
 
+def test_only_a_part_of_what_was_charged_can_have_run_and_only_once():
+    """A release that was marked has ended after all of it, and what is said later gives nothing back."""
+    ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
+    first, second = (dpmedian.PrivacyCost(mu_squared=mu, neighbours="add_remove") for mu in (0.01, 0.2))
+    charge = ledger.charge("release", "adaptive", second)
+    with pytest.raises(ValueError, match="no part of what was charged"):
+        charge.fail_after(dpmedian.PrivacyCost(mu_squared=0.3, neighbours="add_remove"))
+    charge.mark("failed")
+    with pytest.raises(ValueError, match="already marked as failed, at its whole cost"):
+        charge.fail_after(first)
+    assert ledger.spent.rho == second.rho
+
+
 @pytest.mark.parametrize(("unit", "times"), [("person", 1.0), ("record", 4.0)])
 def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
     """One row that changes hands is a person less and a person more: twice for a ledger per record, so four rho."""

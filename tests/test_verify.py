@@ -85,6 +85,12 @@ def test_a_release_reads_back_as_itself(release):
         again.plan.run(load_positions())
 
 
+def test_a_record_that_states_a_private_number_of_records_is_refuted():
+    told = planned("adaptive", "add_remove").to_dict()
+    assert refuted(told) == ()
+    assert any("the number of records is private" in text for text in refuted({**told, "n": 523}))
+
+
 def test_a_release_of_a_private_number_of_records_says_the_noisy_one_only():
     for guess in (None, 500):
         made = dpmedian.geometric_median(cloud(523, 2, seed=1), rho=0.5, neighbours="add_remove", n=guess)

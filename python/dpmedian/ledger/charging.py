@@ -32,7 +32,7 @@ class Charge:
         """Says that the run failed after a first part of this cost, and whether only that stays charged.
 
         That it ended may be decided by what the part released, but its cost must have been fixed beforehand: see "A
-        release that ends early" in ledger.md.
+        release that ends early" in ledger.md. More than was charged, or what is said after `mark`, is an error.
         """
         return self._mark("failed", ran)
 

@@ -254,6 +254,10 @@ class Ledger:
             if lowered and ran is not None:
                 costs = _costs(entries[:number])
                 cost = self._converted(ran)
+                if entry.state != "pending":
+                    raise ValueError(f"entry {number} ({entry.name}) is already marked as failed, at its whole cost")
+                if cost.rho > entry.cost.rho or cost.delta0 > entry.cost.delta0:
+                    raise ValueError(f"what ran, {cost}, is no part of what was charged, {entry.cost}")
                 ended = replace(ended, cost=cost, remaining=self._terms.filter.remaining([*costs, cost]))
             entries[number] = ended
         return lowered

@@ -8,6 +8,7 @@ from typing import Any
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.parallel import bound_of
 from dpmedian.rendering.cost import protected
+from dpmedian.sources.groups import group_keys
 from dpmedian.verification.check import Check, Verification
 from dpmedian.verification.reading import cost_of
 
@@ -59,6 +60,10 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
 
 def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
     assigned, keys = record["plan_of_key"], record["keys"]
+    try:
+        group_keys(keys)  # A group with two keys would be released twice, and be paid for once.
+    except (TypeError, ValueError) as error:
+        yield str(error)
     if len(assigned) != len(keys) or not all(type(index) is int and 0 <= index < plans for index in assigned):
         yield f"plan_of_key must name one of the {plans} plans for each of the {len(keys)} keys, got {assigned}"
     told = [group["key"] for group in record.get("groups", [])]

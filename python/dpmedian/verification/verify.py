@@ -127,6 +127,8 @@ class _Review:
             stated, of_cost = self.told[name], getattr(self.cost, name)
             if stated != of_cost:
                 yield f"{name} is {stated!r}, and that of the cost is {of_cost!r}"
+        if self.plan.parameters.private_size and self.told["n"] is not None:
+            yield f"n = {self.told['n']} is stated, and under 'add_remove' the number of records is private"
         if isinstance(self.found, Release):
             size, columns = self.found.point.size, self.found.columns
             wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d
