@@ -14,7 +14,7 @@ from contract.registry import METHOD_CASES, RELATION_CASES
 from dpmedian import building_blocks as blocks
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.methods.registry import METHODS
-from dpmedian.parameters import RECORDS_MAX, PublicParameters
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.planning.choice import make_plan
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
@@ -61,7 +61,7 @@ def test_the_cost_is_the_same_for_every_size(method):
     made = plan.calibrated
     assert isinstance(made, PrivateSize)
     rest = METHODS[method].cap(made.parameters, made.rest)
-    for n in (0, 1, 2, 3, 10, 50, 499, 10_000, 41_000, 10**6, 2**27, RECORDS_MAX):
+    for n in (0, 1, 2, 3, 10, 50, 499, 10_000, 41_000, 10**6, 2**27, PRIVATE_RECORDS_MAX):
         cost = made.at(n).cost
         assert cost.mu_squared <= rest.mu_squared
         assert cost.discretization <= rest.discretization
@@ -210,7 +210,7 @@ def test_too_few_records_are_a_charged_failure_that_names_the_noisy_size():
 def test_the_noise_at_every_size_that_can_be_seen_fits_a_lattice(d, rho):
     """At both ends, for every kind of release at the least and at the largest cost, and at those in between."""
     plan = dpmedian.plan(None, d, rho=rho, method="adaptive", neighbours="add_remove")
-    for n in (0, RECORDS_MAX):
+    for n in (0, PRIVATE_RECORDS_MAX):
         allowance = plan.calibrated.at(n).allowance
         for kind in allowance.offers:
             for exponent in np.linspace(math.log(1e-6), math.log(kind.largest), 5):

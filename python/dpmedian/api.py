@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting.neighbours import neighbours_of
-from dpmedian.parameters import RECORDS_MAX, PublicParameters, geometry_of, positive
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, geometry_of, positive
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
@@ -265,11 +265,14 @@ def required_n(
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
         return predicted.excess <= excess and predicted.failure <= failure_probability
 
+    most = PRIVATE_RECORDS_MAX if neighbours == "add_remove" else RECORDS_MAX
     low, high = 1, 2
     while not enough(high):
         low, high = high, 2 * high
-        if high > RECORDS_MAX:
-            raise ValueError(f"no number of records up to 2**30 reaches an excess of {excess} under this budget")
+        if high > most:
+            raise ValueError(
+                f"no number of records up to 2**{most.bit_length() - 1} reaches an excess of {excess} under this budget"
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

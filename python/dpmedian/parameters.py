@@ -21,6 +21,7 @@ __all__ = [
     "GEOMETRIES",
     "LARGEST",
     "METHOD_ARGUMENTS",
+    "PRIVATE_RECORDS_MAX",
     "RECORDS_MAX",
     "PublicParameters",
     "geometry_of",
@@ -31,8 +32,10 @@ __all__ = [
 # A coordinate above this magnitude is clamped, so no radius or center beyond it has a meaning.
 LARGEST = 2.0**1000
 
-# The sums of records are exact up to this many (lattices are chosen from n so that totals fit 62 bits).
-RECORDS_MAX = 2**30
+# Where n is public, lattices are chosen from it so that totals fit 62 bits, and up to this many records none is too
+# coarse. Where n is private they are chosen from the noise, and far larger totals would be clamped. See gaussian.md.
+RECORDS_MAX = 2**40
+PRIVATE_RECORDS_MAX = 2**30
 
 GEOMETRIES = ("euclidean", "sphere")
 """What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
@@ -227,8 +230,12 @@ def _records(n: object, neighbours: Neighbours) -> int | None:
     n = whole("n", n)
     if n < 2:
         raise ValueError(f"n must be at least 2 for a private release, got {n}")
+    if neighbours == "add_remove" and n > PRIVATE_RECORDS_MAX:
+        raise ValueError(
+            f"n must be at most 2**30 records where neighbours add or remove one, got {n}; 'replace' has more"
+        )
     if n > RECORDS_MAX:
-        raise ValueError(f"n must be at most 2**30 records, got {n}")
+        raise ValueError(f"n must be at most 2**40 records, got {n}")
     return n
 
 

@@ -857,10 +857,17 @@ PRIVATE_SIZE = [
         f"pytest {SIZES}::test_records_are_not_dropped_where_their_number_is_public",
     ),
     Mutant(
+        "totals of many records are clamped",
+        f"{PACKAGE}/mechanisms/gaussian.py",
+        "min(finest, 62 - largest.bit_length())",
+        "min(finest, 64 - largest.bit_length())",
+        "pytest tests/test_many_records.py::test_no_total_leaves_62_bits_and_no_lattice_is_too_coarse",
+    ),
+    Mutant(
         "few records go on as many",
         f"{PACKAGE}/methods/private_size.py",
         "surely = max(math.floor(size - _SURE * self.size.noise), 0)",
-        "surely = RECORDS_MAX",
+        "surely = PRIVATE_RECORDS_MAX",
         f"pytest {SIZES}::test_too_few_records_are_a_charged_failure_that_names_the_noisy_size",
     ),
     Mutant(

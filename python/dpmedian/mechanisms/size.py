@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.parameters import RECORDS_MAX
+from dpmedian.parameters import PRIVATE_RECORDS_MAX
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Bound, Size
 
@@ -29,4 +29,4 @@ class NoisySize(Gaussian):
     def among(self, source: Source, tape: Tape) -> int:
         """The noisy number, as a whole one that can be: rounding and clamping are post-processing."""
         noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])
-        return min(max(round(noisy), 0), RECORDS_MAX)
+        return min(max(round(noisy), 0), PRIVATE_RECORDS_MAX)

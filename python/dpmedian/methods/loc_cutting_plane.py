@@ -26,7 +26,7 @@ from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
 from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
 from dpmedian.methods.localize import FINAL, Localize, Localized
-from dpmedian.parameters import RECORDS_MAX, PublicParameters
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
@@ -203,7 +203,7 @@ def _cuts(parameters: PublicParameters, n: int, rho: float) -> int:
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
     """The rounds of localization, the cuts of the most records, and the selection, whose eta depends on no size."""
-    numbers = localize.most_numbers(parameters) + _cuts(parameters, RECORDS_MAX, rho) * parameters.d
+    numbers = localize.most_numbers(parameters) + _cuts(parameters, PRIVATE_RECORDS_MAX, rho) * parameters.d
     selection = Selection.of("selection", eta_of_rho(SELECTION * rho))
     return Gaussian.cap((LOCALIZATION + CUTS) * rho, numbers) + selection.cost
 

@@ -11,7 +11,7 @@ from dpmedian.mechanisms.size import NoisySize
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless
 from dpmedian.methods.registry import METHODS
-from dpmedian.parameters import RECORDS_MAX, PublicParameters
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
@@ -50,7 +50,7 @@ class PrivateSize(CalibratedMethod):
 
     def check(self) -> None:
         """Raises if the noise for some size fits no lattice: the ends of what can be seen bound all others."""
-        for n in (0, RECORDS_MAX):
+        for n in (0, PRIVATE_RECORDS_MAX):
             self.at(n)
 
     def seen(self, n: int) -> PrivateSize:
@@ -125,7 +125,7 @@ class PrivateSize(CalibratedMethod):
     @functools.cached_property
     def _enough(self) -> int:
         """The least number of records with which the method is not hopeless; the most there can be, if with none."""
-        low, high = 0, RECORDS_MAX
+        low, high = 0, PRIVATE_RECORDS_MAX
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self._hopeless_at(middle) is None else (middle, high)

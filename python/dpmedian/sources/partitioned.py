@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from dpmedian._core import Exact, Points, Statistic, Stream
+from dpmedian._core import Channel, Exact, Points, Statistic, Stream
 from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
 
@@ -39,12 +40,20 @@ class PartitionedSource:
         return Points.concatenate(list(self._parts)).answer(statistic, pulse)
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
-        """Gathered in this process: the places of a sample are drawn among all records."""
-        return ArraySource(Points.concatenate(list(self._parts)), self._progress).sample(stream, size)
+        """The places of a sample are drawn among all records, and only the records at these are copied."""
+        channel, sizes = Channel(), [part.n for part in self._parts]
+        share = min(size / max(sum(sizes), 1), 1.0)
+        return self._gathered(channel, channel.places(stream, sizes, size), share)
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
-        """Gathered in this process: the coins are those of all records in their order."""
-        return ArraySource(Points.concatenate(list(self._parts)), self._progress).sample_by_coins(stream, probability)
+        """The coins are those of all records in their order, and only the records that they keep are copied."""
+        channel, sizes = Channel(), [part.n for part in self._parts]
+        share = math.ldexp(probability[0], -probability[1])
+        return self._gathered(channel, channel.places_by_coins(stream, sizes, probability), share)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(passes)
+
+    def _gathered(self, channel: Channel, places: Sequence[bytes], share: float) -> ArraySource:
+        records = [channel.records(part, chosen) for part, chosen in zip(self._parts, places, strict=True)]
+        return ArraySource(channel.gathered(records), self._progress, share)

@@ -33,7 +33,7 @@ from dpmedian.methods.adaptive.questions import Offers, Questions
 from dpmedian.methods.adaptive.region import Shares
 from dpmedian.methods.adaptive.state import State
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, worth
-from dpmedian.parameters import RECORDS_MAX, PublicParameters
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
@@ -155,7 +155,7 @@ def _exactly(locator: Locator, located: Located) -> MethodResult:
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
     """The cost for every number of records: the allowance has the same kinds, and as many of each, for all of them."""
-    return calibrate(parameters.at_size(RECORDS_MAX), rho).cost
+    return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 
 def calibrate(parameters: PublicParameters, rho: float, constants: Constants = CONSTANTS) -> Adaptive:

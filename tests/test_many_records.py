@@ -1,0 +1,64 @@
+"""Up to 2^40 records: lattices on which their totals fit, and sums over more records than memory has room for."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian._core import Points
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX
+from dpmedian.sources.partitioned import PartitionedSource
+from dpmedian.statistics import Gradient
+from dpmedian.tape import Tape
+
+METHODS = {
+    "adaptive": {},
+    "dpgd": {"radius": 10.0},
+    "loc_dpgd": {"radius": 10.0, "resolution": 1e-3},
+    "loc_cutting_plane": {"radius": 10.0, "resolution": 1e-3},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [2**30 + 1, 2**31, 2**36 - 1, RECORDS_MAX])
+@pytest.mark.parametrize("epsilon", [0.1, 100.0])
+def test_no_total_leaves_62_bits_and_no_lattice_is_too_coarse(method, n, epsilon):
+    plan = dpmedian.plan(n, 2, epsilon=epsilon, delta=1e-12, method=method, **METHODS[method])
+    stages = [stage for stage in plan.stages if "bits" in stage.arguments]
+    assert stages
+    for stage in stages:
+        bits = stage.arguments["bits"]
+        largest = stage.arguments["pairings"] * (n // 2) if stage.statistic == "pair counts" else n
+        assert largest << bits <= 2**62, stage
+        assert 2**30 <= math.ldexp(stage.noise.scale, bits) <= 2**50, stage
+        # What a record adds to the curvature is a multiple of 2^-20; shares of pairs have eight binary places or more.
+        assert bits >= {"curvature": 20, "pair counts": 8}.get(stage.statistic, 0), stage
+
+
+def test_the_most_records_are_named():
+    budget = {"epsilon": 1.0, "delta": 1e-9}
+    with pytest.raises(ValueError, match=r"at most 2\*\*40 records, got 1099511627777"):
+        dpmedian.plan(RECORDS_MAX + 1, 2, **budget)
+    with pytest.raises(ValueError, match=r"at most 2\*\*30 records where neighbours add or remove one, got 1073741825"):
+        dpmedian.plan(PRIVATE_RECORDS_MAX + 1, 2, **budget, neighbours="add_remove")
+    with pytest.raises(ValueError, match=r"no number of records up to 2\*\*40"):
+        dpmedian.required_n(2, excess=1e-30, **budget)
+    with pytest.raises(ValueError, match=r"no number of records up to 2\*\*30"):
+        dpmedian.required_n(2, excess=1e-30, **budget, neighbours="add_remove")
+
+
+@pytest.mark.slow
+def test_totals_of_more_than_2_to_the_30_records_are_exact():
+    """A block that is admitted again and again, as new records each time, seen from where all lie in one direction."""
+    block, times, bits = np.zeros((2**22, 1)), 2**9, 30
+    source = PartitionedSource([Points(block) for _ in range(times)])
+    tape = Tape.draw(bytes(32))
+    n = times * len(block)
+    assert n == 2**31
+    # A sample copies its own records only: all of them have 16 GB.
+    assert source.sample(tape.hidden(), 1000).local.n == 1000
+    gradient = source.answer(Gradient(np.ones(1), bits))
+    # Noise of about 2^31 units is two records; six deviations have probability below 1e-8, and the key is fixed.
+    (total,) = tape.gaussian("gradient", gradient, 1.0)
+    assert abs(int(total) - (n << bits)) < 12 << bits
