@@ -116,6 +116,14 @@ def test_what_weights_need():
         dpmedian.plan(None, 2, weight_max=0.0, **BUDGET)
 
 
+def test_a_column_of_weights_is_one_of_a_frame(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y,w\n0,0,1\n1,1,1\n")
+    with pytest.raises(TypeError, match=r"sample_weight='w' names a column of a frame, and points come from a file"):
+        dpmedian.geometric_median(
+            tmp_path / "rows.csv", sample_weight="w", weight_max=1.0, neighbours="add_remove", rho=1.0
+        )
+
+
 def test_the_estimator_takes_weights():
     estimator = pytest.importorskip("dpmedian.sklearn").PrivateGeometricMedian
     rng = np.random.default_rng(0)

@@ -129,9 +129,10 @@ def geometric_median(
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d), or the path of a file
+    points : array, data frame or Arrow table of shape (n, d), the path of a file, or a Dask array or data frame
         The records, one per row: numpy, pandas, polars, Arrow, lists. A file of records, .npy, .arrow or .parquet (or a
         folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` says how.
+        Those of a Dask collection stay in the workers of the current `distributed.Client`.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
@@ -182,7 +183,7 @@ def geometric_median(
         Whether points are coordinates, or longitude and latitude in degrees: then the point is a position, too, and
         `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles are places like any
         other.
-    sample_weight : one number for each row, or the name of a column, optional
+    sample_weight : one number for each row, or the name of a column of a frame, optional
         Weights, which are private like the records; they need `weight_max` and neighbours="add_remove". A record counts
         with probability weight/weight_max, by a hidden coin, so the median is that of a sample of the weighted records.
     weight_max : float, optional

@@ -151,7 +151,7 @@ class Plan:
             Whose rows these are, where the plan has a unit: one record is made of each unit's own rows.
         unit_reduce : {"median", "mean", "first"}
             How the rows of a unit become one record.
-        sample_weight : one number for each row, or the name of a column, optional
+        sample_weight : one number for each row, or the name of a column of a frame, optional
             The weights, where the plan has a `weight_max`.
 
         Returns

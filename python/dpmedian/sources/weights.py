@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.sources.labels import taken
-from dpmedian.sources.records import as_records
+from dpmedian.sources.records import Records, as_records
 
 __all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights"]
 
@@ -22,6 +22,11 @@ Weights = NDArray[np.uint32]
 
 def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
     """The column of weights that is named, and the frame without it; or the weights as they are."""
+    if isinstance(weights, str) and isinstance(points, Records):
+        raise TypeError(
+            f"sample_weight={weights!r} names a column of a frame, and points come from a file: read it into a frame, "
+            "or pass the weights themselves, sample_weight=[...], one for each row"
+        )
     return taken(points, weights, "sample_weight") if isinstance(weights, str) else (weights, points)
 
 
