@@ -99,7 +99,10 @@ def main(seed: int | None = None) -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)
     ledger = dpmedian.Ledger(rho=0.5, neighbours="add_remove", unit="client")
-    private = PrivateGeometricMedian(ledger=ledger, rounds=ROUNDS, clients=CLIENTS, seed=seed)
+    # The first round would otherwise begin with the few clients that are there, and fail.
+    private = PrivateGeometricMedian(
+        ledger=ledger, rounds=ROUNDS, clients=CLIENTS, min_available_nodes=CLIENTS, seed=seed
+    )
     parameters = (FEATURES + 1) * CLASSES
     print(
         f"n sqrt(rho/d) = {private.signal_to_noise(parameters):.1f}, with {CLIENTS} clients and {parameters} parameters"
