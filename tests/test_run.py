@@ -141,6 +141,14 @@ def test_frames_keep_their_column_names():
         assert list(release.to_series().index) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("name", [3, 0, b"place"])
+def test_a_name_is_text(name):
+    with pytest.raises(TypeError, match="name must be a string, got"):
+        dpmedian.geometric_median(POINTS, **DPGD, name=name)
+    with pytest.raises(TypeError, match="name must be a string, got"):
+        dpmedian.geometric_medians(POINTS, ["a"] * len(POINTS), keys=["a"], rho=0.5, name=name)
+
+
 def test_without_pandas_a_series_says_what_it_needs(monkeypatch):
     release = dpmedian.geometric_median(POINTS, **DPGD, seed=1)
     monkeypatch.setitem(sys.modules, "pandas", None)

@@ -22,7 +22,16 @@ from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, tape_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
-__all__ = ["Done", "Runnable", "charged", "check_nonfinite", "refuse_if_elsewhere", "require_unit", "run_calibrated"]
+__all__ = [
+    "Done",
+    "Runnable",
+    "charged",
+    "check_name",
+    "check_nonfinite",
+    "refuse_if_elsewhere",
+    "require_unit",
+    "run_calibrated",
+]
 
 # Budgets from here on are mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
 _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
@@ -111,6 +120,12 @@ def _warn_if_weak(cost: PrivacyCost) -> None:
             "far below 1/n",
             WeakPrivacyWarning,
         )
+
+
+def check_name(name: object) -> None:
+    """Raises unless it is text or None: the record of a release that is called otherwise could not be read back."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {name!r} of type {type(name).__name__}")
 
 
 def require_unit(found: str, planned: str, *, given: bool) -> None:

@@ -25,7 +25,7 @@ from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
-from dpmedian.running import charged, check_nonfinite, require_unit
+from dpmedian.running import charged, check_name, check_nonfinite, require_unit
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.groups import Grouped, as_group_records
 from dpmedian.sources.sphere import as_position
@@ -100,6 +100,7 @@ class GroupsPlan:
             A release or a failure for every key.
         """
         parameters = self.parameters
+        check_name(name)
         self.refuse_if_hopeless()
         check_nonfinite(nonfinite, parameters)
         grouped = points

@@ -22,7 +22,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import as_json, plan_record
-from dpmedian.running import run_calibrated
+from dpmedian.running import check_name, run_calibrated
 from dpmedian.sources.sphere import as_position
 from dpmedian.warning import LikelyFailureWarning, warn_caller
 
@@ -159,6 +159,7 @@ class Plan:
         Release
             The point and its cost. `ReleaseFailed` is raised instead where nothing was found; the cost is spent.
         """
+        check_name(name)
         self.refuse_if_hopeless()
         self._warn()
         try:
