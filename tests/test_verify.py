@@ -377,3 +377,19 @@ def test_a_ledger_keeps_the_record_of_what_it_was_charged_for(tmp_path, capsys):
     assert main(["ledger", "show", str(path), "--json"]) == 0
     (shown,) = json.loads(capsys.readouterr().out)["entries"]
     assert (shown["name"], shown["record"]) == ("homes", json.loads(json.dumps(entry.record)))
+
+
+def test_a_record_of_another_version_is_not_said_to_be_whole():
+    """Who writes a record chooses the version: what it leaves out is then not missed, and the verdict says so."""
+    record = {**planned("dpgd", "replace").to_dict(), "version": "9.9"}
+    found = dpmedian.verify(record)
+    assert found.holds
+    assert not found.whole
+    assert str(found).endswith("The claim holds if the record names all stages.")
+    assert dpmedian.verify(planned("dpgd", "replace")).whole
+
+
+def test_a_record_without_stages_is_refuted():
+    record = planned("dpgd", "replace").to_dict()
+    nothing = {**record, "version": "9.9", "stages": []}
+    assert any("names no stage" in text for text in refuted(nothing))

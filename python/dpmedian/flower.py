@@ -97,6 +97,9 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     What clients report besides their arrays (losses, numbers of examples) is neither used nor aggregated, since none of
     it would be private: updates are not weighted, and there is no evaluation on clients. Evaluate on the server, with
     public data, through `evaluate_fn`.
+
+    Under "add_remove" Flower's own waiting is not private: a round begins once `min_available_nodes` are connected, and
+    until then Flower logs how many are. Keep that log to those who run the server.
     """
 
     def __init__(

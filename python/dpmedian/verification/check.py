@@ -26,10 +26,12 @@ class Verification:
     """What the record claims, in words."""
     notes: tuple[str, ...] = ()
     """What a reader should know beyond that."""
+    whole: bool = True
+    """Whether the plan was made anew: otherwise only the stages that the record names were computed again."""
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether nothing is wrong with what was computed again: all of it if `whole`, or the stages that are named."""
         return not self.wrong
 
     @property
@@ -44,8 +46,9 @@ class Verification:
             lines += [f"           {text}" for text in check.wrong]
         lines += [f"  note   {note}" for note in self.notes]
         count = len(self.wrong)
+        holds = "The claim holds." if self.whole else "The claim holds if the record names all stages."
         verdict = (
-            "The claim holds."
+            holds
             if self.holds
             else f"The claim does not hold as recorded: {count} {'thing is' if count == 1 else 'things are'} wrong."
         )

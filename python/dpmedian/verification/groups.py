@@ -55,7 +55,12 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
         f"the releases{name} of {len(record['keys'])} groups are together differentially private with {budget}, for "
         f"{protected(cost.neighbours, cost.unit)}."
     )
-    return Verification(tuple(checks), claim, tuple(dict.fromkeys(note for one in found for note in one.notes)))
+    return Verification(
+        tuple(checks),
+        claim,
+        tuple(dict.fromkeys(note for one in found for note in one.notes)),
+        whole=all(one.whole for one in found),
+    )
 
 
 def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:

@@ -96,7 +96,8 @@ class _Review:
             question = f"stage {stage.name!r} ({stage.statistic}): sensitivity, noise and cost"
             checks.append(Check(question, tuple(f"stage {stage.name!r}: {text}" for text in wrong)))
         how = "the sum of all stages" if cap is None else "what the capped stages share, and the sum of the others"
-        checks.append(Check(f"cost: {how}, rho = {cost.rho:.6g}", tuple(self.total())))
+        nothing = () if plan.stages else ("the record names no stage, and nothing is released without one",)
+        checks.append(Check(f"cost: {how}, rho = {cost.rho:.6g}", (*nothing, *self.total())))
         checks.append(Check(f"budget: {plan.parameters.budget} covers the cost", tuple(self.budget())))
         checks.append(Check("words and numbers say the same", tuple(self.words())))
         notes = []
@@ -104,10 +105,13 @@ class _Review:
             checks.append(Check("the plan, made anew from its public parameters, is the same", tuple(self.anew())))
         else:
             maker = self.told["version"]
-            notes.append(f"version {maker} made this record, and this is {__version__}: the plan was not made anew")
+            notes.append(
+                f"version {maker} made this record, and this is {__version__}: the plan was not made anew, so that a "
+                f"stage that the record leaves out is not missed; version {maker} tells"
+            )
         if self.told["outcome"] != "planned":
             checks.append(Check("the noise was not predictable", tuple(self.seed())))
-        return Verification(tuple(checks), self.claim(), tuple(notes))
+        return Verification(tuple(checks), self.claim(), tuple(notes), whole=self.told["version"] == __version__)
 
     def claim(self) -> str:
         """What is claimed, in one sentence."""
