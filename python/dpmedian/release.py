@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.inference import Moments, Region, confidence_region
+from dpmedian.recorded import Recorded
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -26,7 +25,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-class ReleaseFailed(RuntimeError):
+class ReleaseFailed(Recorded, RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
     `ran` is the cost of what ran, where the run ended after its first stage, the noisy size, which said that the rest
@@ -69,33 +68,6 @@ class ReleaseFailed(RuntimeError):
 
         return failure_record(self)
 
-    def to_json(self) -> str:
-        """The audit record as text."""
-        from dpmedian.rendering.record import as_json
-
-        return as_json(self.to_dict())
-
-    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Writes a page about the failure, for those who approve or review it: one HTML file without network.
-
-        It is made from the audit record alone, so it shows no private data.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, which is overwritten.
-        ledger : Ledger, optional
-            Show what else was spent of it.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dpmedian.report import write_page
-
-        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
-
     def __str__(self) -> str:
         return f"{self.message} (the budget is spent: {self.cost})"
 
@@ -113,7 +85,7 @@ class MethodResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Recorded):
     """A differentially private geometric median, and what it cost.
 
     `scale` is a private estimate of the data's spread and `error_radius` predicts the distance to the exact median, as
@@ -174,12 +146,6 @@ class Release:
 
         return release_record(self)
 
-    def to_json(self) -> str:
-        """The audit record as text, the same that the command `dpmedian release` prints."""
-        from dpmedian.rendering.record import as_json
-
-        return as_json(self.to_dict())
-
     @classmethod
     def from_json(cls, text: str) -> Release:
         """The release that was recorded. Its plan says what was done; it cannot run again.
@@ -202,27 +168,6 @@ class Release:
         from dpmedian.verification.reading import release_of
 
         return release_of(text)
-
-    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Writes a page about the release, for those who approve or review it: one HTML file without network.
-
-        It is made from the audit record alone, so it shows no private data.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, which is overwritten.
-        ledger : Ledger, optional
-            Show what else was spent of it.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dpmedian.report import write_page
-
-        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def confidence_region(self, level: float = 0.95) -> Region:
         """A region that holds the median of the population, from which the records are a sample.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -19,7 +18,7 @@ from dpmedian.sources.holding import hold, source_of
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import NONFINITE
 from dpmedian.sources.units import UNNAMED
-from dpmedian.tape import Tape, tape_of
+from dpmedian.tape import Tape, allow, tape_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
 __all__ = [
@@ -185,7 +184,7 @@ def run_calibrated(
     if not parameters.private_size and records.shape != (parameters.n, parameters.d):
         raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.shape}")
     tape = tape_of(seed, parameters.neighbours)
-    tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
+    allow(tape, cost)
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:

@@ -6,12 +6,15 @@ randomness is fresh from the operating system, or comes from a seed with the war
 
 from __future__ import annotations
 
+import math
+
 from dpmedian._core import Tape
+from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.parameters import whole
 from dpmedian.warning import InsecureSeedWarning, warn_caller
 
-__all__ = ["Tape", "seed_bytes", "tape_of"]
+__all__ = ["Tape", "allow", "seed_bytes", "tape_of"]
 
 
 def tape_of(seed: int | None, neighbours: Neighbours = "replace") -> Tape:
@@ -26,3 +29,8 @@ def seed_bytes(seed: int) -> bytes:
         raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
     warn_caller("a fixed seed makes the noise predictable: use one for simulations and tests only", InsecureSeedWarning)
     return seed.to_bytes(32, "little")
+
+
+def allow(tape: Tape, cost: PrivacyCost) -> None:
+    """Caps what a run may release at the cost that was charged for it: the tape refuses what would exceed it."""
+    tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))

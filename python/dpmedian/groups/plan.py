@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
@@ -23,19 +21,20 @@ from dpmedian.parameters import PublicParameters, whole
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
+from dpmedian.recorded import Recorded
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
 from dpmedian.running import charged, check_name, check_nonfinite, require_unit
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.groups import Grouped, as_group_records
 from dpmedian.sources.sphere import as_position
-from dpmedian.tape import Tape, seed_bytes
+from dpmedian.tape import Tape, allow, seed_bytes
 
 __all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
 
 
 @dataclass(frozen=True, eq=False)
-class GroupsPlan:
+class GroupsPlan(Recorded):
     """Calibrated releases of groups that are named beforehand. `run` spends the budget on data.
 
     Made by `dpmedian.plan_groups`. `plans` has the plan of each group, in the order of `keys`; groups with the same
@@ -137,7 +136,7 @@ class GroupsPlan:
         """One group, with noise of its own."""
         plan = self.plans[index]
         tape = Tape.draw(None if key is None else _group_key(key, index), "add_remove")
-        tape.allow(plan.cost.mu_squared, math.fsum(plan.cost.bounded_ranges))
+        allow(tape, plan.cost)
         source = ArraySource.of(replace(grouped.records, array=grouped.of(index)), plan.parameters, nonfinite=nonfinite)
         try:
             result = plan.calibrated.run(source, tape)
@@ -161,27 +160,6 @@ class GroupsPlan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it."""
         return groups_plan_record(self)
-
-    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Writes a page about the plan, for those who approve or review them: one HTML file without network.
-
-        It is made from the audit record alone, so it shows no private data.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, which is overwritten.
-        ledger : Ledger, optional
-            Show what else was spent of it.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dpmedian.report import write_page
-
-        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def __str__(self) -> str:
         return groups_plan_text(self)

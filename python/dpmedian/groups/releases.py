@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Hashable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.recorded import Recorded
 from dpmedian.release import Release, ReleaseFailed
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Releases"]
 
 
-class Releases(Mapping[Hashable, "Release | ReleaseFailed"]):
+class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     """What was released for every key, in their order: a `Release`, or `ReleaseFailed` as a value, which is an output.
 
     `cost` is that of all of them together. A unit contributes to a few groups only, so it is far less than the sum of
@@ -103,31 +101,6 @@ class Releases(Mapping[Hashable, "Release | ReleaseFailed"]):
         from dpmedian.rendering.groups import releases_record
 
         return releases_record(self)
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Writes a page about the releases, for those who approve or review them: one HTML file without network.
-
-        It is made from the audit record alone, so it shows no private data.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, which is overwritten.
-        ledger : Ledger, optional
-            Show what else was spent of it.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dpmedian.report import write_page
-
-        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def plot(self, points: Any, by: Any, ax: Any = None) -> Any:
         """Small multiples: each group's point over its private records, in two dimensions (needs matplotlib)."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,10 @@ from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.parameters import PublicParameters
+from dpmedian.recorded import Recorded
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
-from dpmedian.rendering.record import as_json, plan_record
+from dpmedian.rendering.record import plan_record
 from dpmedian.running import check_name, run_calibrated
 from dpmedian.sources.sphere import as_position
 from dpmedian.warning import LikelyFailureWarning, warn_caller
@@ -30,7 +29,7 @@ __all__ = ["Plan"]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Recorded):
     """A calibrated release: stages, noise, cost and what to expect. `run` spends the budget on data.
 
     Made by `dpmedian.plan`. `print(plan)` shows a table that a reviewer can check.
@@ -254,31 +253,6 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it, which a ledger keeps: what is done, with which noise, and what it costs."""
         return plan_record(self, __version__)
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return as_json(self.to_dict())
-
-    def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Writes a page about the plan, for those who approve or review it: one HTML file without network.
-
-        It is made from the audit record alone, so it shows no private data.
-
-        Parameters
-        ----------
-        path : path-like
-            The file, which is overwritten.
-        ledger : Ledger, optional
-            Show what else was spent of it.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dpmedian.report import write_page
-
-        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
 
     def __str__(self) -> str:
         return plan_text(self)
