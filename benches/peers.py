@@ -248,7 +248,7 @@ def runs_of(release: Release, points: Points, told: Told, runs: int, first: int 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 point = release(points.copy(), told)
-        except (dpmedian.ReleaseFailed, ValueError, IndexError, np.linalg.LinAlgError):
+        except (dpmedian.ReleaseFailed, ValueError, IndexError, ArithmeticError):
             point = None
         found.append(point if point is not None and np.all(np.isfinite(point)) else None)
     return found
