@@ -4,16 +4,14 @@
 //! size depends on the dimension alone, and the blocks in their order. The result has the same bits for any number of
 //! threads.
 
-use crate::numeric::dispatch;
-use crate::numeric::distance::Distances;
+use crate::numeric::distance::distances;
 use crate::runtime::parallel_fold::map_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The sum of distances from theta to the records, for any finite doubles below 2^1000.
 pub fn objective(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<f64, Interrupted> {
-    let parts =
-        map_blocks(points, pulse, |_, block| dispatch::vectorised(Distances(block, theta)).iter().sum::<f64>())?;
+    let parts = map_blocks(points, pulse, |_, block| distances(block, theta).iter().sum::<f64>())?;
     Ok(parts.iter().sum())
 }
 
@@ -24,7 +22,7 @@ pub fn quantile_radius(
     count: usize,
     pulse: &mut dyn Pulse,
 ) -> Result<f64, Interrupted> {
-    let parts = map_blocks(points, pulse, |_, block| dispatch::vectorised(Distances(block, center)))?;
+    let parts = map_blocks(points, pulse, |_, block| distances(block, center))?;
     let mut distances = parts.concat();
     Ok(*distances.select_nth_unstable_by(count - 1, f64::total_cmp).1)
 }
@@ -52,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_has_the_same_bits_for_any_threads_and_instruction_set() {
+    fn the_sum_has_the_same_bits_for_any_threads() {
         let points = DMatrix::from_fn(11, 20_000, |i, j| ((i * 7919 + j * 104_729) % 1009) as f64 / 37.0);
         let theta = [0.1; 11];
         let sums = [1, 2, 4].map(|threads| {
@@ -61,7 +59,5 @@ mod tests {
         });
         pool::set_threads(None);
         assert!(sums.iter().all(|sum| *sum == sums[0]));
-        let block = points.columns(0, 1000);
-        assert_eq!(dispatch::portable(Distances(block, &theta)), dispatch::vectorised(Distances(block, &theta)));
     }
 }

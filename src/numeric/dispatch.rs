@@ -25,6 +25,12 @@ pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
     kernel.run()
 }
 
+/// Runs a kernel without AVX-512: loads with strides become gathers there, which take longer than shuffles.
+#[multiversion::multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub fn strided<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
 /// Runs a kernel on the baseline instruction set: what `vectorised` must agree with, bit for bit.
 #[inline(never)]
 pub fn portable<K: Kernel>(kernel: K) -> K::Output {

@@ -13,7 +13,7 @@ use nalgebra::DMatrixView;
 use super::spelled::Spelled;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
 use crate::numeric::dispatch::{self, Kernel};
-use crate::numeric::distance::Distances;
+use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -66,8 +66,7 @@ impl Kernel for BlockCurvature<'_> {
     fn run(self) -> i64 {
         // In no dimension at all there are no directions, and the factor would be negative.
         let factor = (1.0 - 1.0 / self.theta.len() as f64).max(0.0);
-        let distances = Distances(self.block, self.theta).run();
-        distances.into_iter().map(|distance| contribution(distance, self.radius, factor)).sum()
+        distances(self.block, self.theta).into_iter().map(|distance| contribution(distance, self.radius, factor)).sum()
     }
 }
 

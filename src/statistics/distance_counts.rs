@@ -15,7 +15,7 @@ use super::spelled::Spelled;
 use super::target::Target;
 use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
-use crate::numeric::distance::Distances;
+use crate::numeric::distance::distances;
 use crate::numeric::float_scale::{finite, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -60,7 +60,7 @@ impl Kernel for QuarterOctaves<'_> {
 
     #[inline(always)]
     fn run(self) {
-        for distance in Distances(self.block, self.theta).run() {
+        for distance in distances(self.block, self.theta) {
             self.counts[(quarter_octave(distance) - FIRST_QUARTER_OCTAVE) as usize] += 1;
         }
     }

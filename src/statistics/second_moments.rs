@@ -9,8 +9,8 @@
 //! (0, d - 1), (1, 1), ..., with the entries off the diagonal times sqrt(2). This is the order of numpy's `triu_indices`.
 //!
 //! **Exactness.** sqrt(w) u 2^20 is rounded towards zero to a vector v of integers, so what a record contributes is the
-//! matrix v v^T of integers, and nothing else is rounded before all records are summed. In a block of at most 2^8 records
-//! all sums of products are integers of at most 2^48: doubles hold them exactly, in whatever order they are added. The totals
+//! matrix v v^T of integers, and nothing else is rounded before all records are summed. In a block of at most 2^12 records
+//! all sums of products are integers of at most 2^52: doubles hold them exactly, in whatever order they are added. The totals
 //! are multiplied by 2^30 on the diagonal and by floor(sqrt(2) 2^30) off it, and the tape rounds them to the lattice.
 //!
 //! **Neighbours and sensitivity** (L2, lattice units): sqrt(2) 2^bits + s where a record is replaced and 2^bits + s where
@@ -31,7 +31,7 @@ use nalgebra::DMatrixView;
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
 use crate::numeric::dispatch::{self, Kernel};
-use crate::numeric::distance::Distances;
+use crate::numeric::distance::{FEW, GROUP, all_usual, by_dimension, distances, side_by_side};
 use crate::numeric::float_scale::{finite, norm, rescale, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -58,9 +58,19 @@ pub const DIMENSION_MAX: usize = 4000;
 /// Records of a block: two panels of their vectors fit a first-level cache.
 const BLOCK: usize = 1 << 8;
 
+/// Records of a block in few dimensions, at most: as many as the sums of their products are exact for.
+const BLOCK_FEW: usize = 1 << 12;
+
 /// Four coordinates are multiplied by the eight of a panel at a time: the sums stay in registers.
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
+
+/// In few dimensions two coordinates are multiplied by four others at a time, this many records side by side.
+const TILE: (usize, usize) = (2, 4);
+const LANES: usize = 4;
+
+/// Tiles that cover the upper triangle of [`FEW`] coordinates.
+const TILES: usize = 20;
 
 /// Distances at which neither the factor nor its product with a difference over- or underflows.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
@@ -92,6 +102,11 @@ impl SecondMoments {
         let up = |x: f64| x * (1.0 + 4.0 * f64::EPSILON);
         Sensitivity::of_sum(up(unit + rounding), up(std::f64::consts::SQRT_2 * unit + rounding))
     }
+}
+
+/// Small inputs are split further, so that every thread has work; multiples of a group leave no record alone.
+fn records_per_block(n: usize, d: usize) -> usize {
+    if d <= FEW { n.div_ceil(8).next_multiple_of(GROUP).clamp(BLOCK, BLOCK_FEW) } else { BLOCK }
 }
 
 /// Entries of the upper triangle.
@@ -132,9 +147,11 @@ impl Statistic for SecondMoments {
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         // A record is looked at once for every panel of coordinates, which the pulse should know.
         let coordinates = d * d.div_ceil(2 * COLUMNS).max(1);
-        let mut total = sum_records(points, coordinates, BLOCK, entries(d), pulse, |total, block| {
-            dispatch::vectorised(BlockMoments { block, theta, radius, total });
-        })?;
+        let mut total =
+            sum_records(points, coordinates, records_per_block(points.n(), d), entries(d), pulse, |total, block| {
+                let kernel = BlockMoments { block, theta, radius, total };
+                if d <= FEW { dispatch::strided(kernel) } else { dispatch::vectorised(kernel) }
+            })?;
         let mut rows = total.as_mut_slice();
         for row in 0..d {
             let (entries, below) = rows.split_at_mut(d - row);
@@ -160,30 +177,103 @@ impl Kernel for BlockMoments<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { block, theta, radius, total } = self;
-        let (d, n) = block.shape();
-        if n == 0 {
-            return;
+        by_dimension!(theta.len(), few, many, (block, theta, radius, total));
+    }
+}
+
+/// Lanes over the records: the vectors of a block lie coordinate by coordinate. Products are summed in tiles of two
+/// coordinates by four, which fit the registers; the last tiles reach into coordinates that are zero.
+#[inline(always)]
+fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
+    let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
+    let (mut differences, mut squares) = ([[0.0; GROUP]; D], [0.0; GROUP]);
+    let mut vectors = [[[0.0; LANES]; GROUP / LANES]; FEW + TILE.1];
+    let mut tiles = [[[[0.0; LANES]; TILE.1]; TILE.0]; TILES];
+    let groups = block.ncols() / GROUP;
+    for group in 0..groups {
+        let records = block.columns(group * GROUP, GROUP);
+        side_by_side(records, theta, &mut differences, &mut squares);
+        if !all_usual(&squares) {
+            many(records, theta, radius, total);
+            continue;
         }
-        let panels = vectors(block, theta, radius);
-        let per_row = panels.len() / n;
-        let mut products = vec![[0.0; COLUMNS]; d.next_multiple_of(ROWS) * per_row];
-        for first in (0..d).step_by(ROWS) {
-            let these = &panels[first / COLUMNS * n..][..n];
-            for (panel, those) in panels.chunks_exact(n).enumerate().skip(first / COLUMNS) {
-                let sums =
-                    if first % COLUMNS == 0 { multiply::<0>(these, those) } else { multiply::<ROWS>(these, those) };
-                for i in 0..ROWS {
-                    products[(first + i) * per_row + panel] = sums[i];
+        let factors = squares.map(|square| factor(square.sqrt(), radius));
+        for (vector, row) in vectors.iter_mut().zip(&differences) {
+            for ((slot, x), factor) in vector.as_flattened_mut().iter_mut().zip(row).zip(&factors) {
+                *slot = (x * factor).trunc();
+            }
+        }
+        let mut tile = tiles.iter_mut();
+        for i in (0..D).step_by(TILE.0) {
+            for j in (i..D).step_by(TILE.1) {
+                multiply_tile(&vectors[i..], &vectors[j..], tile.next().expect("a tile for each"));
+            }
+        }
+    }
+    let mut tile = tiles.iter();
+    for i in (0..D).step_by(TILE.0) {
+        for j in (i..D).step_by(TILE.1) {
+            for (row, sums) in tile.next().expect("a tile for each").iter().enumerate() {
+                for (column, sum) in sums.iter().enumerate() {
+                    let (i, j) = (i + row, j + column);
+                    if i <= j && j < D {
+                        total[i * D - i * (i + 1) / 2 + j] += sum.iter().sum::<f64>() as i64;
+                    }
                 }
             }
         }
-        let mut rows = total;
-        for i in 0..d {
-            let (entries, below) = rows.split_at_mut(d - i);
-            let sums = products[i * per_row..][..per_row].as_flattened();
-            entries.iter_mut().zip(&sums[i..d]).for_each(|(entry, sum)| *entry += *sum as i64);
-            rows = below;
+    }
+    let whole = groups * GROUP;
+    many(block.columns(whole, block.ncols() - whole), theta, radius, total);
+}
+
+/// Adds the products of two coordinates and four others over a group of records, record by record in their lanes.
+#[inline(always)]
+fn multiply_tile(
+    these: &[[[f64; LANES]; GROUP / LANES]],
+    those: &[[[f64; LANES]; GROUP / LANES]],
+    sums: &mut [[[f64; LANES]; TILE.1]; TILE.0],
+) {
+    let (these, those): (&[_; TILE.0], &[_; TILE.1]) =
+        (these.first_chunk().expect("zeros follow"), those.first_chunk().expect("zeros follow"));
+    let mut tile = *sums;
+    for r in 0..GROUP / LANES {
+        for i in 0..TILE.0 {
+            for j in 0..TILE.1 {
+                for l in 0..LANES {
+                    tile[i][j][l] += these[i][r][l] * those[j][r][l];
+                }
+            }
         }
+    }
+    *sums = tile;
+}
+
+/// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed four rows at a time.
+#[inline(always)]
+fn many(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
+    let (d, n) = block.shape();
+    if n == 0 {
+        return;
+    }
+    let panels = vectors(block, theta, radius);
+    let per_row = panels.len() / n;
+    let mut products = vec![[0.0; COLUMNS]; d.next_multiple_of(ROWS) * per_row];
+    for first in (0..d).step_by(ROWS) {
+        let these = &panels[first / COLUMNS * n..][..n];
+        for (panel, those) in panels.chunks_exact(n).enumerate().skip(first / COLUMNS) {
+            let sums = if first % COLUMNS == 0 { multiply::<0>(these, those) } else { multiply::<ROWS>(these, those) };
+            for i in 0..ROWS {
+                products[(first + i) * per_row + panel] = sums[i];
+            }
+        }
+    }
+    let mut rows = total;
+    for i in 0..d {
+        let (entries, below) = rows.split_at_mut(d - i);
+        let sums = products[i * per_row..][..per_row].as_flattened();
+        entries.iter_mut().zip(&sums[i..d]).for_each(|(entry, sum)| *entry += *sum as i64);
+        rows = below;
     }
 }
 
@@ -207,7 +297,7 @@ fn multiply<const FIRST: usize>(these: &[[f64; COLUMNS]], those: &[[f64; COLUMNS
 fn vectors(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>) -> Vec<[f64; COLUMNS]> {
     let (d, n) = block.shape();
     let mut panels = vec![[0.0; COLUMNS]; d.div_ceil(COLUMNS) * n];
-    let distances = Distances(block, theta).run();
+    let distances = distances(block, theta);
     let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius)).collect();
     for (index, (record, &factor)) in block.column_iter().zip(&factors).enumerate() {
         let vector = |(t, x): (&f64, &f64)| ((t - x) * factor).trunc();
@@ -363,11 +453,15 @@ mod tests {
         #[test]
         fn records_of_a_block_are_summed_as_if_alone_on_every_instruction_set(
             d in prop_oneof![0usize..20, Just(33usize), Just(100)],
-            n in 0usize..30,
-            coordinates in prop::collection::vec(value(), 3000),
+            n in 0usize..80,
+            odd in 0usize..80,
+            coordinates in prop::collection::vec(value(), 100),
             radius in prop::option::of(0.1..3.0f64),
         ) {
-            let (theta, points) = (vec![0.25; d], DMatrix::from_column_slice(d, n, &coordinates[..d * n]));
+            // One record may be anything; the others are ordinary, so that most groups are, too.
+            let ordinary = |i: usize, j: usize| ((7919 * i + 104_729 * j) % 1009) as f64 / 500.0;
+            let points = DMatrix::from_fn(d, n, |i, j| if j == odd { coordinates[i] } else { ordinary(i, j) });
+            let theta = vec![0.25; d];
             let mut expected = vec![0i64; entries(d)];
             for record in 0..n {
                 let one = block_total(&points.columns(record, 1).into_owned(), &theta, radius);
