@@ -130,12 +130,76 @@ def test_what_cannot_be_asked_of_a_cluster_says_so(client, array):
     collection = array.from_array(POINTS[:100, :2], chunks=(50, 2))
     with pytest.raises(ValueError, match="all records in this process"):
         released(collection, method="inverse_sensitivity", rho=None, epsilon=2.0, radius=4.0, resolution=0.1)
-    with pytest.raises(ValueError, match="neither open files nor Dask"):
-        released(collection, unit=np.arange(100))
+    with pytest.raises(ValueError, match="weights take rows in memory"):
+        released(collection, sample_weight=np.ones(100), weight_max=1.0, neighbours="add_remove")
+    with pytest.raises(ValueError, match="another length"):
+        released(collection, unit=np.arange(99))
+    with pytest.raises(TypeError, match=r"partition [12]: unit='who' names a column"):
+        released(collection, unit="who")
     with pytest.raises(ValueError, match="copy=True"):
         released(collection, copy=True)
     with pytest.raises(TypeError, match="an array or a data frame has points, got Bag"):
         released(pytest.importorskip("dask.bag").from_sequence([1.0, 2.0]))
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """Rows of people who have several, in no order; texts whose order is not that of the numbers in them."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    person = rng.integers(0, 3000, 12_000)
+    frame = pandas.DataFrame(rng.normal(size=(12_000, 2)), columns=["x", "y"])
+    return frame.assign(person=person, name=[f"p{k}" for k in person], place=rng.choice(["a", "b", "c"], 12_000))
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+@pytest.mark.parametrize("who", ["person", "name"])
+def test_units_have_the_same_bits_as_in_memory(client, visits, partitions, who):
+    frames = pytest.importorskip("dask.dataframe")
+    rows = visits[["x", "y", who]]
+    collection = frames.from_pandas(rows, npartitions=partitions)
+    for options in ({"unit_reduce": "first"}, {"neighbours": "add_remove", "n": 3000}):
+        assert np.array_equal(released(collection, unit=who, **options), released(rows, unit=who, **options))
+
+
+def test_ids_beside_the_points_and_rows_without_one(client, array, visits):
+    frames = pytest.importorskip("dask.dataframe")
+    points, person = visits[["x", "y"]].to_numpy(), visits["person"].to_numpy()
+    expected = released(points, unit=person)
+    collection = array.from_array(points, chunks=(2500, 2))
+    assert np.array_equal(released(collection, unit=person), expected)
+    assert np.array_equal(released(collection, unit=array.from_array(person, chunks=4000)), expected)
+    some = visits[["x", "y", "name"]].copy()
+    some.loc[7000, "name"] = None
+    frame = frames.from_pandas(some, npartitions=4)
+    with pytest.raises(ValueError, match="row 7001 has no 'name'"):
+        released(frame, unit="name")
+    private = {"unit": "name", "neighbours": "add_remove", "n": 3000}
+    assert np.array_equal(released(frame, **private), released(some, **private))
+
+
+def test_groups_have_the_same_bits_as_in_memory(client, visits):
+    frames = pytest.importorskip("dask.dataframe")
+    budget = {"keys": ["a", "b", "z"], "rho": 1.0, "method": "adaptive", "n": 1000, "seed": 1}
+    for rows, options in (
+        (visits[["x", "y", "place"]], {}),
+        (visits[["x", "y", "place", "name"]], {"unit": "name", "max_groups_per_unit": 2}),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            there = dpmedian.geometric_medians(frames.from_pandas(rows, npartitions=5), "place", **budget, **options)
+            here = dpmedian.geometric_medians(rows, "place", **budget, **options)
+        for key in "ab":
+            assert np.array_equal(there[key].point, here[key].point)
+        assert there["z"].size == here["z"].size
+        assert there.columns == here.columns == ("x", "y")
+
+
+def test_the_sphere_has_the_same_bits_as_in_memory(client, array):
+    rng = np.random.default_rng(3)
+    places = np.column_stack([rng.normal(10.0, 5.0, 3000), rng.normal(50.0, 3.0, 3000)])
+    options = {"geometry": "sphere", "method": "auto"}
+    assert np.array_equal(released(array.from_array(places, chunks=(900, 2)), **options), released(places, **options))
 
 
 def test_pairs_are_asked_of_gathered_records(client, array):

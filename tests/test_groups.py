@@ -339,14 +339,6 @@ def test_the_command_releases_groups(tmp_path, capsys):
     assert "groups need neighbours='add_remove', got 'replace'" in capsys.readouterr().err
 
 
-def test_groups_say_that_they_take_no_dask_collection():
-    frames = pytest.importorskip("dask.dataframe")
-    pandas = pytest.importorskip("pandas")
-    frame = frames.from_pandas(pandas.DataFrame({"x": [0.0, 1.0], "side": ["north", "east"]}), npartitions=1)
-    with pytest.raises(TypeError, match=r"points are a Dask collection: points\.compute\(\)"):
-        dpmedian.geometric_medians(frame, "side", keys=["north"], rho=0.5)
-
-
 @pytest.mark.parametrize("cell", [math.nan, "secret", None, 1j, [1], b"\xff", 10**400, True])
 @pytest.mark.parametrize("nonfinite", ["center", "drop"])
 def test_no_cell_of_a_row_shows_in_an_unattended_run(cell, nonfinite):

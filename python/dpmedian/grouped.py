@@ -119,7 +119,7 @@ def geometric_medians(
 
     Parameters
     ----------
-    points : array, data frame, Arrow table, or path of a file
+    points : array, data frame, Arrow table, path of a file, or a Dask array or data frame
         The rows.
     by : one label for each row, or the name of a column
         The group of each row; rows whose label is missing, or is no key, are left out.

@@ -86,7 +86,7 @@ class GroupsPlan(Recorded):
 
         Parameters
         ----------
-        points : array, data frame or Arrow table
+        points : array, data frame, Arrow table, or a Dask array or data frame
             One row for each label.
         by : one label for each row, or the name of a column
             The group of each row; rows whose label is no key are left out.

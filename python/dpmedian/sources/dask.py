@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.records import as_records
 
-__all__ = ["DaskRecords", "DaskSource", "is_dask"]
+__all__ = ["Collection", "DaskRecords", "DaskSource", "is_dask"]
 
 # A round that is lost is asked again this often: every time a worker was lost.
 _ATTEMPTS = 5
@@ -75,21 +75,19 @@ class Holder:
 
 
 @dataclass(frozen=True, eq=False)
-class DaskRecords:
-    """A collection whose partitions were computed and stay in the workers' memory, with its shape."""
+class Collection:
+    """An array or a frame of Dask whose partitions are computed on the workers of the current client."""
 
     client: Any
     partitions: tuple[Any, ...]
     """Futures, in order; each is an array or a frame."""
-    shape: tuple[int, int]
-    columns: tuple[str, ...] | None = None
-
-    unit: ClassVar[str] = RECORD
-    """A row is a record."""
+    width: int
+    columns: tuple[str, ...] | None
+    chunks: tuple[Any, ...] | None
 
     @classmethod
-    def of(cls, points: Any, d: int | None = None) -> DaskRecords:
-        """Computes the partitions of an array or a frame on the workers of the current client."""
+    def of(cls, points: Any) -> Collection:
+        """Begins to compute the partitions."""
         try:
             import distributed  # type: ignore[import-untyped, import-not-found, unused-ignore]
         except ImportError as error:
@@ -107,12 +105,44 @@ class DaskRecords:
         else:
             raise TypeError(f"of Dask's collections an array or a data frame has points, got {type(points).__name__}")
         width = points.shape[1] if columns is None else len(columns)
-        if d is not None and width != d:
-            raise ValueError(f"points must have d = {d} columns, got {width}")
-        parts = [part for row in np.atleast_1d(np.asarray(points.to_delayed(), dtype=object)) for part in np.ravel(row)]
-        futures = client.compute(parts)
-        sizes = client.gather(client.map(len, futures, pure=False))
-        return cls(client, tuple(futures), (sum(sizes), int(width)), columns)
+        chunks = points.chunks[0] if columns is None else None
+        return cls(client, _computed(client, points), int(width), columns, chunks)
+
+    def beside(self, labels: Any) -> tuple[Any, ...]:
+        """The partitions of labels that lie beside the points, as futures."""
+        return _computed(self.client, labels if self.chunks is None else labels.rechunk((self.chunks,)))
+
+    def sizes(self) -> list[int]:
+        """The number of rows of every partition."""
+        sizes: list[int] = self.client.gather(self.client.map(len, self.partitions, pure=False))
+        return sizes
+
+
+def _computed(client: Any, collection: Any) -> tuple[Any, ...]:
+    rows = np.atleast_1d(np.asarray(collection.to_delayed(), dtype=object))
+    return tuple(client.compute([part for row in rows for part in np.ravel(row)]))
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRecords:
+    """Records whose partitions were computed and stay in the workers' memory, with their shape."""
+
+    client: Any
+    partitions: tuple[Any, ...]
+    """Futures, in order; each is an array or a frame."""
+    shape: tuple[int, int]
+    columns: tuple[str, ...] | None = None
+    unit: str = RECORD
+    """Whose records these are: single rows, or one for each unit."""
+    geometry: str = "euclidean"
+
+    @classmethod
+    def of(cls, points: Any, d: int | None = None) -> DaskRecords:
+        """A record for each row of an array or a frame."""
+        found = Collection.of(points)
+        if d is not None and found.width != d:
+            raise ValueError(f"points must have d = {d} columns, got {found.width}")
+        return cls(found.client, found.partitions, (sum(found.sizes()), found.width), found.columns)
 
     def finite(self) -> DaskRecords:
         """The workers leave out what is not finite, where that was asked for."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from dpmedian.sources.dask import is_dask
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Floats, Records
 from dpmedian.sources.units import as_row_records, check_reducer, label_of
+
+if TYPE_CHECKING:
+    from dpmedian.sources.shuffle import Rows
 
 __all__ = ["Grouped", "as_group_records", "group_keys"]
 
@@ -69,7 +73,8 @@ def as_group_records(
 
     `by` holds the label of each row, or is the name of a column. Rows whose label is no key, or is missing, are left
     out, and so are rows without an id. A unit contributes to the groups in which it has the most rows. Points may be
-    the path of a file, of which `columns` chooses the coordinates.
+    the path of a file, of which `columns` chooses the coordinates, or a collection of Dask: its workers make the
+    records of the groups, which are gathered here.
     """
     check_reducer(reducer, unit)
     if isinstance(points, (str, os.PathLike)):
@@ -80,10 +85,7 @@ def as_group_records(
     if columns is not None:
         raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
     if is_dask(points):
-        raise TypeError(
-            "groups take rows in memory or the path of a file, and points are a Dask collection: points.compute() "
-            "loads it"
-        )
+        return _gathered(points, by, keys, unit, most, reducer, nonfinite, d, geometry)
     labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
     ids: Labels | None = None
     if unit is not None:
@@ -105,3 +107,30 @@ def as_group_records(
     reduced = _core.reduce_units(array, codes, int(starts[-1]), "first" if ids is None else reducer)
     label = RECORD if ids is None else label_of(ids)
     return Grouped(replace(records, array=reduced, unit=label), starts)
+
+
+def _gathered(
+    points: Any,
+    by: Any,
+    keys: tuple[Hashable, ...],
+    unit: Any,
+    most: int,
+    reducer: str,
+    nonfinite: str,
+    d: int | None,
+    geometry: str,
+) -> Grouped:
+    """The records that the workers made, group by group; within a group in the order of the partitions."""
+    from dpmedian.sources.shuffle import moved_rows
+
+    options: dict[str, Any] = {"most": most, "reducer": reducer, "nonfinite": nonfinite, "geometry": geometry}
+    finish = functools.partial(_of_partition, keys=keys, **options)
+    moved = moved_rows(points, finish, unit=unit, by=by, nonfinite=nonfinite, d=d, geometry=geometry)
+    parts: list[Grouped] = moved.client.gather(moved.made)
+    array = np.concatenate([part.of(group) for group in range(len(keys)) for part in parts])
+    starts = np.sum([part.starts for part in parts], axis=0)
+    return Grouped(replace(parts[0].records, array=array), starts)
+
+
+def _of_partition(rows: Rows, **options: Any) -> Grouped:
+    return as_group_records(rows.records, rows.groups, unit=rows.ids, **options)

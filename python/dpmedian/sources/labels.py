@@ -52,6 +52,33 @@ class Labels:
         found = np.flatnonzero(self.missing)
         return int(found[0]) if len(found) else None
 
+    def listed(self) -> list[Any]:
+        """The labels one by one, as numbers or bytes; what is listed where one is missing means nothing."""
+        if isinstance(self.values, np.ndarray):
+            return list(self.values.tolist())
+        whole, ends = self.values[0].tobytes(), self.values[1].tolist()
+        return [whole[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
+
+    def as_text(self) -> Labels:
+        """The same labels, as they read."""
+        return replace(self, values=_text_of(self.values))
+
+    def chosen(self, rows: NDArray[np.bool_]) -> Labels:
+        """Those of some rows, in their order."""
+        if isinstance(self.values, np.ndarray):
+            return replace(self, values=self.values[rows], missing=self.missing[rows])
+        texts = self.listed()
+        return replace(self, values=_joined([texts[i] for i in np.flatnonzero(rows)]), missing=self.missing[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Labels]) -> Labels:
+        """One after the other: integers if all of them are."""
+        missing = np.concatenate([part.missing for part in parts])
+        integers = [part.values for part in parts if isinstance(part.values, np.ndarray)]
+        if len(integers) == len(parts):
+            return cls(np.concatenate(integers), missing, parts[0].name)
+        return cls(_joined([text for part in parts for text in part.as_text().listed()]), missing, parts[0].name)
+
     def ranks(self) -> tuple[NDArray[np.int64], int]:
         """The place of each label among all different ones, or -1 where it is missing; and how many there are."""
         return _core.label_ranks(self.values, self.missing)

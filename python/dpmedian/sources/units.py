@@ -14,7 +14,7 @@ from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_vectors
 from dpmedian.sources.weights import as_weights, largest_of, take_weights
 
-__all__ = ["REDUCERS", "UNNAMED", "as_row_records", "as_unit_records", "check_reducer", "label_of"]
+__all__ = ["REDUCERS", "UNNAMED", "as_row_records", "as_unit_records", "check_missing", "check_reducer", "label_of"]
 
 REDUCERS = ("median", "mean", "first")
 """How the rows of a unit become one record."""
@@ -56,7 +56,7 @@ def as_unit_records(
     records = as_row_records(points, nonfinite, d, geometry)
     if len(ids) != len(records.array):
         raise ValueError("unit must have one id for each row of points, and has another length")
-    _check_missing(ids, label, nonfinite, neighbours)
+    check_missing(ids.first_missing, label, nonfinite, neighbours)
     if nonfinite == "raise":
         records.require_finite()
     records = _weighted(records, weights, weight_max, nonfinite)
@@ -109,8 +109,8 @@ def as_row_records(points: Any, nonfinite: str, d: int | None, geometry: str) ->
     return as_vectors(as_records(points, nonfinite=nonfinite, d=told), nonfinite)
 
 
-def _check_missing(ids: Labels, label: str, nonfinite: str, neighbours: Neighbours) -> None:
-    row = ids.first_missing
+def check_missing(row: int | None, label: str, nonfinite: str, neighbours: Neighbours) -> None:
+    """Raises if this row has no id, where every row must have one."""
     if row is None or neighbours == "add_remove":
         return
     where = f"row {row + 1} has no {label!r} that can be read" if nonfinite == "raise" else "a row has none"
