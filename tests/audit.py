@@ -35,9 +35,13 @@ from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.hessian import SecondMoments
+from dpmedian.mechanisms.size import NoisySize
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
-from dpmedian.statistics import Bound, Exact
+from dpmedian.sources.groups import as_group_records
+from dpmedian.sources.records import Records
+from dpmedian.sources.units import as_unit_records
+from dpmedian.statistics import Bound, Exact, Size
 from dpmedian.tape import Tape
 
 # The probability, per row, that an honest claim is refuted. Half of it goes to each of the two error rates.
@@ -254,22 +258,81 @@ def method(
         other[0] = -1.0
     else:
         other = np.vstack([points, [[-1.0]]])
-    sources = [ArraySource.of(data, actual.parameters) for data in (points, other)]
+    return runs(honest.cost, [[(actual, Records(data))] for data in (points, other)], times)
+
+
+def runs(claim: PrivacyCost, sides: list[list[tuple[dpmedian.Plan, Records]]], times: float = 1.0) -> Game:
+    """All runs of a side on one tape, as `method` sees them."""
 
     def run(side: bool, tape: Tape) -> NDArray[np.float64]:
-        try:
-            return actual.calibrated.run(sources[side], tape).point
-        except dpmedian.ReleaseFailed:
-            return np.zeros(1)
+        found = []
+        for plan, records in sides[side]:
+            source = ArraySource.of(records, plan.parameters)
+            if plan.parameters.weighted:
+                source = source.weighted(tape.hidden())
+            try:
+                found.append(plan.calibrated.run(source, tape).point[0])
+            except dpmedian.ReleaseFailed:
+                found.append(0.0)
+        return np.array(found)
 
     def play(side: bool, tape: Tape) -> Views:
-        point = run(side, tape)
+        points = run(side, tape)
         replayed = tape.replay()
         run(not side, replayed)
         gain = log_likelihood(replayed) - log_likelihood(tape)
-        return {"release": point, "transcript": np.array([-gain if side else gain])}
+        return {"release": points, "transcript": np.array([-gain if side else gain])}
 
-    return Game(honest.cost, play, times, neighbours)
+    return Game(claim, play, times, claim.neighbours)
+
+
+def units(noise: float) -> Game:
+    """`method` with one to three rows of each unit, of which one moves across with all of its rows."""
+    options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "unit": "unit"}
+    honest, actual = (dpmedian.plan(24, 1, rho=rho, **options) for rho in (0.5, 0.5 / noise**2))
+    ids = np.repeat(np.arange(24), np.arange(24) % 3 + 1)
+    rows = np.where(ids < 12, 1.0, -1.0)[:, None]
+    other = np.where(ids[:, None] == 2, -1.0, rows)
+    return runs(honest.cost, [[(actual, as_unit_records(data, ids))] for data in (rows, other)])
+
+
+def groups(noise: float) -> Game:
+    """Two groups of 24, and a person who has rows in both and is only in one of the two tables."""
+    keys, options = ("a", "b"), {"method": "dpgd", "radius": 1.0, "unit": "unit", "max_groups_per_unit": 2}
+    honest, actual = (dpmedian.plan_groups(keys, 1, rho=rho, n=24, **options) for rho in (0.5, 0.5 / noise**2))
+    rows, ids = np.append(np.sign(np.linspace(1.0, -1.0, 48)), [-1.0] * 3)[:, None], np.append(np.arange(48), [48] * 3)
+    labels = np.append(np.tile(keys, 24), ["a", "b", "a"])
+    grouped = [as_group_records(rows[:end], labels[:end], keys, ids[:end], most=2) for end in (48, 51)]
+    sides = [[(plan, side.records_of(i)) for i, plan in enumerate(actual.plans)] for side in grouped]
+    return runs(honest.cost, sides)
+
+
+def weights(noise: float, neighbours: Neighbours) -> Game:
+    """`method` with weights: one at the cap moves across, or comes, among 24 at the cap and 24 of a third of it."""
+    options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "weight_max": 3.0, "neighbours": neighbours}
+    honest, actual = (dpmedian.plan(32, 1, rho=rho, **options) for rho in (0.5, 0.5 / noise**2))
+    points = np.sign(np.linspace(1.0, -1.0, 48))[:, None]
+    own = np.tile([3.0, 1.0], 24)
+    other, others = (np.where(np.arange(48)[:, None] == 0, -1.0, points), own)
+    if neighbours == "add_remove":
+        other, others = np.vstack([points, [[-1.0]]]), np.append(own, 3.0)
+    records = [as_unit_records(data, weights=w, weight_max=3.0) for data, w in ((points, own), (other, others))]
+    return runs(honest.cost, [[(actual, side)] for side in records])
+
+
+def size(noise: float) -> Game:
+    """The sum of weights, from which a replaced record takes all of its own."""
+    parameters = PublicParameters.of(None, 1, rho=0.5, weight_max=1.0)
+    honest, actual = (NoisySize.of("size", rho, parameters) for rho in (0.5, 0.5 / noise**2))
+    records = [
+        Records(np.zeros((9, 1)), weights=np.array([*[2**20] * 8, last], dtype=np.uint32)) for last in (2**20, 0)
+    ]
+
+    def play(side: bool, tape: Tape) -> Views:
+        source = ArraySource.of(records[side], parameters).weighted(tape.hidden())
+        return {"size": actual.release(tape, source.answer(Size(actual.bits)))}
+
+    return Game(honest.cost, play)
 
 
 def log_likelihood(tape: Tape) -> float:
@@ -347,6 +410,11 @@ GAMES: dict[str, Row] = {
     "loc_cutting_plane, add_remove": Row(
         lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED, **ADDED), slow=True
     ),
+    "units": Row(units),
+    "groups": Row(groups),
+    "size of weights": Row(size),
+    "weights": Row(lambda noise: weights(noise, "replace")),
+    "weights, add_remove": Row(lambda noise: weights(noise, "add_remove")),
     "adaptive, add_remove": Row(
         lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True, **ADDED), slow=True
     ),

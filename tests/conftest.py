@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -107,9 +107,11 @@ def replay() -> Callable[..., int]:
     included, must be the same, because it is post-processing of what was replayed. Returns the number of releases.
     """
 
-    def run(plan: Plan, points: Points, others: list[Points], seed: int = 1) -> int:
-        def outcome(data: Points, tape: Tape) -> object:
+    def run(plan: Plan, points: Any, others: list[Any], seed: int = 1) -> int:
+        def outcome(data: Any, tape: Tape) -> object:
             source = ArraySource.of(data, plan.parameters)
+            if plan.parameters.weighted:
+                source = source.weighted(tape.hidden())
             try:
                 result = plan.calibrated.run(source, tape)
             except ReleaseFailed as failed:

@@ -56,7 +56,7 @@ def test_equality_and_hash_do_not_depend_on_the_values():
 
 def test_records_show_no_number_either():
     public = {name for name in dir(POINTS) if not name.startswith("_")}
-    samples = {"sample", "sample_by_coins", "sample_by_weights"}
+    samples = {"sample", "sample_by_coins", "weighted"}
     assert public == {"answer", "concatenate", "d", "descend", "draw_lattice", "n", "read", *samples}
     with pytest.raises(TypeError):
         memoryview(POINTS)  # type: ignore[arg-type]

@@ -88,7 +88,20 @@ def test_a_release_reads_back_as_itself(release):
 def test_a_record_that_states_a_private_number_of_records_is_refuted():
     told = planned("adaptive", "add_remove").to_dict()
     assert refuted(told) == ()
-    assert any("the number of records is private" in text for text in refuted({**told, "n": 523}))
+    assert any("or with weights it is private" in text for text in refuted({**told, "n": 523}))
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_weighted_record_whose_stages_know_no_weights_is_refuted(relation):
+    """A record of another version is not made anew: the stage itself must be found out."""
+    told = dpmedian.plan(2000, 2, rho=0.5, neighbours=relation, weight_max=3.0).to_dict()
+    assert refuted(told) == ()
+    assert (told["weight_max"], told["n"], told["guess"]) == (3.0, None, 2000)
+    plain = dpmedian.plan(2000, 2, rho=0.5, neighbours="add_remove").to_dict()
+    for record, other in ((told, plain), (plain, told)):
+        stages = [{**record["stages"][0], "arguments": other["stages"][0]["arguments"]}, *record["stages"][1:]]
+        found = refuted({**record, "version": "0.0.1", "stages": stages})
+        assert any("whether records have weights" in text for text in found)
 
 
 def test_a_release_of_a_private_number_of_records_says_the_noisy_one_only():

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 import dpmedian
-from dpmedian._core import Points
-from dpmedian.sources.array import ArraySource
+from dpmedian import nonprivate
 from dpmedian.sources.units import as_unit_records
 from dpmedian.sources.weights import WHOLE_WEIGHT, as_weights
-from dpmedian.tape import Tape
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
+RELATIONS = pytest.mark.parametrize("relation", ["replace", "add_remove"])
 
 
 def test_weights_are_shares_of_the_cap():
@@ -54,21 +53,123 @@ def test_the_weight_of_a_unit_is_the_largest_of_its_rows():
     assert records.weights.tolist() == [3 * WHOLE_WEIGHT // 4, WHOLE_WEIGHT // 2]
 
 
-def test_the_weighted_median_is_found():
+@RELATIONS
+def test_the_weighted_median_is_found(relation):
     """Half of the records have four times the weight of the others: the median is among them."""
     rng = np.random.default_rng(0)
     points = np.vstack([rng.normal(size=(4000, 2)), 6.0 + rng.normal(size=(4000, 2))])
     weights = np.repeat([4.0, 1.0], 4000)
-    release = dpmedian.geometric_median(points, sample_weight=weights, weight_max=4.0, n=5000, seed=1, **BUDGET)
-    assert np.linalg.norm(release.point) < 1.0
-    assert abs(release.size - 5000) < 400
-    assert any("weighted" in note for note in release.notes)
-    assert release.plan.parameters.weight_max == 4.0
-    # At the cap no coin falls, and the release is that of the records without weights, but for its place in the noise.
-    same = dpmedian.geometric_median(
-        points[:4000], sample_weight=np.full(4000, 9.0), weight_max=4.0, n=4000, seed=1, **BUDGET
+    asked = {**BUDGET, "neighbours": relation, "sample_weight": weights, "weight_max": 4.0, "n": 5000}
+    release = dpmedian.geometric_median(points, seed=1, **asked)
+    # Six deviations of the size, whose noise is that of a hundredth of rho, and the error that the release predicts.
+    assert abs(release.size - 5000) < 6 * release.plan.stages[0].sigma
+    exact = nonprivate.geometric_median(points, weights=weights)
+    assert np.linalg.norm(release.point - exact) < 3 * release.error_radius
+    assert nonprivate.excess(release, points, sample_weight=weights) < 1e-3
+    assert (release.n, release.neighbours, release.plan.parameters.weight_max) == (None, relation, 4.0)
+    assert any("its weight over the public cap 4" in note for note in release.notes)
+    title = str(release.plan).splitlines()[0]
+    assert f"{relation}, sum of weights over 4 private (noisy size {release.size})" in title
+    assert ("the same noise under replace" in str(release.plan)) == (relation == "add_remove")
+    assert [text for text in dpmedian.verify(release.to_json()).wrong if "came from a seed" not in text] == []
+    assert dpmedian.Release.from_json(release.to_json()).to_json() == release.to_json()
+
+
+@RELATIONS
+@pytest.mark.parametrize("method", ["adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane", "inverse_sensitivity"])
+def test_no_method_errs_more_than_on_copies(relation, method):
+    """The same noise on the sums of weights and of as many copies, by the median of 15 runs: equal up to a factor 2."""
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(1500, 2)) + np.where(rng.random((1500, 1)) < 0.3, 3.0, 0.0)
+    copies = rng.integers(0, 5, size=1500)
+    budget = {"epsilon": 2.0} if method == "inverse_sensitivity" else {"rho": 0.5}
+    asked = {**budget, "method": method, "neighbours": relation, "n": int(copies.sum()) // 4}
+    asked |= {} if method == "adaptive" else {"radius": 40.0}
+    asked |= {} if method in ("adaptive", "dpgd") else {"resolution": 0.05}
+    exact = nonprivate.geometric_median(points, weights=copies)
+    weighted = [
+        dpmedian.geometric_median(points, sample_weight=copies, weight_max=4.0, seed=seed, **asked)
+        for seed in range(15)
+    ]
+    # A quarter of the copies, each as a whole record, has the same sum.
+    quarter = points[np.repeat(np.arange(1500), copies)][::4]
+    near = nonprivate.geometric_median(quarter)
+    asked["n"] = len(quarter) if relation == "replace" else asked["n"]
+    plain = [dpmedian.geometric_median(quarter, seed=seed, **asked) for seed in range(15)]
+    errors = [
+        np.median([np.linalg.norm(release.point - median) for release in releases])
+        for releases, median in ((weighted, exact), (plain, near))
+    ]
+    assert errors[0] < 2.0 * errors[1], errors
+
+
+def test_a_column_of_weights_of_a_file(tmp_path):
+    """A column of numbers like the others, in files of every kind and in a frame: the same release."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": rng.normal(size=500), "w": rng.uniform(size=500), "y": rng.normal(size=500)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    asked = {"sample_weight": "w", "weight_max": 0.8, "n": 250, "seed": 1, **BUDGET}
+    expected = dpmedian.geometric_median(frame, **asked)
+    assert expected.columns == ("x", "y")
+    for name in ("rows.csv", "rows.parquet"):
+        for columns in (None, ["x", "y"]):
+            found = dpmedian.geometric_median(tmp_path / name, columns=columns, **asked)
+            assert (found.point.tolist(), found.columns) == (expected.point.tolist(), ("x", "y"))
+    with pytest.raises(ValueError, match="sample_weight='z' is no single column of numbers"):
+        dpmedian.geometric_median(tmp_path / "rows.csv", **{**asked, "sample_weight": "z"})
+    with pytest.raises(ValueError, match="the only column of numbers"):
+        dpmedian.geometric_median(tmp_path / "rows.csv", columns=[], **asked)
+
+
+def test_groups_take_weights(tmp_path):
+    """Of a person with several rows the largest weight in a group counts there, in a table as in a file."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    rows = 6000
+    frame = pandas.DataFrame(
+        {
+            "x": rng.normal(size=rows),
+            "y": rng.normal(size=rows),
+            "who": [f"person {row // 2:04d}" for row in range(rows)],
+            "side": rng.choice(["left", "right"], size=rows),
+            "w": np.where(rng.random(rows) < 0.5, 5.0, 0.5),
+        }
     )
-    assert abs(same.size - 4000) < 300
+    frame["x"] += 5.0 * (frame["w"] < 1.0)
+    asked = {"by": "side", "keys": ["left", "right"], "unit": "who", "sample_weight": "w", "weight_max": 5.0, "seed": 3}
+    found = dpmedian.geometric_medians(frame, epsilon=2.0, delta=1e-6, n=1500, **asked)
+    points, labels, ids = frame[["x", "y"]].to_numpy(), frame["side"], frame["who"]
+    exact = nonprivate.geometric_medians(points, labels, keys=["left", "right"], unit=ids, weights=frame["w"])
+    for key, release in found.items():
+        assert np.linalg.norm(release.point - exact[key]) < 3 * release.error_radius
+        # Who has a row on either side is on the left, with the weight of that row.
+        here = frame[labels == key].groupby("who")["w"].agg(["max", "size"])
+        mass = (here["max"] * ((here["size"] == 2) | (key == "left"))).sum() / 5.0
+        assert abs(release.size - mass) < 6 * release.plan.stages[0].sigma
+    excess = nonprivate.excess(found, points, labels, unit=ids, sample_weight=frame["w"])
+    assert all(value < 0.02 for value in excess.values()), excess
+    assert dpmedian.verify(found.plan.to_json()).holds
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    again = dpmedian.geometric_medians(tmp_path / "rows.csv", epsilon=2.0, delta=1e-6, n=1500, **asked)
+    assert all(again[key].point.tolist() == found[key].point.tolist() for key in found)
+    with pytest.raises(ValueError, match="needs weight_max="):
+        dpmedian.geometric_medians(frame, epsilon=2.0, delta=1e-6, **{**asked, "weight_max": None})
+    made = dpmedian.plan_groups(["left", "right"], 2, epsilon=2.0, delta=1e-6, n=1500, unit="who", weight_max=5.0)
+    run = made.run(points, labels, unit=ids, sample_weight=frame["w"], seed=3)
+    assert run["left"].point.tolist() == found["left"].point.tolist()
+
+
+def test_weights_on_the_sphere():
+    rng = np.random.default_rng(2)
+    places = np.column_stack([179.9 + 0.3 * rng.normal(size=3000), 10.0 + 0.3 * rng.normal(size=3000)])
+    weights = rng.uniform(size=3000)
+    asked = {"sample_weight": weights, "weight_max": 1.0, "geometry": "sphere", "n": 1500, "seed": 1}
+    release = dpmedian.geometric_median(places, epsilon=1.0, delta=1e-6, **asked)
+    exact = nonprivate.geometric_median(places, weights=weights, geometry="sphere")
+    turned = (release.point - exact + 180.0) % 360.0 - 180.0
+    assert np.abs(turned).max() < 3 * release.error_radius
 
 
 def test_dropped_rows_take_their_weights_with_them():
@@ -83,52 +184,54 @@ def test_dropped_rows_take_their_weights_with_them():
     assert abs(release.size - 1000) < 200
 
 
-def test_a_record_with_its_weight_moves_no_release_by_more_than_its_sensitivity():
-    """The tape's replay on neighbours of which one has a record more, of any weight."""
-    rng = np.random.default_rng(3)
-    points, weights = rng.normal(size=(200, 2)), rng.integers(0, WHOLE_WEIGHT + 1, size=200).astype(np.uint32)
-    made = dpmedian.plan(200, 2, rho=1.0, neighbours="add_remove", weight_max=1.0)
-
-    def outcome(n, tape):
-        source = ArraySource(Points(points[:n]), weights=weights[:n]).thinned(tape.hidden())
-        try:
-            return made.calibrated.run(source, tape).point.tobytes()
-        except dpmedian.ReleaseFailed as failed:
-            return failed.message
-
-    for n in (150, 180, 199):
-        recorded = Tape.record(n.to_bytes(32, "little"), "add_remove")
-        expected = outcome(n, recorded)
-        for weight in (0, 1, WHOLE_WEIGHT // 2, WHOLE_WEIGHT):
-            weights[n] = weight
-            assert outcome(n + 1, recorded.replay()) == expected
-
-
 def test_what_weights_need():
     points = np.zeros((100, 2))
     with pytest.raises(ValueError, match="needs weight_max=, a public cap"):
         dpmedian.geometric_median(points, sample_weight=np.ones(100), **BUDGET)
     with pytest.raises(ValueError, match="say the weights, sample_weight="):
         dpmedian.geometric_median(points, weight_max=1.0, **BUDGET)
-    with pytest.raises(ValueError, match="weights need neighbours='add_remove'"):
-        dpmedian.geometric_median(points, sample_weight=np.ones(100), weight_max=1.0, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ValueError, match="profile 'paper' is not proved for weights"):
+        dpmedian.plan(100, 2, weight_max=1.0, rho=1.0, method="dpgd", radius=1.0, profile="paper")
     with pytest.raises(ValueError, match="weight_max must be positive"):
         dpmedian.plan(None, 2, weight_max=0.0, **BUDGET)
 
 
-def test_a_column_of_weights_is_one_of_a_frame(tmp_path):
-    (tmp_path / "rows.csv").write_text("x,y,w\n0,0,1\n1,1,1\n")
-    with pytest.raises(TypeError, match=r"sample_weight='w' names a column of a frame, and points come from a file"):
-        dpmedian.geometric_median(
-            tmp_path / "rows.csv", sample_weight="w", weight_max=1.0, neighbours="add_remove", rho=1.0
-        )
-
-
-def test_the_estimator_takes_weights():
+@RELATIONS
+def test_the_estimator_takes_weights(relation):
     estimator = pytest.importorskip("dpmedian.sklearn").PrivateGeometricMedian
     rng = np.random.default_rng(0)
     points, weights = rng.normal(size=(3000, 2)), rng.uniform(size=3000)
-    fitted = estimator(n=1500, weight_max=1.0, random_state=5, **BUDGET).fit(points, sample_weight=weights)
-    direct = dpmedian.geometric_median(points, sample_weight=weights, weight_max=1.0, n=1500, seed=5, **BUDGET)
+    budget = {**BUDGET, "neighbours": relation}
+    fitted = estimator(n=1500, weight_max=1.0, random_state=5, **budget).fit(points, sample_weight=weights)
+    direct = dpmedian.geometric_median(points, sample_weight=weights, weight_max=1.0, n=1500, seed=5, **budget)
     assert fitted.location_.tolist() == direct.point.tolist()
-    assert fitted.cost_.neighbours == "add_remove"
+    assert fitted.cost_.neighbours == relation
+
+
+def test_the_command_takes_weights(tmp_path, capsys):
+    import json
+
+    from dpmedian.cli import main
+
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{x},{y},{w},{side}" for x, y, w, side in zip(*rng.random((3, 400)), rng.choice(["a", "b"], 400), strict=True)
+    ]
+    (tmp_path / "rows.csv").write_text("x,y,w,side\n" + "\n".join(lines) + "\n")
+    (tmp_path / "keys.txt").write_text("a\nb\n")
+    path = str(tmp_path / "rows.csv")
+    common = ["--epsilon", "2", "--delta", "1e-6", "--seed", "1", "--quiet", "--columns", "x,y"]
+    weights = ["--weight", "w", "--weight-max", "0.5"]
+    for relation in ("replace", "add_remove"):
+        assert main(["release", path, *common, *weights, "--neighbours", relation, "--n", "300"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        asked = {"weight_max": 0.5, "neighbours": relation, "n": 300, "seed": 1, "epsilon": 2.0, "delta": 1e-6}
+        direct = dpmedian.geometric_median(path, sample_weight="w", columns=["x", "y"], **asked)
+        assert (list(told["point"].values()), told["weight_max"]) == (direct.point.tolist(), 0.5)
+    groups = ["--by", "side", "--keys", str(tmp_path / "keys.txt"), "--n", "150"]
+    assert main(["release", path, *common, *weights, *groups]) == 0
+    assert [group["key"] for group in json.loads(capsys.readouterr().out)["groups"]] == ["a", "b"]
+    assert main(["plan", "private", "2", "--epsilon", "2", "--delta", "1e-6", "--weight-max", "0.5"]) == 0
+    assert "replace, sum of weights over 0.5 private (no guess)" in capsys.readouterr().out
+    assert main(["release", path, *common, "--weight", "w"]) == 2
+    assert "--weight-max" in capsys.readouterr().err

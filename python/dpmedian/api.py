@@ -77,7 +77,8 @@ def plan(
     inference : bool
         Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
     weight_max : float, optional
-        A public cap of weights, which `run` takes then; with "add_remove" only. Never take it from the data.
+        A public cap of weights, which `run` takes then. Never take it from the data. The sum of the weights over the
+        cap is private under both relations, and n is a public guess of it, or None.
 
     Returns
     -------
@@ -184,8 +185,8 @@ def geometric_median(
         `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles are places like any
         other.
     sample_weight : one number for each row, or the name of a column of a frame, optional
-        Weights, which are private like the records; they need `weight_max` and neighbours="add_remove". A record counts
-        with probability weight/weight_max, by a hidden coin, so the median is that of a sample of the weighted records.
+        Weights, which are private like the records and need `weight_max`: the median is that of the weighted records.
+        Then n is a public guess of the sum of the weights over the cap, which is private under both relations.
     weight_max : float, optional
         The public cap: larger weights count as it. Never take it from the data.
 
@@ -214,7 +215,7 @@ def geometric_median(
         weight_max=weight_max,
         columns=columns,
     )
-    if neighbours == "replace":
+    if neighbours == "replace" and weight_max is None:
         n = _public_size(n, held.shape[0])
     d = 2 if geometry == "sphere" else held.shape[1]
     made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d, unit=held.unit), method)

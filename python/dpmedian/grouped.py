@@ -34,6 +34,7 @@ def plan_groups(
     geometry: str = "euclidean",
     neighbours: str = "add_remove",
     inference: bool = True,
+    weight_max: float | None = None,
 ) -> GroupsPlan:
     """Calibrates the releases of groups that are named beforehand; nothing is spent.
 
@@ -55,7 +56,7 @@ def plan_groups(
         To how many groups a unit contributes at most; the budget is shared by so many.
     minimum : int, optional
         A group whose noisy size is below has no point.
-    method, radius, resolution, center, failure_probability, geometry, inference
+    method, radius, resolution, center, failure_probability, geometry, inference, weight_max
         As in `plan`.
     neighbours : {"add_remove"}
         The only relation for groups: a replaced unit may change the sizes of two.
@@ -111,6 +112,8 @@ def geometric_medians(
     nonfinite: str = "raise",
     name: str | None = None,
     columns: Sequence[str | int] | None = None,
+    sample_weight: Any = None,
+    weight_max: float | None = None,
 ) -> Releases:
     """Differentially private geometric medians of groups, under one budget: `plan_groups(...)`, then its `run`.
 
@@ -145,7 +148,12 @@ def geometric_medians(
     neighbours : {"add_remove"}
         The only relation for groups: a replaced unit may change the sizes of two.
     columns : list of str or int, optional
-        The coordinates in a file, by name or by number from 1; all columns but `by` and `unit` by default.
+        The coordinates in a file, by name or by number from 1; all columns but `by`, `unit` and the weights by default.
+    sample_weight : one number for each row, or the name of a column, optional
+        Weights, which are private like the rows and need `weight_max`. The weight of a unit in a group is the largest
+        of its rows there. Then `n` and `minimum` are about the sums of the weights over the cap.
+    weight_max : float, optional
+        The public cap: larger weights count as it. Never take it from the data.
 
     Returns
     -------
@@ -173,6 +181,8 @@ def geometric_medians(
         nonfinite=nonfinite,
         geometry=geometry_of(geometry),
         columns=columns,
+        weights=sample_weight,
+        weight_max=weight_max,
     )
     made = plan_groups(
         found,
@@ -192,5 +202,6 @@ def geometric_medians(
         geometry=geometry,
         neighbours=neighbours,
         inference=inference,
+        weight_max=weight_max,
     )
     return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)

@@ -27,7 +27,7 @@ from dpmedian.groups.releases import Releases
 from dpmedian.parameters import geometry_of
 from dpmedian.release import MethodResult, Release
 from dpmedian.sources.groups import as_group_records, group_keys
-from dpmedian.sources.records import Floats, as_records
+from dpmedian.sources.records import Floats, Records, as_records
 from dpmedian.sources.sphere import as_position
 from dpmedian.sources.units import as_unit_records
 from dpmedian.sources.weights import WHOLE_WEIGHT
@@ -93,6 +93,7 @@ def geometric_medians(
     unit_reduce: str = "median",
     max_groups_per_unit: int = 1,
     geometry: str = "euclidean",
+    weights: ArrayLike | None = None,
 ) -> dict[Any, NDArray[np.float64] | None]:
     """The medians of groups, which `dpmedian.geometric_medians` estimates.
 
@@ -102,6 +103,8 @@ def geometric_medians(
         The rows.
     by, keys, unit, unit_reduce, max_groups_per_unit, geometry
         As in `dpmedian.geometric_medians`.
+    weights : n numbers, optional
+        Weights of the rows, not negative; of a unit in a group the largest counts.
 
     Returns
     -------
@@ -110,17 +113,33 @@ def geometric_medians(
     """
     found = group_keys(keys)
     geometry = geometry_of(geometry)
+    own = None if weights is None else _weights(weights)
     grouped = as_group_records(
-        points, by, found, unit, most=max_groups_per_unit, reducer=unit_reduce, geometry=geometry
+        points,
+        by,
+        found,
+        unit,
+        most=max_groups_per_unit,
+        reducer=unit_reduce,
+        geometry=geometry,
+        weights=own,
+        weight_max=None if own is None else float(own.max(initial=0.0)) or 1.0,
     )
-    medians = (_core.nonprivate_median(grouped.of(i)) if len(grouped.of(i)) else None for i in range(len(found)))
+    counted = (_counted(grouped.records_of(i)) for i in range(len(found)))
+    medians = [_core.nonprivate_median(array, shares) if len(array) else None for array, shares in counted]
     return {
         key: None if median is None else _position(median, geometry) for key, median in zip(found, medians, strict=True)
     }
 
 
 def excess(
-    releases: Release | Releases, points: Any, by: Any = None, *, unit: Any = None, unit_reduce: str = "median"
+    releases: Release | Releases,
+    points: Any,
+    by: Any = None,
+    *,
+    unit: Any = None,
+    unit_reduce: str = "median",
+    sample_weight: Any = None,
 ) -> Any:
     """How much larger than its minimum the sum of distances is at a released point: F(point)/F(median) - 1.
 
@@ -128,8 +147,8 @@ def excess(
     ----------
     releases : Release or Releases
         What was released.
-    points, by, unit, unit_reduce
-        What it was released from.
+    points, by, unit, unit_reduce, sample_weight
+        What it was released from. Weights count up to the public cap of the release.
 
     Returns
     -------
@@ -137,32 +156,41 @@ def excess(
         The excess, not private; of groups those that have a point. On the sphere F sums straight distances, and the
         median is the one that is projected onto it.
     """
+    parameters = releases.plan.parameters
+    asked: dict[str, Any] = {
+        "reducer": unit_reduce,
+        "geometry": parameters.geometry,
+        "weights": sample_weight,
+        "weight_max": parameters.weight_max,
+    }
     if isinstance(releases, Release):
-        geometry = releases.plan.parameters.geometry
-        records = as_unit_records(
-            points, unit, reducer=unit_reduce, geometry=geometry, neighbours=releases.neighbours
-        ).array
-        return _excess(_not_empty(records), releases.point, geometry)
+        records = as_unit_records(points, unit, neighbours=releases.neighbours, **asked)
+        return _excess(records, releases.point)
     plan = releases.plan
-    geometry = plan.parameters.geometry
-    grouped = as_group_records(
-        points, by, plan.keys, unit, most=plan.max_groups_per_unit, reducer=unit_reduce, geometry=geometry
-    )
+    grouped = as_group_records(points, by, plan.keys, unit, most=plan.max_groups_per_unit, **asked)
     return {
-        key: _excess(grouped.of(i), value.point, geometry)
+        key: _excess(grouped.records_of(i), value.point)
         for i, (key, value) in enumerate(releases.items())
         if isinstance(value, Release)
     }
 
 
-def _excess(records: Floats, point: NDArray[np.float64], geometry: str) -> float:
-    median = _core.nonprivate_median(records)
-    if geometry == "sphere":
+def _excess(records: Records, point: NDArray[np.float64]) -> float:
+    array, shares = _counted(records)
+    median = _core.nonprivate_median(_not_empty(array), shares)
+    if records.geometry == "sphere":
         point = _core.sphere_vectors(np.array([point], dtype=np.float64))[0]
         median = median / np.linalg.norm(median)
-    least = _core.nonprivate_objective(records, median)
-    reached = _core.nonprivate_objective(records, np.ascontiguousarray(point))
+    least, reached = (objective(array, theta, weights=shares) for theta in (median, point))
     return 0.0 if reached == least else reached / least - 1.0 if least > 0.0 else math.inf
+
+
+def _counted(records: Records) -> tuple[Floats, NDArray[np.float64] | None]:
+    """The records that count, and their weights in units of the cap, if they have any."""
+    if records.weights is None:
+        return records.array, None
+    kept = records.weights > 0
+    return np.ascontiguousarray(records.array[kept]), records.weights[kept] / float(WHOLE_WEIGHT)
 
 
 def _position(median: NDArray[np.float64], geometry: str) -> NDArray[np.float64]:

@@ -52,7 +52,8 @@ class PublicParameters:
     one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
     and n is a public guess of it, or None; a method that runs is calibrated to parameters whose n is a noisy release.
     `unit` says whose records they are. With
-    the `geometry` "sphere" they are the unit vectors of longitudes and latitudes.
+    the `geometry` "sphere" they are the unit vectors of longitudes and latitudes. With a `weight_max`, the public cap
+    of weights, the sum of these takes the place of the number of records, and is private under both relations.
     """
 
     n: int | None
@@ -94,7 +95,7 @@ class PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         relation, d = neighbours_of(neighbours), whole("d", d)
-        n = _records(n, relation)
+        n = _records(n, private=relation == "add_remove" or weight_max is not None)
         if d < 1:
             raise ValueError(f"d must be at least 1, got {d}")
         if radius is not None:
@@ -122,7 +123,7 @@ class PublicParameters:
             neighbours=relation,
             unit=RECORD if unit is None else unit_of(unit),
             geometry=geometry_of(geometry),
-            weight_max=_weight_max(weight_max, relation),
+            weight_max=None if weight_max is None else positive("weight_max", weight_max),
             inference=bool(inference),
         )
 
@@ -138,8 +139,13 @@ class PublicParameters:
 
     @property
     def private_size(self) -> bool:
-        """Whether the number of records is private."""
-        return self.neighbours == "add_remove"
+        """Whether the number of records, or the sum of their weights, is private: replacing a record may change it."""
+        return self.neighbours == "add_remove" or self.weighted
+
+    @property
+    def weighted(self) -> bool:
+        """Whether records count with weights."""
+        return self.weight_max is not None
 
     @property
     def size(self) -> int:
@@ -190,11 +196,12 @@ class PublicParameters:
         return tuple(name for name in METHOD_ARGUMENTS if getattr(self, name) is not defaults[name])
 
     def require_proved_profile(self) -> None:
-        """Raises if the profile is not proved for these neighbours."""
-        if self.neighbours not in self.profile.relations:
+        """Raises if the profile is not proved for these neighbours, or for a private sum of weights."""
+        if self.private_size and "add_remove" not in self.profile.relations:
+            what = f"neighbours = {self.neighbours!r}" if self.neighbours == "add_remove" else "weights"
             raise ValueError(
-                f"profile {self.profile.name!r} is not proved for neighbours = {self.neighbours!r}: its sums of ball "
-                "counts move with the number of records; use profile='default'"
+                f"profile {self.profile.name!r} is not proved for {what}: its sums of ball counts move with the number "
+                "of records; use profile='default'"
             )
 
     def require(self, method: str, *names: str) -> None:
@@ -222,32 +229,24 @@ def positive(name: str, value: object) -> float:
     return number
 
 
-def _records(n: object, neighbours: Neighbours) -> int | None:
-    if n is None and neighbours == "add_remove":
+def _records(n: object, private: bool) -> int | None:
+    if n is None and private:
         return None
     if n is None:
-        raise TypeError("n must be an integer, the public number of records; only 'add_remove' neighbours hide it")
+        raise TypeError(
+            "n must be an integer, the public number of records; only 'add_remove' neighbours and weights hide it"
+        )
     n = whole("n", n)
     if n < 2:
         raise ValueError(f"n must be at least 2 for a private release, got {n}")
-    if neighbours == "add_remove" and n > PRIVATE_RECORDS_MAX:
+    if private and n > PRIVATE_RECORDS_MAX:
         raise ValueError(
-            f"n must be at most 2**30 records where neighbours add or remove one, got {n}; 'replace' has more"
+            f"n must be at most 2**30 records where neighbours add or remove one, or with weights, got {n}; 'replace' "
+            "has more"
         )
     if n > RECORDS_MAX:
         raise ValueError(f"n must be at most 2**40 records, got {n}")
     return n
-
-
-def _weight_max(value: float | None, neighbours: Neighbours) -> float | None:
-    if value is None:
-        return None
-    if neighbours == "replace":
-        raise ValueError(
-            "weights need neighbours='add_remove': a replaced record may change the sum of the weights, which is "
-            "private though the number of records is public"
-        )
-    return positive("weight_max", value)
 
 
 def geometry_of(value: object) -> str:

@@ -191,9 +191,9 @@ def run_calibrated(
         source = source_of(records, parameters, meter, nonfinite, copy)
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
-            if parameters.weight_max is not None:
+            if parameters.weighted:
                 assert isinstance(source, ArraySource), "weights are for rows in memory"
-                source = source.thinned(tape.hidden())
+                source = source.weighted(tape.hidden())
             value = calibrated.run(source, tape)
             value = value if finish is None else finish(value)
     return Done(value, records.columns)

@@ -12,7 +12,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, less a target |
 | `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
 | `SecondMoments` | w u u^T, u the unit vector to theta and w in [0, 1], falling with its distance, or 1 |
-| `Size` | 1 |
+| `Size` | 1, or with weights its weight |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |
 | `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
@@ -20,6 +20,10 @@ their sensitivities lie together in `src/statistics/`, one file each.
 `Statistic.sensitivity` and the static `bound` of each class give a `Sensitivity` with `.replace`, `.add_remove` and
 `.under(neighbours)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise. `Bound` is the
 same as data: a name and arguments, which a plan prints and a reviewer computes again.
+
+Where records have weights, all of these but pairs and balls are sums of weighted contributions, and `bound` says with
+`weighted=True` how far these move (`src/release/sensitivity.rs` has the proof). Pairs are made of the records that
+hidden coins keep, each with the probability of its weight.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ __all__ = [
     "BOUNDS",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
+    "SUMS",
     "Bound",
     "Curvature",
     "DistanceCounts",
@@ -80,6 +85,9 @@ BOUNDS: dict[str, Callable[..., Sensitivity]] = {
 }
 """The sensitivities that need public numbers only, by the name of the statistic."""
 
+SUMS = frozenset(BOUNDS) - {"pair counts", "largest ball counts"}
+"""Those of sums over records, in which weights multiply; pairs are made of the records that hidden coins keep."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -91,9 +99,10 @@ class Bound:
     """What the bound needs beyond the bits."""
 
     @classmethod
-    def of(cls, statistic: str, neighbours: Neighbours, **arguments: Any) -> Bound:
-        """The bound of this statistic, with its arguments by name."""
-        return cls(statistic, neighbours, tuple(arguments.items()))
+    def of(cls, statistic: str, neighbours: Neighbours, weighted: bool = False, **arguments: Any) -> Bound:
+        """The bound of this statistic, or of its sum over weighted records, with its arguments by name."""
+        weights = {"weighted": True} if weighted and statistic in SUMS else {}
+        return cls(statistic, neighbours, tuple({**arguments, **weights}.items()))
 
     def __call__(self, bits: int) -> float:
         """In units of 2^-bits, rounded up."""

@@ -162,6 +162,7 @@ pub(super) fn nonprivate_lattice_scores<'py>(
     check_dimension("a place", places.shape()[1], d)?;
     let places = places.as_slice()?;
     let dense = points.dense();
-    let scores = without_gil(py, || inverse_sensitivity::scores(dense.view(), &center, &lattice, places, neighbours));
+    let scores =
+        without_gil(py, || inverse_sensitivity::scores(dense.view(), None, &center, &lattice, places, neighbours));
     Ok(PyArray1::from_vec(py, scores))
 }

@@ -147,8 +147,8 @@ impl Points {
         })
     }
 
-    /// A hidden sample that has every record with probability weight/2^20, by a coin of its own.
-    fn sample_by_weights(
+    /// A copy of the records with a weight each, in units of 2^-20 of the cap, rounded by hidden coins.
+    fn weighted(
         &self,
         py: Python<'_>,
         stream: &Bound<'_, Stream>,
@@ -156,7 +156,7 @@ impl Points {
     ) -> PyResult<Self> {
         let (stream, weights) = (&stream.get().0, weights.as_slice()?);
         self.with(py, |points| {
-            without_gil(py, || sample::by_weights(points, stream, weights)).map(Self::own).map_err(raised)
+            without_gil(py, || sample::weighted(points, stream, weights)).map(Self::own).map_err(raised)
         })
     }
 

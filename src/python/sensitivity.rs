@@ -4,6 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::mechanism::inverse_sensitivity;
+use crate::release::exact::Form;
 use crate::release::sensitivity::{self, Neighbours};
 
 /// The relation of a name.
@@ -18,6 +19,13 @@ pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
 /// How far an exact answer may move between neighbours, in units of its lattice, rounded up.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
+
+impl Sensitivity {
+    /// Of an answer of this form about records, or about weighted ones.
+    pub(super) fn of(bound: sensitivity::Sensitivity, form: Form, values: usize, weighted: bool) -> Self {
+        Self(if weighted { bound.weighted(form.rounding(values)) } else { bound })
+    }
+}
 
 #[pymethods]
 impl Sensitivity {
@@ -43,9 +51,10 @@ impl Sensitivity {
     }
 }
 
-/// By how much a record moves the score of a lattice point, in units of 2^-31.
+/// By how much a record, or one with a weight, moves the score of a lattice point, in units of 2^-31.
 #[pyfunction]
-pub(super) fn lattice_score_sensitivity(d: usize) -> PyResult<Sensitivity> {
-    let sensitivity = inverse_sensitivity::sensitivity(d);
+#[pyo3(signature = (d, weighted=false))]
+pub(super) fn lattice_score_sensitivity(d: usize, weighted: bool) -> PyResult<Sensitivity> {
+    let sensitivity = inverse_sensitivity::sensitivity(d, weighted);
     sensitivity.map(Sensitivity).ok_or_else(|| PyValueError::new_err(format!("no lattice in {d} dimensions")))
 }

@@ -7,6 +7,7 @@ use super::array::view;
 use super::call::bad_parameter;
 use super::sensitivity::Sensitivity;
 use super::tape::Stream;
+use crate::release::exact::Form;
 use crate::statistics::{
     self, ball_counts, curvature, distance_counts, gradient, mean_shift, objective_differences, pair_counts, ranks,
     second_moments, size,
@@ -70,8 +71,9 @@ impl Gradient {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    fn bound(d: usize, bits: u32) -> Sensitivity {
-        Sensitivity(gradient::Gradient::bound(d, bits))
+    #[pyo3(signature = (d, bits, weighted=false))]
+    fn bound(d: usize, bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(gradient::Gradient::bound(d, bits), Form::Vector, d, weighted)
     }
 }
 
@@ -88,8 +90,9 @@ impl MeanShift {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    fn bound(d: usize, bits: u32) -> Sensitivity {
-        Sensitivity(mean_shift::MeanShift::bound(d, bits))
+    #[pyo3(signature = (d, bits, weighted=false))]
+    fn bound(d: usize, bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(mean_shift::MeanShift::bound(d, bits), Form::Vector, d, weighted)
     }
 }
 
@@ -107,9 +110,9 @@ impl Ranks {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    #[pyo3(signature = (d, bits=0, centered=false))]
-    fn bound(d: usize, bits: u32, centered: bool) -> Sensitivity {
-        Sensitivity(ranks::Ranks::bound(d, bits, centered))
+    #[pyo3(signature = (d, bits=0, centered=false, weighted=false))]
+    fn bound(d: usize, bits: u32, centered: bool, weighted: bool) -> Sensitivity {
+        Sensitivity::of(ranks::Ranks::bound(d, bits, centered), Form::Vector, d, weighted)
     }
 }
 
@@ -128,9 +131,10 @@ impl DistanceCounts {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    #[pyo3(signature = (bits=0, target=(0, 0)))]
-    fn bound(bits: u32, target: (u64, u32)) -> PyResult<Sensitivity> {
-        distance_counts::DistanceCounts::bound(bits, target).map(Sensitivity).map_err(bad_parameter)
+    #[pyo3(signature = (bits=0, target=(0, 0), weighted=false))]
+    fn bound(bits: u32, target: (u64, u32), weighted: bool) -> PyResult<Sensitivity> {
+        let bound = distance_counts::DistanceCounts::bound(bits, target).map_err(bad_parameter)?;
+        Ok(Sensitivity::of(bound, Form::Table, 1, weighted))
     }
 }
 
@@ -147,8 +151,9 @@ impl Curvature {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    fn bound(bits: u32) -> Sensitivity {
-        Sensitivity(curvature::Curvature::bound(bits))
+    #[pyo3(signature = (bits, weighted=false))]
+    fn bound(bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(curvature::Curvature::bound(bits), Form::Vector, 1, weighted)
     }
 }
 
@@ -166,8 +171,9 @@ impl SecondMoments {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    fn bound(d: usize, bits: u32) -> Sensitivity {
-        Sensitivity(second_moments::SecondMoments::bound(d, bits))
+    #[pyo3(signature = (d, bits, weighted=false))]
+    fn bound(d: usize, bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(second_moments::SecondMoments::bound(d, bits), Form::Vector, d * (d + 1) / 2, weighted)
     }
 }
 
@@ -191,7 +197,7 @@ impl PairCounts {
         Ok(question(pair_counts::PairCounts::new(radii, pairings, stream, bits, target))?.add_subclass(Self))
     }
 
-    /// The sensitivity, for calibration.
+    /// The sensitivity, for calibration: with weights the same, because coins keep or drop whole records.
     #[staticmethod]
     #[pyo3(signature = (pairings, bits=0))]
     fn bound(pairings: usize, bits: u32) -> Sensitivity {
@@ -199,7 +205,8 @@ impl PairCounts {
     }
 }
 
-/// The number of records, in units of 2^-bits: public where neighbours replace a record.
+/// The number of records, or the sum of their weights, in units of 2^-bits: the number is public where neighbours replace a
+/// record.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Size;
 
@@ -213,9 +220,9 @@ impl Size {
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    #[pyo3(signature = (bits=0))]
-    fn bound(bits: u32) -> Sensitivity {
-        Sensitivity(size::Size::bound(bits))
+    #[pyo3(signature = (bits=0, weighted=false))]
+    fn bound(bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(size::Size::bound(bits), Form::Vector, 1, weighted)
     }
 }
 

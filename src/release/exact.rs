@@ -24,6 +24,18 @@ pub enum Form {
     Scores,
 }
 
+impl Form {
+    /// By how much rounding `values` values to the lattice moves the distance of two neighbours at most: every value by less
+    /// than 1, and the difference of two scores by less than 2.
+    pub(crate) fn rounding(self, values: usize) -> f64 {
+        match self {
+            Self::Vector => (values as f64).sqrt().next_up(),
+            Self::Table => 1.0,
+            Self::Scores => 2.0,
+        }
+    }
+}
+
 /// What makes an answer a part of a sum over all records.
 #[derive(Clone)]
 struct Shard {
@@ -57,6 +69,22 @@ impl Exact {
     /// the root of their number in all.
     pub(crate) fn rounded(values: Vec<i128>, surplus: u32, sensitivity: Sensitivity) -> Self {
         Self { surplus, ..Self::vector(values, sensitivity) }
+    }
+
+    /// A sum over weighted records, in units of 2^-bits of what it is in without weights.
+    pub(crate) fn weighted(self, bits: u32) -> Self {
+        let sensitivity = self.sensitivity.weighted(self.form.rounding(self.len()));
+        Self { surplus: self.surplus + bits, sensitivity, ..self }
+    }
+
+    /// An answer about the records that hidden coins have kept.
+    pub(crate) fn thinned(self) -> Self {
+        Self { sensitivity: self.sensitivity.weighted(0.0), ..self }
+    }
+
+    /// An answer that no tape releases.
+    pub(crate) fn unbounded(self) -> Self {
+        Self { sensitivity: Sensitivity::new(f64::INFINITY, f64::INFINITY), ..self }
     }
 
     /// An answer of which one entry is released.

@@ -23,8 +23,9 @@ use rand_chacha::rand_core::Rng;
 
 use super::error::Error;
 use super::sensitivity::Neighbours;
-use super::streams::Stream;
+use super::streams::{PARTS, Stream};
 use crate::runtime::points::Points;
+use crate::runtime::weighting::{WEIGHT_BITS, WHOLE_WEIGHT, Weighting, rounded};
 use crate::sampler::uniform;
 
 /// A uniform random sample of min(m, n) records without replacement, in the order of the records.
@@ -61,25 +62,32 @@ pub(super) fn coin_places_of(
     Ok((0..n).filter(|_| heads()).collect())
 }
 
-/// The denominator of weights: one that is as large as this keeps its record surely.
-pub const WHOLE_WEIGHT: u32 = 1 << 20;
-
-/// Every record with probability weight/[`WHOLE_WEIGHT`], each by a coin of its own, in the order of the records.
+/// A copy of the records with a weight each, at most [`WHOLE_WEIGHT`], which hidden coins round to few significant bits.
 ///
-/// A weight is a part of its record. With a record appended the coins of the others are the same, so the samples are
-/// neighbours that add a record, or equal. A replaced record may come or go with its weight, which changes the number of
-/// records in the sample: that is no neighbour that replaces a record, and is refused.
-pub fn by_weights(points: &Points<'_>, stream: &Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
-    if stream.neighbours() == Neighbours::Replace {
-        return Err(Error::Refused("weights are for neighbours that add or remove a record".into()));
-    }
+/// A weight is a part of its record, and so is its coin: with the same coins the other records have the same rounded weights,
+/// whether a record is replaced, with its weight, or appended. So the weighted records are neighbours of the same relation,
+/// and answers about them move by the sensitivities that they carry.
+pub fn weighted(points: &Points<'_>, stream: &Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused(format!("there must be {} weights of at most 2^20", points.n())));
     }
     let mut rng = stream.generator();
-    let mut coin = || (rng.next_u64() >> 44) as u32;
-    let places: Vec<usize> = (0..points.n()).filter(|&place| coin() < weights[place]).collect();
-    gathered(points, &places)
+    let weighted = points.weighted(weights.iter().map(|&weight| rounded(weight, rng.next_u64())).collect());
+    points.check().map_err(Error::Unreadable)?;
+    Ok(weighted)
+}
+
+/// Of weighted records, every one with the probability of its weight, by a coin of its own: without weights, in the order of
+/// the rows. The coins are the last part of the stream.
+///
+/// With the same coins a record that is appended is kept or not, and a replaced record is kept in both data sets, in one or
+/// in neither. Those that are kept are equal, or neighbours of either relation.
+pub(crate) fn kept(points: &Points<'_>, stream: &Stream) -> Points<'static> {
+    let mut rng = stream.part(PARTS - 1);
+    let mut coin = || (rng.next_u64() >> (u64::BITS - WEIGHT_BITS)) as u32;
+    let weights = points.weighting().map_or(&[][..], Weighting::weights);
+    let rows: Vec<usize> = (0..weights.len()).filter(|&row| coin() < weights[row]).collect();
+    points.unweighted(&rows)
 }
 
 /// A copy of the records at these places, if all of them could be read.
@@ -138,19 +146,65 @@ mod tests {
     fn a_record_is_kept_as_often_as_its_weight_says() {
         let n = 40_000;
         let weights: Vec<u32> = (0..n).map(|i| [0, WHOLE_WEIGHT / 4, WHOLE_WEIGHT][i % 3]).collect();
-        let kept = places(&by_weights(&numbered(n), &stream(Neighbours::AddRemove), &weights).unwrap());
-        let of = |kind: usize| kept.iter().filter(|&place| place % 3 == kind).count();
-        assert_eq!((of(0), of(2)), (0, n / 3));
-        // Of 13333 coins 3333 +- 50 fall so; five deviations have probability below 1e-6, and the key is fixed.
-        assert!(of(1).abs_diff(n / 12) < 250, "{}", of(1));
-        // The coins of the first records do not depend on those behind.
-        let fewer = places(&by_weights(&numbered(n - 1), &stream(Neighbours::AddRemove), &weights[1..]).unwrap());
-        let same = places(&by_weights(&numbered(n - 1), &stream(Neighbours::AddRemove), &weights[..n - 1]).unwrap());
-        assert_eq!(same, kept.iter().copied().filter(|&place| place < n - 1).collect::<Vec<_>>());
-        assert_ne!(fewer, same);
-        assert!(by_weights(&numbered(3), &stream(Neighbours::Replace), &[0; 3]).is_err());
-        assert!(by_weights(&numbered(3), &stream(Neighbours::AddRemove), &[0; 2]).is_err());
-        assert!(by_weights(&numbered(1), &stream(Neighbours::AddRemove), &[WHOLE_WEIGHT + 1]).is_err());
+        for neighbours in [Neighbours::AddRemove, Neighbours::Replace] {
+            let of = |n: usize, weights: &[u32]| {
+                let points = weighted(&numbered(n), &stream(neighbours), weights).unwrap();
+                places(&kept(&points, &stream(neighbours)))
+            };
+            let found = of(n, &weights);
+            let kind = |kind: usize| found.iter().filter(|&place| place % 3 == kind).count();
+            assert_eq!((kind(0), kind(2)), (0, n / 3));
+            // Of 13333 coins 3333 +- 50 fall so; five deviations have probability below 1e-6, and the key is fixed.
+            assert!(kind(1).abs_diff(n / 12) < 250, "{}", kind(1));
+            // The coins of the first records do not depend on those behind, nor on the weights of others.
+            let before = |found: &[usize], end| found.iter().copied().filter(|&place| place < end).collect::<Vec<_>>();
+            assert_eq!(of(n - 1, &weights[..n - 1]), before(&found, n - 1));
+            let changed: Vec<u32> = (0..n).map(|i| if i == 7 { 0 } else { weights[i] }).collect();
+            let others = |found: &[usize]| found.iter().copied().filter(|&place| place != 7).collect::<Vec<_>>();
+            assert_eq!(others(&of(n, &changed)), others(&found));
+            assert_ne!(of(n - 1, &weights[1..]), before(&found, n - 1));
+        }
+    }
+
+    #[test]
+    fn a_weight_does_not_change_how_others_are_rounded() {
+        let of = |weights: &[u32]| {
+            let points = weighted(&numbered(weights.len()), &stream(Neighbours::Replace), weights).unwrap();
+            points.weighting().unwrap().weights().to_vec()
+        };
+        let weights: Vec<u32> = (0..1000).map(|i| 1000 + 997 * i).collect();
+        let rounded = of(&weights);
+        assert_eq!(of(&weights[..999]), rounded[..999]);
+        assert!(rounded.iter().zip(&weights).any(|(rounded, weight)| rounded < weight));
+        assert!(rounded.iter().zip(&weights).any(|(rounded, weight)| rounded > weight));
+        for weight in [0, 1, 77_777, WHOLE_WEIGHT] {
+            let mut changed = weights.clone();
+            changed[500] = weight;
+            let found = of(&changed);
+            assert_eq!((&found[..500], &found[501..]), (&rounded[..500], &rounded[501..]));
+        }
+    }
+
+    #[test]
+    fn weights_are_one_for_each_record_and_at_most_whole() {
+        let stream = stream(Neighbours::AddRemove);
+        assert!(weighted(&numbered(3), &stream, &[0; 2]).is_err());
+        assert!(weighted(&numbered(1), &stream, &[WHOLE_WEIGHT + 1]).is_err());
+        assert!(
+            weighted(&numbered(1), &stream, &[WHOLE_WEIGHT]).is_ok() && weighted(&numbered(0), &stream, &[]).is_ok()
+        );
+    }
+
+    #[test]
+    fn records_keep_their_weights_in_a_sample() {
+        let weights: Vec<u32> = (0..500).map(|i| [64, 0, WHOLE_WEIGHT, 96][i % 4]).collect();
+        let points = weighted(&numbered(500), &stream(Neighbours::Replace), &weights).unwrap();
+        let sample = by_coins(&points, &stream(Neighbours::Replace), (1, 1)).unwrap();
+        let rows = coin_places_of(&stream(Neighbours::Replace), 500, (1, 1)).unwrap();
+        assert_eq!(places(&sample.unweighted(&(0..rows.len()).collect::<Vec<_>>())), rows);
+        let expected: Vec<u32> = rows.iter().map(|&row| weights[row]).collect();
+        assert_eq!(sample.weighting().unwrap().weights(), expected);
+        assert_eq!(sample.mass(), expected.iter().map(|&weight| i128::from(weight)).sum::<i128>());
     }
 
     /// All 20 sets of 3 places among 6, 40000 draws: a chi-squared of 19 degrees beyond 60 has probability below 1e-5, and

@@ -43,6 +43,20 @@ impl Sensitivity {
         let unit = f64::from(bits).exp2();
         Self { replace: self.replace * unit, add_remove: self.add_remove * unit }
     }
+
+    /// Of the same answer about records that count with weights, rounded to the lattice afterwards, which adds `rounding`.
+    ///
+    /// *Proof for a sum.* A record contributes c phi, with a weight c in [0, 1] that is a part of it. Added or removed, the
+    /// sum moves by c |phi|: no more than without weights. Replaced, it moves by |c phi - c' phi'|, a convex function of
+    /// (c, c'), which is largest at a corner: 0, the norm of one contribution, or the distance of two, so the larger of the
+    /// two sensitivities bounds it. ∎ This includes the number of records, which a replacement cannot move and the sum of
+    /// the weights, which it can. *Of an answer about records that hidden coins have kept* (see
+    /// [`crate::statistics::Statistic::coins`]): with the same coins a replaced record is kept in both data sets, in one or in
+    /// neither, so those that are kept are neighbours of either relation, or equal. ∎
+    pub(crate) fn weighted(self, rounding: f64) -> Self {
+        let up = |x: f64| if rounding > 0.0 { (x + rounding).next_up() } else { x };
+        Self { replace: up(self.replace.max(self.add_remove)), add_remove: up(self.add_remove) }
+    }
 }
 
 #[cfg(test)]
@@ -54,5 +68,13 @@ mod tests {
         let sensitivity = Sensitivity::of_sum(1.5, 3.0);
         assert_eq!((sensitivity.under(Neighbours::Replace), sensitivity.under(Neighbours::AddRemove)), (3.0, 1.5));
         assert_eq!(sensitivity.scaled(3), Sensitivity::new(24.0, 12.0));
+    }
+
+    #[test]
+    fn with_weights_a_replacement_moves_at_least_what_an_addition_does() {
+        assert_eq!(Sensitivity::of_sum(1.0, 0.0).weighted(0.0), Sensitivity::new(1.0, 1.0));
+        assert_eq!(Sensitivity::of_sum(1.0, 2.0).weighted(0.0), Sensitivity::new(2.0, 1.0));
+        let rounded = Sensitivity::of_sum(1.0, 2.0).weighted(1.0);
+        assert!(rounded.replace > 3.0 && rounded.replace < 3.1 && rounded.add_remove > 2.0 && rounded.add_remove < 2.1);
     }
 }

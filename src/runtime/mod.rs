@@ -9,3 +9,4 @@ pub mod pool;
 pub mod pulse;
 mod ranking;
 pub mod record_file;
+pub mod weighting;

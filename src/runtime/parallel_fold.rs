@@ -10,9 +10,13 @@ use rayon::prelude::*;
 use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
+use crate::runtime::weighting::Weighting;
 
 /// Items of a wave at most, up to one block more: their sum fits 64 bits where an item contributes at most 2^41.
 const ITEMS_PER_WAVE: usize = 1 << 20;
+
+/// Up to this many coordinates of weighted records one thread is done before others are awake.
+const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
 /// Sums vectors of `size` integers over items: `add` adds what a range of items contributes, each at most 2^41 in
 /// magnitude.
@@ -30,7 +34,8 @@ pub(crate) fn sum_blocks(
     sum_with(items, coordinates, per_block, size, pulse, |total, (), items| add(total, items))
 }
 
-/// [`sum_blocks`] over records: `add` adds what a block of at most `per_block` records contributes.
+/// [`sum_blocks`] over records: `add` adds what a block of at most `per_block` records contributes. Where records have weights
+/// all of a block have the same one, and what they contribute counts so many times.
 pub(crate) fn sum_records(
     points: &Points<'_>,
     coordinates: usize,
@@ -39,9 +44,65 @@ pub(crate) fn sum_records(
     pulse: &mut dyn Pulse,
     add: impl Fn(&mut [i64], DMatrixView<'_, f64>) + Sync,
 ) -> Result<Vec<i128>, Interrupted> {
+    if let Some(weighting) = points.weighting() {
+        return sum_classes(points, weighting, coordinates, per_block, size, pulse, add);
+    }
     sum_with(points.n(), coordinates, per_block, size, pulse, |total, scratch, records| {
         add(total, points.block(records, scratch));
     })
+}
+
+/// The sum over records of their weights times what they contribute: blocks of one weight are summed in 64 bits and
+/// multiplied in 128.
+fn sum_classes(
+    points: &Points<'_>,
+    weighting: &Weighting,
+    coordinates: usize,
+    per_block: usize,
+    size: usize,
+    pulse: &mut dyn Pulse,
+    add: impl Fn(&mut [i64], DMatrixView<'_, f64>) + Sync,
+) -> Result<Vec<i128>, Interrupted> {
+    let blocks: Vec<(i128, Range<usize>)> = weighting
+        .classes()
+        .iter()
+        .flat_map(|(weight, class)| {
+            let block = move |first: usize| (i128::from(*weight), first..class.end.min(first + per_block));
+            class.clone().step_by(per_block).map(block)
+        })
+        .collect();
+    let mut total = vec![0i128; size];
+    let mut rest = blocks.as_slice();
+    while !rest.is_empty() {
+        let mut records = 0;
+        let wave = rest.iter().take_while(|(_, block)| {
+            records += block.len();
+            records * coordinates <= COORDINATES_PER_BEAT
+        });
+        let (wave, behind) = rest.split_at(wave.count().max(1));
+        let zeros = || (vec![0i128; size], vec![0i64; size], Vec::new());
+        let work = |(part, sum, scratch): &mut (Vec<i128>, Vec<i64>, Vec<f64>),
+                    (weight, block): &(i128, Range<usize>)| {
+            sum.fill(0);
+            add(sum, points.block(block.clone(), scratch));
+            for (part, sum) in part.iter_mut().zip(sum).filter(|(_, sum)| **sum != 0) {
+                *part += weight * i128::from(*sum);
+            }
+        };
+        let parts = if records * coordinates <= SINGLE_THREAD_COORDINATES {
+            let mut only = zeros();
+            wave.iter().for_each(|block| work(&mut only, block));
+            vec![only]
+        } else {
+            pool::fold_in_parallel(wave.iter(), zeros, work)
+        };
+        for (part, ..) in parts {
+            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+        }
+        rest = behind;
+        pulse.beat(1.0 - rest.len() as f64 / blocks.len() as f64)?;
+    }
+    Ok(total)
 }
 
 /// Every thread has a scratch of its own.

@@ -21,6 +21,7 @@ use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::ranking::Ranking;
+use crate::runtime::weighting::Weighting;
 
 /// Coordinates of a block that one thread copies.
 const BLOCK: usize = 1 << 15;
@@ -49,6 +50,8 @@ pub struct Admitted {
     admission: Option<Admission>,
     /// Where the records come from: two sets may have a record in common only if they have an admission in common.
     admissions: Vec<Identity>,
+    /// Where records have weights: they stand in the order of these then.
+    weighting: Option<Weighting>,
     /// Made by the first question about ranks.
     ranking: Mutex<Option<Ranking>>,
 }
@@ -118,10 +121,14 @@ impl<'a> Points<'a> {
     ///
     /// # Panics
     ///
-    /// If there are no shards, or if their dimensions differ.
+    /// If there are no shards, if their dimensions differ, or if their records have weights.
     pub fn concatenate(shards: &[&Self]) -> Result<Points<'static>, Repeated> {
         let d = shards.first().expect("at least one shard is needed").d();
         assert!(shards.iter().all(|shard| shard.d() == d), "shards of one data set have one dimension");
+        assert!(
+            shards.iter().all(|shard| shard.weighting().is_none()),
+            "records get their weights when they are together"
+        );
         let admissions =
             distinct(shards.iter().flat_map(|shard| shard.admissions().iter().copied())).ok_or(Repeated)?;
         let n = shards.iter().map(|shard| shard.n()).sum();
@@ -135,8 +142,36 @@ impl<'a> Points<'a> {
         Ok(Points::new(whole.into(), None, admissions))
     }
 
-    /// A copy of the records at some places, in the order of these.
-    pub(crate) fn gathered(&self, places: &[usize]) -> Points<'static> {
+    /// A copy of the records of some rows, in the order of these and with their weights, if they have any.
+    pub(crate) fn gathered(&self, rows: &[usize]) -> Points<'static> {
+        match self.weighting() {
+            None => self.copied(rows),
+            Some(weighting) => self.arranged(rows, rows.iter().map(|&row| weighting.weights()[row]).collect()),
+        }
+    }
+
+    /// A copy of all records with weights, one for each row: those that they had are forgotten.
+    pub(crate) fn weighted(&self, weights: Vec<u32>) -> Points<'static> {
+        self.arranged(&(0..self.n()).collect::<Vec<_>>(), weights)
+    }
+
+    /// A copy of the records of some rows, in the order of these, without their weights.
+    pub(crate) fn unweighted(&self, rows: &[usize]) -> Points<'static> {
+        self.copied(&rows.iter().map(|&row| self.place(row)).collect::<Vec<_>>())
+    }
+
+    fn arranged(&self, rows: &[usize], weights: Vec<u32>) -> Points<'static> {
+        let order = Weighting::order(&weights);
+        let copy = self.copied(&order.iter().map(|&index| self.place(rows[index])).collect::<Vec<_>>());
+        Points::with_weighting(copy.table, None, self.admissions().to_vec(), Some(Weighting::new(weights)))
+    }
+
+    /// Where the record of a row stands.
+    fn place(&self, row: usize) -> usize {
+        self.weighting().map_or(row, |weighting| weighting.place(row))
+    }
+
+    fn copied(&self, places: &[usize]) -> Points<'static> {
         let d = self.d();
         let mut copy = DMatrix::zeros(d, places.len());
         fill(copy.as_mut_slice(), d, |records, target| {
@@ -155,8 +190,18 @@ impl<'a> Points<'a> {
     }
 
     fn new(table: Table<'a>, admission: Option<Admission>, admissions: Vec<Identity>) -> Self {
+        Self::with_weighting(table, admission, admissions, None)
+    }
+
+    fn with_weighting(
+        table: Table<'a>,
+        admission: Option<Admission>,
+        admissions: Vec<Identity>,
+        weighting: Option<Weighting>,
+    ) -> Self {
         let (d, n) = (table.d(), table.n());
-        Self { table, admitted: Arc::new(Admitted { d, n, admission, admissions, ranking: Mutex::new(None) }) }
+        let ranking = Mutex::new(None);
+        Self { table, admitted: Arc::new(Admitted { d, n, admission, admissions, weighting, ranking }) }
     }
 
     /// The dimension.
@@ -167,6 +212,16 @@ impl<'a> Points<'a> {
     /// The number of records.
     pub fn n(&self) -> usize {
         self.admitted.n
+    }
+
+    /// The weights of the records, if they have any.
+    pub(crate) fn weighting(&self) -> Option<&Weighting> {
+        self.admitted.weighting.as_ref()
+    }
+
+    /// The number of records, or the sum of their weights.
+    pub(crate) fn mass(&self) -> i128 {
+        self.weighting().map_or(self.n() as i128, Weighting::mass)
     }
 
     /// Where the records come from: one admission, or those of the shards. A sample has those of its whole.
@@ -218,11 +273,11 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// For every coordinate, the number of records at or below its threshold.
+    /// For every coordinate, the number of records at or below its threshold, or the sum of their weights.
     pub(crate) fn ranks(&self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
         let d = self.d();
         assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
-        if self.n() * d > RANKED {
+        if self.n() * d > RANKED || self.weighting().is_some() {
             return sum_records(self, d, records_per_block(d), d, pulse, |counts, block| {
                 dispatch::vectorised(BlockRanks { block, thresholds, counts });
             });

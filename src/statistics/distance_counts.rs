@@ -129,7 +129,7 @@ impl Statistic for DistanceCounts {
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let counts = cumulative(bucket_counts(points, &self.theta, pulse)?);
-        Ok(Exact::table(self.target.signed(counts, points.n()), self.sensitivity()))
+        Ok(Exact::table(self.target.signed(counts, points.mass()), self.sensitivity()))
     }
 }
 

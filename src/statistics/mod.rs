@@ -22,10 +22,13 @@ use std::fmt;
 
 use crate::release::error::Error;
 use crate::release::exact::Exact;
+use crate::release::sample;
 use crate::release::sensitivity::Sensitivity;
+use crate::release::streams::Stream;
 use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::runtime::weighting::WEIGHT_BITS;
 use spelled::Spelled;
 
 /// Counts become multiples of 2^bits up to here, where 2^64 of them still fit 128 bits.
@@ -53,7 +56,14 @@ pub trait Statistic: Send + Sync {
         None
     }
 
-    /// The exact answer, for any number of records, that belongs to no sum: what a statistic computes, and nobody asks.
+    /// Hidden randomness for coins that keep or drop weighted records, where the question is no sum over them: it is asked
+    /// about those that are kept then. `None` if that is not proved; such an answer about weighted records has no bound.
+    fn coins(&self) -> Option<&Stream> {
+        None
+    }
+
+    /// The exact answer, for any number of records, that belongs to no sum: what a statistic computes, and nobody asks. A sum
+    /// over weighted records is in units of 2^-20 of the lattice.
     ///
     /// # Panics
     ///
@@ -61,13 +71,19 @@ pub trait Statistic: Send + Sync {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
 
     /// The exact answer, for any number of records. It knows its question and whose records it is about, so that only
-    /// shards of one answer can be summed. Where a record could not be read there is none.
+    /// shards of one answer can be summed. Where a record could not be read there is none. Where records have weights it is
+    /// the weighted sum, with the sensitivity of that.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the question.
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Error> {
-        let exact = self.exact(points, pulse)?;
+        let exact = match (points.weighting(), self.coins()) {
+            (None, _) => self.exact(points, pulse)?,
+            (Some(_), _) if self.adds_over_records() => self.exact(points, pulse)?.weighted(WEIGHT_BITS),
+            (Some(_), Some(coins)) => self.exact(&sample::kept(points, coins), pulse)?.thinned(),
+            (Some(_), None) => self.exact(&points.unweighted(&[]), pulse)?.unbounded(),
+        };
         points.check().map_err(Error::Unreadable)?;
         if !self.adds_over_records() {
             return Ok(exact);

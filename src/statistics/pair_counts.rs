@@ -17,6 +17,9 @@
 //! a target does not make pairs less sensitive. Every pairing has randomness of its own, so the choice that the new record costs
 //! in one does not shift the others. The law of a pairing does not depend on the rows in which the records stand, so the new
 //! record may be in any row. ∎
+//!
+//! Weighted records are first kept or dropped by hidden coins of their own, with the probability of their weights, and those
+//! that are kept are paired. A replaced record may then come or go, and both bounds above are k.
 
 use nalgebra::DMatrixView;
 
@@ -83,7 +86,7 @@ pub struct PairCounts {
 }
 
 impl PairCounts {
-    /// Radii are finite, not negative and ascending; there are at most 2^24 pairings. The target is p/2^k: (0, 0) for plain
+    /// Radii are finite, not negative and ascending; there are fewer than 2^24 pairings. The target is p/2^k: (0, 0) for plain
     /// counts.
     pub fn new(
         radii: Vec<f64>,
@@ -92,8 +95,9 @@ impl PairCounts {
         bits: u32,
         target: (u64, u32),
     ) -> Result<Self, BadParameter> {
-        if pairings > PARTS {
-            return Err(BadParameter(format!("there are at most {PARTS} pairings, got {pairings}")));
+        // The last part of the stream is for the coins of weighted records.
+        if pairings >= PARTS {
+            return Err(BadParameter(format!("there are fewer than {PARTS} pairings, got {pairings}")));
         }
         Ok(Self {
             identity: Identity::fresh(),
@@ -132,10 +136,14 @@ impl Statistic for PairCounts {
         self.identity
     }
 
+    fn coins(&self) -> Option<&Stream> {
+        Some(&self.stream)
+    }
+
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let pairs: Vec<_> = (0..self.pairings).flat_map(|k| matching(&mut self.stream.part(k), points.n())).collect();
         let counts = counts(points.dense().view(), &pairs, &self.radii, pulse)?;
-        Ok(Exact::table(self.target.signed(counts, pairs.len()), self.sensitivity()))
+        Ok(Exact::table(self.target.signed(counts, pairs.len() as i128), self.sensitivity()))
     }
 }
 

@@ -75,7 +75,7 @@ impl Statistic for Ranks {
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let ranks = points.ranks(&self.thresholds, pulse)?;
-        Ok(Exact::vector(self.target.signed(ranks, points.n()), self.sensitivity()))
+        Ok(Exact::vector(self.target.signed(ranks, points.mass()), self.sensitivity()))
     }
 }
 

@@ -1,11 +1,12 @@
-//! The number of records.
+//! The number of records, or the sum of their weights.
 //!
 //! **Neighbours and sensitivity**: 1 where a record is added or removed, and 0 where one is replaced. *Proof.* A record adds
-//! 1, whatever it is, so two contributions do not differ. ∎
+//! 1, whatever it is, so two contributions do not differ. ∎ With weights a record adds its weight, between 0 and 1, and a
+//! replaced one may change it: 1 under both relations.
 //!
-//! Where neighbours replace a record the number is public and needs no release: a tape refuses Gaussian noise for it,
-//! because there is no noise of deviation zero, and [`Points::n`] has it. It is a statistic for the other relation, and one
-//! with both sensitivities, so that nobody needs to know the relation to ask it.
+//! Where neighbours replace a record without weights the number is public and needs no release: a tape refuses Gaussian
+//! noise for it, because there is no noise of deviation zero, and [`Points::n`] has it. It is a statistic with both
+//! sensitivities, so that nobody needs to know the relation to ask it.
 
 use super::spelled::Spelled;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
@@ -60,7 +61,7 @@ impl Statistic for Size {
     }
 
     fn exact(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        Ok(Exact::vector(on_lattice(vec![points.n() as i128], self.bits), self.sensitivity()))
+        Ok(Exact::vector(on_lattice(vec![points.mass()], self.bits), self.sensitivity()))
     }
 }
 

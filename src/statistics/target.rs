@@ -27,9 +27,9 @@ impl Target {
     }
 
     /// Counts among `items` items, signed and in units of 2^-bits.
-    pub(super) fn signed(self, counts: Vec<i128>, items: usize) -> Vec<i128> {
-        // 2^64 items and 62 bits still fit.
-        let off = self.share * items as i128;
+    pub(super) fn signed(self, counts: Vec<i128>, items: i128) -> Vec<i128> {
+        // 2^64 items and 62 bits still fit, and 2^44 with weights.
+        let off = self.share * items;
         counts.into_iter().map(|count| (count << self.bits) - off).collect()
     }
 

@@ -22,6 +22,7 @@ use crate::release::sensitivity::Neighbours::{self, AddRemove, Replace};
 use crate::release::streams::Streams;
 use crate::release::tape::{Draw, Tape};
 use crate::runtime::points::Points;
+use crate::runtime::pool;
 use crate::runtime::pulse::Silent;
 
 /// What a recording tape writes down of an answer: the only way to its values, for tests.
@@ -164,6 +165,101 @@ proptest! {
             let sum = Exact::sum(&shards.each_ref()).unwrap();
             prop_assert_eq!(opened(&sum), opened(&answer(&whole)), "{}", statistic.name());
         }
+    }
+}
+
+/// Every row with its weight, which a hidden coin rounds.
+fn weighted(records: &DMatrix<f64>, weights: &[u32]) -> Points<'static> {
+    let stream = Draw::new(Streams::from_key([4; 32]), Replace).hidden();
+    sample::weighted(&admitted(records), &stream, &weights[..records.ncols()]).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// The answer knows its sensitivity: a record is removed, or replaced with its weight, or its weight alone changes.
+    #[test]
+    fn answers_about_weighted_records_move_by_no_more_than_they_say(
+        d in prop_oneof![1usize..6, Just(35usize)],
+        n in 1usize..12,
+        theta in prop::collection::vec(odd(), 35),
+        scale in odd(),
+        coordinates in prop::collection::vec(odd(), 35 * 12),
+        weights in prop::collection::vec(prop_oneof![Just(0u32), Just(1), Just(1 << 20), 0..=1u32 << 20], 13),
+    ) {
+        let points = DMatrix::from_column_slice(d, n, &coordinates[..d * n]);
+        let mut replaced = points.clone();
+        replaced.set_column(n - 1, &DVector::from_column_slice(&coordinates[coordinates.len() - d..]));
+        let mut changed = weights.clone();
+        changed[n - 1] = weights[12];
+        let removed = points.clone().remove_column(n - 1);
+        let bounded = |s: &Box<dyn Statistic>| s.adds_over_records() || s.coins().is_some();
+        for statistic in statistics(&theta[..d], scale, n).into_iter().filter(bounded) {
+            let answer = |points: &DMatrix<f64>, weights: &[u32]| {
+                statistic.answer(&weighted(points, weights), &mut Silent).unwrap()
+            };
+            let here = answer(&points, &weights);
+            let neighbours = [
+                (answer(&replaced, &changed), Replace),
+                (answer(&points, &changed), Replace),
+                (answer(&removed, &weights), AddRemove),
+            ];
+            for (there, relation) in neighbours {
+                prop_assert_eq!(here.sensitivity(), there.sensitivity());
+                let (moved, stated) =
+                    (distance(here.form(), &opened(&here), &opened(&there)), here.sensitivity().under(relation));
+                prop_assert!(moved <= stated, "{} moved by {moved}, {stated} is stated", statistic.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_weighted_sum_is_the_sum_of_copies(
+        d in 1usize..6,
+        theta in prop::collection::vec(-3.0..3.0f64, 6),
+        coordinates in prop::collection::vec(-3.0..3.0f64, 6 * 12),
+        copies in prop::collection::vec(0usize..5, 12),
+    ) {
+        let points = DMatrix::from_column_slice(d, 12, &coordinates[..d * 12]);
+        let times: Vec<usize> = (0..12).flat_map(|row| vec![row; copies[row]]).collect();
+        let copied = points.select_columns(&times);
+        // Quarters of the cap, so that four times the answer is that of the copies, up to rounding and the clamp.
+        let weights: Vec<u32> = copies.iter().map(|&copies| (copies as u32) << 18).collect();
+        for statistic in statistics(&theta[..d], 1.0, 12).into_iter().filter(|s| s.adds_over_records()) {
+            let here = opened(&statistic.answer(&weighted(&points, &weights), &mut Silent).unwrap());
+            let there = values(statistic.as_ref(), &copied);
+            for (here, there) in here.into_iter().zip(there) {
+                prop_assert!((4 * here - there).abs() <= 4, "{}: {here} {there}", statistic.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn weighted_answers_are_the_same_for_any_number_of_threads() {
+    let points = DMatrix::from_fn(3, 30_000, |i, j| ((i * 7919 + j * 104_729) % 1009) as f64 / 37.0);
+    let weights: Vec<u32> = (0..30_000).map(|j| ((j * 7907) % 1_048_577) as u32).collect();
+    let points = weighted(&points, &weights);
+    let answers = || -> Vec<Vec<i64>> {
+        let all = statistics(&[13.0; 3], 5.0, 10);
+        let sums = all.iter().filter(|s| s.adds_over_records());
+        sums.map(|s| opened(&s.answer(&points, &mut Silent).unwrap())).collect()
+    };
+    let whole = answers();
+    for threads in [1, 2, 4] {
+        pool::set_threads(Some(threads));
+        assert_eq!(answers(), whole);
+    }
+    pool::set_threads(None);
+}
+
+#[test]
+fn what_is_neither_a_sum_nor_has_coins_has_no_answer_about_weighted_records() {
+    let points = weighted(&DMatrix::zeros(2, 5), &[1 << 20; 5]);
+    for statistic in statistics(&[0.0; 2], 1.0, 5) {
+        let exact = statistic.answer(&points, &mut Silent).unwrap();
+        let bounded = [Replace, AddRemove].map(|relation| exact.sensitivity().under(relation).is_finite());
+        assert_eq!(bounded, [statistic.name() != "largest ball counts"; 2], "{}", statistic.name());
     }
 }
 

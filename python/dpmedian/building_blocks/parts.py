@@ -60,7 +60,7 @@ class _Sized(Generic[Value]):
         if not parameters.private_size:
             return cls(part, parameters, None, rho)
         share = size_share(parameters.n, rho)
-        return cls(part, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho)
+        return cls(part, parameters, NoisySize.of("size", share * rho, parameters), (1.0 - share) * rho)
 
     @property
     def cost(self) -> PrivacyCost:
@@ -155,7 +155,9 @@ def size(
     budget = parameters.budget
     if budget.pure:
         raise ValueError("a noisy size has Gaussian noise, which gives no pure differential privacy: give delta or rho")
-    mechanism = NoisySize.of("size", calibrate(lambda rho: NoisySize.of("size", rho).cost, budget))
+    mechanism = NoisySize.of(
+        "size", calibrate(lambda rho: NoisySize.of("size", rho, parameters).cost, budget), parameters
+    )
     cost = replace(mechanism.cost.asked(budget.epsilon, budget.delta), neighbours="add_remove")
     options: dict[str, Any] = {"ledger": ledger, "seed": seed, "nonfinite": nonfinite, "progress": False}
     done = run_calibrated(_Size(mechanism), records, parameters, cost=cost, method="size", **options)

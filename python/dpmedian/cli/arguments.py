@@ -19,6 +19,7 @@ __all__ = [
     "add_method",
     "add_neighbours",
     "add_output",
+    "add_weight_max",
     "number",
     "numbers",
     "plan_of",
@@ -101,6 +102,12 @@ def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> 
     )
 
 
+def add_weight_max(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--weight-max", type=number, metavar="W", help="public cap of the weights; larger ones count as it"
+    )
+
+
 def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None) -> Plan:
     return plan(
         n,
@@ -117,4 +124,5 @@ def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None
         geometry=options.geometry,
         unit=unit,
         neighbours=options.neighbours,
+        weight_max=options.weight_max,
     )

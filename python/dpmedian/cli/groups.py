@@ -39,6 +39,8 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
         progress=False if options.quiet else None,
         nonfinite=options.nonfinite,
         name=options.name,
+        sample_weight=options.weight,
+        weight_max=options.weight_max,
     )
     with paid_for(found):
         show(found if options.output == "table" else found.to_json())

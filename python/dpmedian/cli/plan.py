@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpmedian.cli.arguments import add_budget, add_method, add_neighbours, add_output, plan_of
+from dpmedian.cli.arguments import add_budget, add_method, add_neighbours, add_output, add_weight_max, plan_of
 from dpmedian.cli.output import show
 
 __all__ = ["add", "show_plan"]
@@ -35,10 +35,11 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("n", type=_records, help="number of records; with add_remove a public guess, or 'private'")
+    parser.add_argument("n", type=_records, help="number of records; with add_remove or weights a guess, or 'private'")
     parser.add_argument("d", type=int, help="dimension")
     parser.add_argument("--unit", metavar="NAME", help="whose contribution is protected, such as person; n counts them")
     add_neighbours(parser)
+    add_weight_max(parser)
     add_budget(parser)
     add_method(parser)
     add_output(parser, "table")

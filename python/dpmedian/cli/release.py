@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from dpmedian import ReleaseFailed
-from dpmedian.cli.arguments import add_budget, add_file, add_method, add_neighbours, add_output, plan_of
+from dpmedian.cli.arguments import (
+    add_budget,
+    add_file,
+    add_method,
+    add_neighbours,
+    add_output,
+    add_weight_max,
+    plan_of,
+)
 from dpmedian.cli.groups import release_groups
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
@@ -17,6 +25,7 @@ from dpmedian.sources.file import FileRecords
 from dpmedian.sources.holding import hold
 from dpmedian.sources.records import NONFINITE, Records
 from dpmedian.sources.units import REDUCERS
+from dpmedian.sources.weights import with_weight
 
 __all__ = ["add", "release"]
 
@@ -27,7 +36,7 @@ def release(options: argparse.Namespace) -> None:
     ledger = None if options.ledger is None else open_ledger(options.ledger)
     progress = False if options.quiet else None
     told: dict[str, Any] = {
-        "columns": options.columns,
+        "columns": with_weight(options.columns, options.weight),
         "header": options.header,
         "name": options.array,
         "nonfinite": options.nonfinite,
@@ -35,13 +44,13 @@ def release(options: argparse.Namespace) -> None:
         "delimiter": options.delimiter,
         "decimal": options.decimal,
         "encoding": options.encoding,
-        "d": options.dimension,
+        "d": options.dimension if options.dimension is None or options.weight is None else options.dimension + 1,
     }
     if options.by is not None:
         labels = [name for name in (options.unit, options.by) if name is not None]
         release_groups(options, read_points(options.file, **told, labels=labels), ledger)
         return
-    if options.unit is None and options.geometry == "euclidean":
+    if options.unit is None and options.geometry == "euclidean" and options.weight is None:
         rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
     else:
         rows = read_points(options.file, **told, labels=[] if options.unit is None else [options.unit])
@@ -52,10 +61,12 @@ def release(options: argparse.Namespace) -> None:
         nonfinite=options.nonfinite,
         neighbours=options.neighbours,
         geometry=options.geometry,
+        weights=options.weight,
+        weight_max=options.weight_max,
     )
-    # A private number of records is guessed or not; a public one is that of the points.
-    n = options.n if options.neighbours == "add_remove" else points.shape[0]
-    made = plan_of(options, n, rows.shape[1], points.unit)
+    # A private number of records, or sum of weights, is guessed or not; a public one is that of the points.
+    n = options.n if _private(options) else points.shape[0]
+    made = plan_of(options, n, rows.shape[1] - (options.weight is not None), points.unit)
     try:
         result = made.run(
             points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
@@ -72,6 +83,11 @@ def release(options: argparse.Namespace) -> None:
     if options.report is not None:
         with paid_for(result):
             result.report(options.report, ledger=ledger)
+
+
+def _private(options: argparse.Namespace) -> bool:
+    """Whether the number of records, or the sum of their weights, is private."""
+    return options.neighbours == "add_remove" or options.weight is not None
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -93,7 +109,12 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("groups have no --profile: leave it out")
     if options.unit is None and options.unit_reduce is not None:
         raise ValueError(f"--unit-reduce {options.unit_reduce} is for units: name the column of ids with --unit")
-    if options.n is not None and options.neighbours == "replace":
+    if (options.weight is None) != (options.weight_max is None):
+        raise ValueError(
+            "--weight names the column of weights and --weight-max their public cap: give both, and never take the cap "
+            "from the data"
+        )
+    if options.n is not None and not _private(options):
         raise ValueError(
             f"--n {options.n} is a guess of a private number of records: with --neighbours replace the file says how "
             "many there are; leave it out, or say --neighbours add_remove"
@@ -126,6 +147,8 @@ def add(commands: Any) -> None:
         "default: %(default)s",
     )
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
+    parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
+    add_weight_max(parser)
     parser.add_argument("--by", metavar="NAME", help="column with the group of each row: a median for each of --keys")
     parser.add_argument("--keys", metavar="FILE", help="names of the groups, one per line; they are public")
     parser.add_argument(
@@ -139,7 +162,7 @@ def add(commands: Any) -> None:
     )
     add_neighbours(parser, groups=True)
     parser.add_argument(
-        "--n", type=int, help="with add_remove: a public guess of the number of records, or of a group's"
+        "--n", type=int, help="with add_remove or weights: a public guess of the records, or of those of a group"
     )
     add_budget(parser)
     add_method(parser)

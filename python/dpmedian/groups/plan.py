@@ -81,6 +81,7 @@ class GroupsPlan(Recorded):
         progress: bool | Callable[[float], object] | None = None,
         nonfinite: str = "raise",
         name: str | None = None,
+        sample_weight: Any = None,
     ) -> Releases:
         """Spends the budget on these points: one charge for all groups, before any of them runs.
 
@@ -90,7 +91,7 @@ class GroupsPlan(Recorded):
             One row for each label.
         by : one label for each row, or the name of a column
             The group of each row; rows whose label is no key are left out.
-        unit, unit_reduce, ledger, seed, progress, nonfinite, name
+        unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight
             As in `dpmedian.geometric_medians`.
 
         Returns
@@ -114,6 +115,8 @@ class GroupsPlan(Recorded):
                 nonfinite=nonfinite,
                 d=parameters.d,
                 geometry=parameters.geometry,
+                weights=sample_weight,
+                weight_max=parameters.weight_max,
             )
         require_unit(grouped.records.unit, parameters.unit, given=unit is not None)
         key = None if seed is None else seed_bytes(seed)
@@ -137,7 +140,9 @@ class GroupsPlan(Recorded):
         plan = self.plans[index]
         tape = Tape.draw(None if key is None else _group_key(key, index), "add_remove")
         allow(tape, plan.cost)
-        source = ArraySource.of(replace(grouped.records, array=grouped.of(index)), plan.parameters, nonfinite=nonfinite)
+        source = ArraySource.of(grouped.records_of(index), plan.parameters, nonfinite=nonfinite)
+        if plan.parameters.weighted:
+            source = source.weighted(tape.hidden())
         try:
             result = plan.calibrated.run(source, tape)
             return as_position(result) if plan.parameters.geometry == "sphere" else result

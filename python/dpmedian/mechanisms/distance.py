@@ -46,7 +46,7 @@ class DistanceCount(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
         spec = Gaussian.calibrate(
             name,
-            Bound.of("distance counts", parameters.neighbours, target=_HALF),
+            Bound.of("distance counts", parameters.neighbours, parameters.weighted, target=_HALF),
             rho,
             largest=parameters.records_most,
             releases=releases,

@@ -33,7 +33,7 @@ class NoisyGradient(Gaussian):
         d = parameters.d
         spec = Gaussian.calibrate(
             name,
-            Bound.of("gradient", parameters.neighbours, d=d),
+            Bound.of("gradient", parameters.neighbours, parameters.weighted, d=d),
             rho,
             largest=parameters.records_most,
             coordinates=d,

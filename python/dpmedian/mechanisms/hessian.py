@@ -40,7 +40,7 @@ class Curvature(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
         spec = Gaussian.calibrate(
             name,
-            Bound.of("curvature", parameters.neighbours),
+            Bound.of("curvature", parameters.neighbours, parameters.weighted),
             rho,
             largest=parameters.records_most,
             coarsest=_COARSEST_CURVATURE,
@@ -70,7 +70,7 @@ class SecondMoments(Gaussian):
         d = parameters.d
         spec = Gaussian.calibrate(
             name,
-            Bound.of("second moments", parameters.neighbours, d=d),
+            Bound.of("second moments", parameters.neighbours, parameters.weighted, d=d),
             rho,
             largest=parameters.records_most,
             coordinates=d * (d + 1) // 2,

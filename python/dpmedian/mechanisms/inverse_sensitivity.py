@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,8 @@ class Lattice:
 class InverseSensitivity:
     """One exact draw with weights exp(-epsilon/2 score/sensitivity).
 
-    Neighbours and sensitivity: those of the score, 1 where a record is replaced and 1/2 where one is added or removed.
+    Neighbours and sensitivity: those of the score, 1 where a record is replaced and 1/2 where one is added or removed,
+    with weights up to rounding.
     Cost: epsilon, pure, and a bounded range of epsilon. Failure: none."""
 
     epsilon: float
@@ -83,6 +85,7 @@ class InverseSensitivity:
     rate: int
     lattice: Lattice
     d: int
+    weighted: bool = False
 
     @classmethod
     def of(cls, epsilon: float, parameters: PublicParameters) -> InverseSensitivity:
@@ -92,10 +95,11 @@ class InverseSensitivity:
         # Without a public number of records, or a guess, cells are as small as the most records need them.
         n = RECORDS_MAX if parameters.n is None else parameters.n
         d, radius, resolution = parameters.d, parameters.radius, parameters.resolution
-        sensitivity = Fraction(lattice_score_sensitivity(d).under(parameters.neighbours)) / 2**_SCORE_BITS
+        bound = lattice_score_sensitivity(d, parameters.weighted).under(parameters.neighbours)
+        sensitivity = Fraction(bound) / 2**_SCORE_BITS
         rate = math.floor(Fraction(epsilon) * 2 ** (_RATE_BITS - 1) / _LN_TWO_ABOVE / sensitivity)
         lattice = Lattice.of(epsilon, n=n, d=d, radius=radius, resolution=resolution)
-        return cls(epsilon, float(sensitivity), min(rate, 2**56 - 1), lattice, d)
+        return cls(epsilon, float(sensitivity), min(rate, 2**56 - 1), lattice, d, parameters.weighted)
 
     @property
     def decay(self) -> float:
@@ -111,8 +115,9 @@ class InverseSensitivity:
         """The row of a plan."""
         remark = f"weights exp(-{self.decay:.4g} score)"
         noise = Noise("lattice draw", 1.0 / max(self.decay, 1e-300), remark, {"rate": self.rate})
+        arguments: dict[str, Any] = {"d": self.d, **({"weighted": True} if self.weighted else {})}
         return Stage(
-            "inverse sensitivity", "records to change", self.sensitivity, noise, 1, self.cost, arguments={"d": self.d}
+            "inverse sensitivity", "records to change", self.sensitivity, noise, 1, self.cost, arguments=arguments
         )
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -35,7 +35,7 @@ class PairCount(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, pairings: int, releases: int) -> PairCount:
         spec = Gaussian.calibrate(
             name,
-            Bound.of("pair counts", parameters.neighbours, pairings=pairings),
+            Bound.of("pair counts", parameters.neighbours, parameters.weighted, pairings=pairings),
             rho,
             largest=None if parameters.records_most is None else pairings * (parameters.records_most // 2),
             releases=releases,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpmedian._core import Tape
-from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.sources.protocol import Source
 
 __all__ = ["HiddenSample"]
@@ -18,20 +17,21 @@ _COIN_BITS = 48
 class HiddenSample:
     """A random sample of `size` of about n records, drawn from hidden randomness of the tape.
 
-    Where a record is replaced n is exact, and the sample uniform of that size. Where one is added or removed every
-    record is in it with probability size/n, by a coin of its own. Sensitivity: every statistic has on the sample the
+    Where n is public, and exact, the sample is uniform of that size. Where it is private, and noisy, every record is in
+    it with probability size/n, by a coin of its own. Sensitivity: every statistic has on the sample the
     one that it has on all records. Cost: none of its own, and releases about the sample cost what they would about all
     records. Failure: none.
     """
 
     n: int
     size: int
-    neighbours: Neighbours
+    private: bool
+    """Whether n is."""
 
     def draw(self, source: Source, tape: Tape) -> Source:
         """The records themselves where the sample would have all of them."""
         if self.size >= self.n:
             return source
-        if self.neighbours == "replace":
+        if not self.private:
             return source.sample(tape.hidden(), self.size)
         return source.sample_by_coins(tape.hidden(), ((self.size << _COIN_BITS) // self.n, _COIN_BITS))

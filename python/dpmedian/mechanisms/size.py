@@ -1,4 +1,4 @@
-"""The noisy number of records, for neighbours that add or remove one. Proof: size.md."""
+"""The noisy number of records, or sum of their weights, where that is private. Proof: size.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.parameters import PRIVATE_RECORDS_MAX
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Bound, Size
 
@@ -15,15 +15,16 @@ __all__ = ["NoisySize"]
 
 @dataclass(frozen=True)
 class NoisySize(Gaussian):
-    """The number of records, with Gaussian noise.
+    """The number of records, or the sum of their weights, with Gaussian noise.
 
-    Neighbours: one record added or removed; where one is replaced the number is public. Sensitivity: 1. Cost: one
-    Gaussian release. Failure: none; few records may come out as none.
+    Neighbours: one record added or removed, and with weights also one replaced; without them the number is public then.
+    Sensitivity: 1. Cost: one Gaussian release. Failure: none; few records may come out as none.
     """
 
     @classmethod
-    def of(cls, name: str, rho: float) -> NoisySize:
-        spec = Gaussian.calibrate(name, Bound.of("size", "add_remove"), rho, largest=None)
+    def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisySize:
+        bound = Bound.of("size", parameters.neighbours, parameters.weighted)
+        spec = Gaussian.calibrate(name, bound, rho, largest=None)
         return cls(**vars(spec))
 
     def among(self, source: Source, tape: Tape) -> int:

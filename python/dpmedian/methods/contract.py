@@ -71,7 +71,7 @@ def worth(parameters: PublicParameters) -> int:
     Gradients, centered ranks and counts minus a half have half the sensitivity where a record is added or removed, so
     with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
     """
-    return 2 if parameters.private_size else 1
+    return 2 if parameters.neighbours == "add_remove" else 1
 
 
 def cloud_curvature(d: int) -> float:

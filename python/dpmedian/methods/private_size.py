@@ -1,4 +1,4 @@
-"""Any method on records whose number is private: the number is released first. Proof: private_size.md."""
+"""Any method on records whose number, or sum of weights, is private: that is released first. Proof: private_size.md."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
 class PrivateSize(CalibratedMethod):
     """The noisy size, then a method that is calibrated to it with `rest`, what the size leaves of rho.
 
-    Neighbours: one record added or removed. Cost: that of the size and the cap on the method, whatever the size turns
-    out to be. Failure: that of the method, and `ReleaseFailed` where so few records are seen that it would be hopeless.
+    Neighbours: one record added or removed, or with weights replaced. Cost: that of the size and the cap on the method,
+    whatever the size turns out to be. Failure: that of the method, and `ReleaseFailed` where so few records are seen
+    that it would be hopeless.
     """
 
     method: str
@@ -166,4 +167,6 @@ def size_share(n: int | None, rho: float) -> float:
 def calibrate(method: str, parameters: PublicParameters, rho: float) -> PrivateSize:
     """A small share of rho to the size, the rest to the method."""
     share = size_share(parameters.n, rho)
-    return PrivateSize(method, parameters, NoisySize.of("size", share * rho), (1.0 - share) * rho, parameters.n)
+    return PrivateSize(
+        method, parameters, NoisySize.of("size", share * rho, parameters), (1.0 - share) * rho, parameters.n
+    )

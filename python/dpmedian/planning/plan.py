@@ -240,8 +240,8 @@ class Plan(Recorded):
         if self.parameters.weight_max is None:
             return ()
         return (
-            f"weighted: a record counted with probability weight/{self.parameters.weight_max:g}, by a hidden coin; the "
-            "size is about the sum of the weights over the cap, and the error radius does not cover the coins",
+            f"weighted: a record counted with its weight over the public cap {self.parameters.weight_max:g}, and the "
+            "size is about the sum of these",
         )
 
     def plot(self, ax: Any = None) -> Any:

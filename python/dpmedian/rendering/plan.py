@@ -31,7 +31,8 @@ def _title(plan: Plan) -> str:
     records = f"n = {plan.n}"
     if plan.parameters.private_size:
         seen = f"guess {plan.n}" if plan.n == plan.calibrated.guess else f"noisy size {plan.n}"
-        records = f"add_remove, n private ({'no guess' if plan.n is None else seen})"
+        what = "n" if plan.parameters.weight_max is None else f"sum of weights over {plan.parameters.weight_max:g}"
+        records = f"{plan.parameters.neighbours}, {what} private ({'no guess' if plan.n is None else seen})"
     sphere = " (unit vectors of positions)" if plan.parameters.geometry == "sphere" else ""
     return f"Plan: {plan.method}, {records}, d = {plan.d}{sphere}, {plan.parameters.budget.describe()}"
 
@@ -85,7 +86,7 @@ def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
     together = "; the stages share it, and no run spends more" if any(stage.capped for stage in plan.stages) else ""
     facts = [f"cost: {plan.cost}{together}"]
-    if plan.parameters.private_size:
+    if plan.parameters.neighbours == "add_remove":
         facts.append(f"the same noise under replace: {_under_replace(plan.cost)}")
     facts += [_example(n, expected) for n, expected in plan.calibrated.examples]
     if predicted.excess is not None:

@@ -70,11 +70,11 @@ class ArraySource:
         share = math.ldexp(probability[0], -probability[1])
         return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
 
-    def thinned(self, stream: Stream) -> ArraySource:
-        """The records that their weights keep, each by a hidden coin of its own; all of them where there are none."""
+    def weighted(self, stream: Stream) -> ArraySource:
+        """The records with their weights, rounded by hidden coins, or as they are where there are none."""
         if self._weights is None:
             return self
-        return ArraySource(self._points.sample_by_weights(stream, self._weights), self._progress, self._share)
+        return ArraySource(self._points.weighted(stream, self._weights), self._progress, self._share)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(self._share * passes)

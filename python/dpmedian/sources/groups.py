@@ -16,7 +16,8 @@ from dpmedian.accounting.neighbours import RECORD
 from dpmedian.sources.dask import is_dask
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Floats, Records
-from dpmedian.sources.units import as_row_records, check_reducer, label_of
+from dpmedian.sources.units import as_row_records, check_reducer, check_weights, label_of, weighted
+from dpmedian.sources.weights import largest_of, take_weights, with_weight
 
 if TYPE_CHECKING:
     from dpmedian.sources.shuffle import Rows
@@ -32,8 +33,14 @@ class Grouped:
     starts: NDArray[np.int64]
 
     def of(self, group: int) -> Floats:
-        """The records of a group, in place."""
-        return self.records.array[self.starts[group] : self.starts[group + 1]]
+        """The array of the records of a group, in place."""
+        return self.records_of(group).array
+
+    def records_of(self, group: int) -> Records:
+        """The records of a group, with their weights, if they have any."""
+        rows = slice(self.starts[group], self.starts[group + 1])
+        weights = None if self.records.weights is None else self.records.weights[rows]
+        return replace(self.records, array=self.records.array[rows], weights=weights)
 
 
 def group_keys(keys: Any) -> tuple[Hashable, ...]:
@@ -68,29 +75,38 @@ def as_group_records(
     d: int | None = None,
     geometry: str = "euclidean",
     columns: Sequence[str | int] | None = None,
+    weights: Any = None,
+    weight_max: float | None = None,
 ) -> Grouped:
     """One record for each row of a group, or with `unit` one for each unit and group, of at most `most` groups each.
 
     `by` holds the label of each row, or is the name of a column. Rows whose label is no key, or is missing, are left
     out, and so are rows without an id. A unit contributes to the groups in which it has the most rows. Points may be
     the path of a file, of which `columns` chooses the coordinates, or a collection of Dask: its workers make the
-    records of the groups, which are gathered here.
+    records of the groups, which are gathered here. `weights` need the public cap `weight_max`; the weight of a unit in
+    a group is the largest of its rows there.
     """
     check_reducer(reducer, unit)
+    check_weights(points, weights, weight_max)
     if isinstance(points, (str, os.PathLike)):
         from dpmedian.files import read_points
 
         beside = [name for name in (by, unit) if isinstance(name, str)]
-        points, columns = read_points(points, columns=columns, nonfinite=nonfinite, labels=beside, d=d), None
+        chosen = with_weight(columns, weights)
+        width = d if d is None or not isinstance(weights, str) else d + 1
+        points, columns = read_points(points, columns=chosen, nonfinite=nonfinite, labels=beside, d=width), None
     if columns is not None:
         raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
     if is_dask(points):
+        if weights is not None:
+            raise ValueError("weights take rows in memory or the path of a file, and points are a Dask collection")
         return _gathered(points, by, keys, unit, most, reducer, nonfinite, d, geometry)
     labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
     ids: Labels | None = None
     if unit is not None:
         ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
-    records = as_row_records(points, nonfinite, d, geometry)
+    weights, points = take_weights(points, weights)
+    records = weighted(as_row_records(points, nonfinite, d, geometry), weights, weight_max, nonfinite)
     rows = len(records.array)
     if len(labels) != rows:
         raise ValueError("by must have one label for each row of points, and has another length")
@@ -106,7 +122,8 @@ def as_group_records(
     array = np.ascontiguousarray(records.array, dtype=np.float64)
     reduced = _core.reduce_units(array, codes, int(starts[-1]), "first" if ids is None else reducer)
     label = RECORD if ids is None else label_of(ids)
-    return Grouped(replace(records, array=reduced, unit=label), starts)
+    own = None if records.weights is None else largest_of(records.weights, codes, int(starts[-1]))
+    return Grouped(replace(records, array=reduced, unit=label, weights=own), starts)
 
 
 def _gathered(

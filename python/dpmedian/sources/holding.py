@@ -16,6 +16,7 @@ from dpmedian.sources.file import FileRecords
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import Records
 from dpmedian.sources.units import as_unit_records, check_missing, check_reducer
+from dpmedian.sources.weights import with_weight
 
 if TYPE_CHECKING:
     from dpmedian.sources.shuffle import Rows
@@ -69,7 +70,8 @@ def hold(
         if as_they_are:
             return open_points(points, columns=columns, nonfinite=nonfinite, d=d)
         labels = [unit] if isinstance(unit, str) else []
-        points, columns = read_points(points, columns=columns, nonfinite=nonfinite, labels=labels), None
+        chosen = with_weight(columns, weights)
+        points, columns = read_points(points, columns=chosen, nonfinite=nonfinite, labels=labels), None
     if columns is not None:
         raise ValueError(_NO_COLUMNS)
     if not isinstance(points, (FileRecords, DaskRecords)):

@@ -14,7 +14,17 @@ from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_vectors
 from dpmedian.sources.weights import as_weights, largest_of, take_weights
 
-__all__ = ["REDUCERS", "UNNAMED", "as_row_records", "as_unit_records", "check_missing", "check_reducer", "label_of"]
+__all__ = [
+    "REDUCERS",
+    "UNNAMED",
+    "as_row_records",
+    "as_unit_records",
+    "check_missing",
+    "check_reducer",
+    "check_weights",
+    "label_of",
+    "weighted",
+]
 
 REDUCERS = ("median", "mean", "first")
 """How the rows of a unit become one record."""
@@ -44,11 +54,11 @@ def as_unit_records(
     vectors before they are reduced. `weights` need the public cap `weight_max`.
     """
     check_reducer(reducer, unit)
-    _check_weights(points, weights, weight_max)
+    check_weights(points, weights, weight_max)
     weights, points = take_weights(points, weights)
     if unit is None:
         records = as_row_records(points, nonfinite, d, geometry)
-        return _weighted(records, weights, weight_max, nonfinite)
+        return weighted(records, weights, weight_max, nonfinite)
     if isinstance(points, Records) and points.unit != RECORD:
         raise ValueError(f"these records are one for each {points.unit!r} already: leave out unit=")
     ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
@@ -59,14 +69,14 @@ def as_unit_records(
     check_missing(ids.first_missing, label, nonfinite, neighbours)
     if nonfinite == "raise":
         records.require_finite()
-    records = _weighted(records, weights, weight_max, nonfinite)
+    records = weighted(records, weights, weight_max, nonfinite)
     codes, count = ids.ranks()
     own = None if records.weights is None else largest_of(records.weights, codes, count)
     array = _core.reduce_units(np.ascontiguousarray(records.array, dtype=np.float64), codes, count, reducer)
     return replace(records, array=array, unit=label, weights=own)
 
 
-def _check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
+def check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
     """Raises unless there are weights exactly where there is a public cap."""
     if weights is not None and weight_max is None:
         raise ValueError("sample_weight needs weight_max=, a public cap: never take the largest weight of the data")
@@ -75,7 +85,8 @@ def _check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
         raise ValueError("this plan has weight_max=: say the weights, sample_weight=...")
 
 
-def _weighted(records: Records, weights: Any, weight_max: float | None, nonfinite: str) -> Records:
+def weighted(records: Records, weights: Any, weight_max: float | None, nonfinite: str) -> Records:
+    """The records with the weights, if there are any."""
     if weights is None or weight_max is None:
         return records
     return replace(records, weights=as_weights(weights, weight_max, len(records.array), nonfinite))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from dpmedian.sources.labels import taken
 from dpmedian.sources.records import Records, as_records
 
-__all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights"]
+__all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights", "with_weight"]
 
 WHOLE_WEIGHT = 2**20
 """The weight of a record at the cap: what counts surely."""
@@ -21,13 +22,25 @@ Weights = NDArray[np.uint32]
 
 
 def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
-    """The column of weights that is named, and the frame without it; or the weights as they are."""
-    if isinstance(weights, str) and isinstance(points, Records):
-        raise TypeError(
-            f"sample_weight={weights!r} names a column of a frame, and points come from a file: read it into a frame, "
-            "or pass the weights themselves, sample_weight=[...], one for each row"
-        )
-    return taken(points, weights, "sample_weight") if isinstance(weights, str) else (weights, points)
+    """The column of weights that is named, and the frame or the file without it; or the weights as they are."""
+    if not isinstance(weights, str):
+        return weights, points
+    if not isinstance(points, Records):
+        return taken(points, weights, "sample_weight")
+    names = points.columns or ()
+    if names.count(weights) != 1:
+        raise ValueError(f"sample_weight={weights!r} is no single column of numbers that was read")
+    place = names.index(weights)
+    others = [i for i in range(len(names)) if i != place]
+    if not others:
+        raise ValueError(f"sample_weight={weights!r} is the only column of numbers: points need at least one more")
+    array = np.ascontiguousarray(points.array[:, others])
+    return points.array[:, place], replace(points, array=array, columns=tuple(names[i] for i in others))
+
+
+def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[str | int] | None:
+    """The columns of numbers to read of a file: those of the points, and the one of the weights if it is named."""
+    return columns if columns is None or not isinstance(weights, str) else [*columns, weights]
 
 
 def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:

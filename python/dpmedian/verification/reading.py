@@ -207,9 +207,10 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
-    """The public parameters of a record; where the number of records is private, n is the guess."""
+    """The public parameters of a record; where their number or sum of weights is private, n is the guess."""
     names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
-    size = record["guess"] if record["neighbours"] == "add_remove" else record["n"]
+    private = record["neighbours"] == "add_remove" or record["weight_max"] is not None
+    size = record["guess"] if private else record["n"]
     return PublicParameters.of(size, **{name: record[name] for name in sorted(names)}, **record["budget"])
 
 

@@ -16,7 +16,8 @@ from dpmedian._core import lattice_score_sensitivity
 from dpmedian.accounting import Neighbours, PrivacyCost
 from dpmedian.accounting.rounding import product_up
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.statistics import BOUNDS
+from dpmedian.parameters import PublicParameters
+from dpmedian.statistics import BOUNDS, SUMS
 
 __all__ = ["shared_discretization", "wrong_with"]
 
@@ -47,8 +48,9 @@ def shared_discretization(numbers: int) -> float:
     return numbers / (40.0 * _LEAST_SIGMA**2)
 
 
-def wrong_with(stage: Stage, neighbours: Neighbours, n: int | None, d: int, cap: PrivacyCost | None) -> Iterator[str]:
+def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | None) -> Iterator[str]:
     """What is wrong with a stage, in words; nothing if its numbers are those that follow from the others."""
+    n, d = parameters.n, parameters.d
     check = _KINDS.get(stage.noise.kind)
     if check is None:
         yield f"noise of the kind {stage.noise.kind!r} is unknown"
@@ -57,6 +59,8 @@ def wrong_with(stage: Stage, neighbours: Neighbours, n: int | None, d: int, cap:
         if stage.arguments.get(name, value) != value:
             yield f"it is computed for {name} = {stage.arguments[name]}, and the records have {name} = {value}"
             return
+    weighted = parameters.weighted and (stage.statistic in SUMS or stage.noise.kind == "lattice draw")
+    yield from _differs("whether records have weights", stage.arguments.get("weighted", False), weighted)
     length = _COORDINATES[stage.statistic](d) if stage.statistic in _COORDINATES else 1
     yield from _differs("the number of coordinates", stage.coordinates, length)
     if stage.capped and cap is None:
@@ -65,7 +69,7 @@ def wrong_with(stage: Stage, neighbours: Neighbours, n: int | None, d: int, cap:
     if stage.noise.remark != "at least":
         yield from _differs("the number of times", stage.times, 1)
     try:
-        yield from check(stage, neighbours, d, cap)
+        yield from check(stage, parameters.neighbours, d, cap)
     except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         yield f"it cannot be computed again: {type(error).__name__}: {error}"
 
@@ -148,7 +152,8 @@ def _choice(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | Non
 
 def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
     rate = stage.noise.parameters["rate"]
-    sensitivity = Fraction(lattice_score_sensitivity(d).under(neighbours)) / 2**_SCORE_BITS
+    weighted = stage.arguments.get("weighted", False)
+    sensitivity = Fraction(lattice_score_sensitivity(d, weighted).under(neighbours)) / 2**_SCORE_BITS
     yield from _differs("the sensitivity", stage.sensitivity, float(sensitivity))
     least = 2 * _LN_TWO_BELOW * Fraction(rate, 2**_RATE_BITS) * sensitivity
     (epsilon,) = stage.cost.bounded_ranges

@@ -90,7 +90,7 @@ class _Review:
         checks = [Check("whose privacy: relation and unit are the same everywhere", tuple(self.relation()))]
         for index, stage in enumerate(plan.stages):
             stated = self.told["stages"][index]
-            wrong = [*wrong_with(stage, plan.parameters.neighbours, plan.n, plan.d, cap), *_sums(stated, stage.cost)]
+            wrong = [*wrong_with(stage, plan.parameters, cap), *_sums(stated, stage.cost)]
             if stated["sigma"] != stage.sigma:
                 wrong.append(f"sigma is {stated['sigma']!r}, and the scale of its noise {stage.noise.scale!r}")
             question = f"stage {stage.name!r} ({stage.statistic}): sensitivity, noise and cost"
@@ -132,7 +132,7 @@ class _Review:
             if stated != of_cost:
                 yield f"{name} is {stated!r}, and that of the cost is {of_cost!r}"
         if self.plan.parameters.private_size and self.told["n"] is not None:
-            yield f"n = {self.told['n']} is stated, and under 'add_remove' the number of records is private"
+            yield f"n = {self.told['n']} is stated, and under 'add_remove' or with weights it is private"
         if isinstance(self.found, Release):
             size, columns = self.found.point.size, self.found.columns
             wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d

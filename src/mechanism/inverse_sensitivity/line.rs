@@ -26,6 +26,64 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// Scores between two beats of the pulse: some milliseconds.
 const SCORES_PER_BEAT: usize = 1 << 18;
 
+/// By how much a record moves the score, which is another one for each relation; so does a record with a weight.
+pub fn sensitivity() -> Sensitivity {
+    let one = f64::from(SCORE_BITS).exp2();
+    Sensitivity::new(one, one / 2.0)
+}
+
+/// A score on the line that is constant on steps, of which an exact draw is made.
+pub trait Staircase {
+    /// The number of steps.
+    fn steps(&self) -> usize;
+
+    /// The score on a step, in units of 2^-31, at most 2^62.
+    fn score_of(&self, step: usize) -> u64;
+
+    /// The cells of a step: two intervals, each by its first even coordinate and the next one after its end.
+    fn cells(&self, step: usize) -> [(i64, i64); 2];
+
+    /// The score of a cell, by its odd center.
+    fn score_at(&self, center: i64) -> u64;
+
+    /// The number of cells of a step.
+    fn volume(&self, step: usize) -> u64 {
+        self.cells(step).iter().map(|(start, end)| (end - start) as u64 / 2).sum()
+    }
+
+    /// The center of a cell, drawn with probability proportional to 2^(-rate * score).
+    ///
+    /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
+    fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
+        // The first step of each group, and the group.
+        let mut groups: Vec<(usize, Group)> = Vec::new();
+        for step in 0..self.steps() {
+            if step % SCORES_PER_BEAT == 0 {
+                pulse.beat(0.0)?;
+            }
+            let (power, count) = (-(rate.halvings(self.score_of(step)) as i64), self.volume(step));
+            match groups.last_mut() {
+                Some((_, group)) if group.power == power => group.count += count,
+                _ => groups.push((step, Group { power, count })),
+            }
+        }
+        let envelope = Envelope::new(groups.iter().map(|&(_, group)| group).collect());
+        loop {
+            let (index, mut place) = envelope.draw(rng);
+            let (mut step, group) = groups[index];
+            while place >= self.volume(step) {
+                place -= self.volume(step);
+                step += 1;
+            }
+            if rate.keep(self.score_of(step), group.power.unsigned_abs()).sample(rng) {
+                let [left, right] = self.cells(step);
+                let center = left.0 + 1 + 2 * place as i64;
+                return Ok(if center < left.1 { center } else { right.0 + (center - left.1) });
+            }
+        }
+    }
+}
+
 /// The sorted records, the lattice they lie on, and the neighbours for which they are scored.
 pub struct Line {
     sorted: Vec<i64>,
@@ -63,19 +121,28 @@ impl Line {
         halves.min(2 << SCORE_BITS) << (SCORE_BITS - 1)
     }
 
-    /// By how much a record moves the score, which is another one for each relation.
-    pub fn sensitivity() -> Sensitivity {
-        let one = f64::from(SCORE_BITS).exp2();
-        Sensitivity::new(one, one / 2.0)
-    }
-
     /// The largest len_r that a cell can have.
     fn farthest(&self) -> usize {
         self.sorted.len().div_ceil(2)
     }
+}
 
-    /// The cells of len_r = `len`: an interval on the left and one on the right, each by its first even coordinate and
-    /// the next one after its end. For zero they are one: the right one is empty.
+/// A step for every len_r.
+impl Staircase for Line {
+    fn steps(&self) -> usize {
+        self.farthest() + 1
+    }
+
+    fn score_of(&self, len: usize) -> u64 {
+        self.score(len as u64)
+    }
+
+    fn score_at(&self, center: i64) -> u64 {
+        self.score(self.len(center))
+    }
+
+    /// The cells of len_r = `len`: an interval on the left and one on the right. For zero they are one: the right one is
+    /// empty.
     fn cells(&self, len: usize) -> [(i64, i64); 2] {
         let (r, extent) = (self.lattice.smoothing, self.lattice.extent());
         let (left, right) = (self.farthest(), self.sorted.len() / 2);
@@ -86,42 +153,5 @@ impl Line {
             return [(left_end(1), right_end(1)), (0, 0)];
         }
         [(left_end(len + 1), left_end(len)), (right_end(len), right_end(len + 1))]
-    }
-
-    fn volume(&self, len: usize) -> u64 {
-        self.cells(len).iter().map(|(start, end)| (end - start) as u64 / 2).sum()
-    }
-
-    /// The center of a cell, drawn with probability proportional to 2^(-rate * score).
-    ///
-    /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
-    pub fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
-        let score = |len: usize| self.score(len as u64);
-        // The first len of each group, and the group.
-        let mut groups: Vec<(usize, Group)> = Vec::new();
-        for len in 0..=self.farthest() {
-            if len % SCORES_PER_BEAT == 0 {
-                pulse.beat(0.0)?;
-            }
-            let (power, count) = (-(rate.halvings(score(len)) as i64), self.volume(len));
-            match groups.last_mut() {
-                Some((_, group)) if group.power == power => group.count += count,
-                _ => groups.push((len, Group { power, count })),
-            }
-        }
-        let envelope = Envelope::new(groups.iter().map(|&(_, group)| group).collect());
-        loop {
-            let (index, mut place) = envelope.draw(rng);
-            let (mut len, group) = groups[index];
-            while place >= self.volume(len) {
-                place -= self.volume(len);
-                len += 1;
-            }
-            if rate.keep(score(len), group.power.unsigned_abs()).sample(rng) {
-                let [left, right] = self.cells(len);
-                let center = left.0 + 1 + 2 * place as i64;
-                return Ok(if center < left.1 { center } else { right.0 + (center - left.1) });
-            }
-        }
     }
 }

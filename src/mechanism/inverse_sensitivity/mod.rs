@@ -6,6 +6,7 @@
 //! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
 //! | [`rate`] | weights 2^(-rate * score) |
 //! | [`mod@line`] | one dimension: the paper's len_r, or half of the additions it takes |
+//! | [`weighted_line`] | the same with weights |
 //! | [`score`] | two and three dimensions: a score of sensitivity one |
 //! | [`bound`] | lower bounds of that score on a cell |
 //! | [`partition`] | the exact draw from a partition that is refined where the mass lies |
@@ -19,30 +20,36 @@ pub mod line;
 pub mod partition;
 pub mod rate;
 pub mod score;
+pub mod weighted_line;
+
+use std::ops::Range;
 
 use nalgebra::DMatrixView;
 use rand_chacha::ChaCha20Rng;
 
 use self::lattice::Lattice;
-use self::line::Line;
+use self::line::{Line, Staircase};
 use self::partition::Partition;
 use self::rate::Rate;
 use self::score::Records;
+use self::weighted_line::WeightedLine;
 use crate::release::error::Error;
 use crate::release::sensitivity::{Neighbours, Sensitivity};
 use crate::release::tape::{Selection, Tape};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::runtime::weighting::Weighting;
 
 /// The largest dimension: the number of cells grows exponentially with it.
 pub const DIMENSION_MAX: usize = 3;
 
-/// By how much a record moves the score in units of 2^-31, in one to three dimensions; `None` in others.
-pub fn sensitivity(d: usize) -> Option<Sensitivity> {
+/// By how much a record, or one with a weight, moves the score in units of 2^-31, in one to three dimensions; `None` in
+/// others.
+pub fn sensitivity(d: usize, weighted: bool) -> Option<Sensitivity> {
     match d {
-        1 => Some(Line::sensitivity()),
-        2 => Some(Records::<2>::sensitivity()),
-        3 => Some(Records::<3>::sensitivity()),
+        1 => Some(line::sensitivity()),
+        2 => Some(Records::<2>::sensitivity(weighted)),
+        3 => Some(Records::<3>::sensitivity(weighted)),
         _ => None,
     }
 }
@@ -66,17 +73,24 @@ pub fn release(
 ) -> Result<Vec<i64>, Error> {
     let dense = points.dense();
     points.check().map_err(Error::Unreadable)?;
+    let classes = points.weighting().map(Weighting::classes);
     let points = dense.view();
     check(points, center);
-    match points.nrows() {
-        1 => draw(&mut OnLine { line: line(points, center, lattice, tape.neighbours()), rate, pulse }, rate, tape),
-        2 => {
-            let records = Records::<2>::new(points, center, lattice);
-            draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
+    match (points.nrows(), classes) {
+        (1, None) => {
+            draw(&mut OnLine { line: line(points, center, lattice, tape.neighbours()), rate, pulse }, rate, tape)
+        }
+        (1, Some(classes)) => {
+            let line = weighted_line(points, center, lattice, classes);
+            draw(&mut OnLine { line, rate, pulse }, rate, tape)
+        }
+        (2, _) => {
+            let records = Records::<2>::new(points, center, lattice, classes);
+            draw(&mut InSpace { records, lattice, rate, pulse, weighted: classes.is_some() }, rate, tape)
         }
         _ => {
-            let records = Records::<3>::new(points, center, lattice);
-            draw(&mut InSpace { records, lattice, rate, pulse }, rate, tape)
+            let records = Records::<3>::new(points, center, lattice, classes);
+            draw(&mut InSpace { records, lattice, rate, pulse, weighted: classes.is_some() }, rate, tape)
         }
     }
 }
@@ -85,23 +99,23 @@ fn draw(selection: &mut dyn Selection, rate: Rate, tape: &mut dyn Tape) -> Resul
     tape.draw("inverse sensitivity", rate.multiple(), selection)
 }
 
-struct OnLine<'a> {
-    line: Line,
+struct OnLine<'a, L> {
+    line: L,
     rate: Rate,
     pulse: &'a mut dyn Pulse,
 }
 
-impl Selection for OnLine<'_> {
+impl<L: Staircase> Selection for OnLine<'_, L> {
     fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted> {
         Ok(vec![self.line.sample(self.rate, rng, self.pulse)?])
     }
 
     fn score(&self, candidate: &[i64]) -> i64 {
-        self.line.score(self.line.len(candidate[0])) as i64
+        self.line.score_at(candidate[0]) as i64
     }
 
     fn sensitivity(&self) -> Sensitivity {
-        Line::sensitivity()
+        line::sensitivity()
     }
 }
 
@@ -110,6 +124,7 @@ struct InSpace<'a, const D: usize> {
     lattice: &'a Lattice,
     rate: Rate,
     pulse: &'a mut dyn Pulse,
+    weighted: bool,
 }
 
 impl<const D: usize> Selection for InSpace<'_, D> {
@@ -123,26 +138,32 @@ impl<const D: usize> Selection for InSpace<'_, D> {
     }
 
     fn sensitivity(&self) -> Sensitivity {
-        Records::<D>::sensitivity()
+        Records::<D>::sensitivity(self.weighted)
     }
 }
 
 /// The exact scores at lattice points, one after another, in units of 2^-31: without privacy, for tests and benches.
+/// Where records have weights the classes of equal ones are given, in units of 2^-20.
 pub fn scores(
     points: DMatrixView<'_, f64>,
+    classes: Option<&[(u32, Range<usize>)]>,
     center: &[f64],
     lattice: &Lattice,
     places: &[i64],
     neighbours: Neighbours,
 ) -> Vec<u64> {
     check(points, center);
-    match points.nrows() {
-        1 => {
+    match (points.nrows(), classes) {
+        (1, None) => {
             let line = line(points, center, lattice, neighbours);
-            places.iter().map(|&place| line.score(line.len(place))).collect()
+            places.iter().map(|&place| line.score_at(place)).collect()
         }
-        2 => score_all::<2>(points, center, lattice, places),
-        _ => score_all::<3>(points, center, lattice, places),
+        (1, Some(classes)) => {
+            let line = weighted_line(points, center, lattice, classes);
+            places.iter().map(|&place| line.score_at(place)).collect()
+        }
+        (2, _) => score_all(&Records::<2>::new(points, center, lattice, classes), places),
+        _ => score_all(&Records::<3>::new(points, center, lattice, classes), places),
     }
 }
 
@@ -156,13 +177,16 @@ fn line(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice, neighbo
     Line::new(lattice.snap(points, center, 0, 2), *lattice, neighbours)
 }
 
-fn score_all<const D: usize>(
+fn weighted_line(
     points: DMatrixView<'_, f64>,
     center: &[f64],
     lattice: &Lattice,
-    places: &[i64],
-) -> Vec<u64> {
-    let records = Records::<D>::new(points, center, lattice);
+    classes: &[(u32, Range<usize>)],
+) -> WeightedLine {
+    WeightedLine::new(lattice.snap(points, center, 0, 2), classes, *lattice)
+}
+
+fn score_all<const D: usize>(records: &Records<D>, places: &[i64]) -> Vec<u64> {
     let (places, _) = places.as_chunks::<D>();
     places.iter().map(|place| records.score(place)).collect()
 }

@@ -14,10 +14,18 @@
 //! together within -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the floor keeps them, and so do
 //! the maximum with zero and the cap at 2^62, which are contractions. ∎
 //!
+//! *Weighted records* contribute c V and c (2^30 - W), c in [0, 1]. The same holds: removing such a record moves the norm by at
+//! most c W and lowers the mass by c (2^30 - W), together within c (2^30 - 2 W) and c 2^30, so by at most 2^30 units, adding one
+//! as well, and replacing one by at most 2^31. The sums are multiples of 2^-20 units; each coordinate and the mass are
+//! rounded down to units, which moves the norm by less than sqrt(3), the mass by less than 1, and their difference with the
+//! floor by less than 4, so that two scores are apart by less than 8 more: [`WEIGHTED_ROUNDING`]. ∎
+//!
 //! *|V| <= W.* Coordinates are integers below 2^53, so the differences are exact. With S = 2^30 - 2 and the computed
 //! f = S/max(t, h), V is the difference times f and W - 2 is t times f, each rounded to the nearest integer. The computed
 //! t, f and products err by less than 2^-49 of their size, which is below 2^-19 units, so |V| <= t f + sqrt(3)/2 + 2^-19
 //! and W >= t f - 1/2 + 2 - 2^-19, and sqrt(3)/2 < 3/2 - 2^-18. Where t >= h, t f is S up to 2^-19 and W is 2^30. ∎
+
+use std::ops::Range;
 
 use nalgebra::DMatrixView;
 
@@ -25,12 +33,16 @@ use super::blocks::{BLOCK, map};
 use super::lattice::Lattice;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::release::sensitivity::Sensitivity;
+use crate::runtime::weighting::WEIGHT_BITS;
 
 /// Units of one record in V and W.
 pub const ONE: f64 = (1u64 << 30) as f64;
 
 /// What rounding may add to V and W together, in units per record: 2 for S, sqrt(3)/2 and 1/2 for the roundings.
 pub const ROUNDING: f64 = 4.0;
+
+/// What rounding adds to the sensitivity of the score of weighted records, in units.
+pub const WEIGHTED_ROUNDING: f64 = 8.0;
 
 /// Two to this power added and subtracted rounds a double below 2^51 to an integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
@@ -44,15 +56,28 @@ pub const LANES: usize = 8;
 /// The snapped records, one slice per coordinate, so that a loop over records is a loop over lanes.
 pub struct Records<const D: usize> {
     coordinates: [Vec<f64>; D],
+    /// Blocks of records of one weight, in units of 2^-`bits`.
+    blocks: Vec<(u32, Range<usize>)>,
+    bits: u32,
     /// The smoothing length.
     pub smoothing: f64,
 }
 
 impl<const D: usize> Records<D> {
-    /// Snaps the points to the lattice.
-    pub fn new(points: DMatrixView<'_, f64>, center: &[f64], lattice: &Lattice) -> Self {
+    /// Snaps the points to the lattice. Where they have weights the classes of equal ones are given, in units of 2^-20.
+    pub fn new(
+        points: DMatrixView<'_, f64>,
+        center: &[f64],
+        lattice: &Lattice,
+        classes: Option<&[(u32, Range<usize>)]>,
+    ) -> Self {
         let coordinates = std::array::from_fn(|j| lattice.snap(points, center, j, 1));
-        Self { coordinates, smoothing: lattice.smoothing as f64 }
+        let (all, bits) = ([(1, 0..points.ncols())], if classes.is_some() { WEIGHT_BITS } else { 0 });
+        let split = |(weight, class): &(u32, Range<usize>)| -> Vec<(u32, Range<usize>)> {
+            class.clone().step_by(BLOCK).map(|first| (*weight, first..class.end.min(first + BLOCK))).collect()
+        };
+        let blocks = classes.unwrap_or(&all).iter().flat_map(split).collect();
+        Self { coordinates, blocks, bits, smoothing: lattice.smoothing as f64 }
     }
 
     /// The number of records.
@@ -60,16 +85,30 @@ impl<const D: usize> Records<D> {
         self.coordinates[0].len()
     }
 
+    /// The sum of the weights, in units of 2^-bits.
+    fn total(&self) -> i128 {
+        self.blocks.iter().map(|(weight, block)| i128::from(*weight) * block.len() as i128).sum()
+    }
+
+    /// The number of records, or the sum of their weights.
+    pub fn mass(&self) -> f64 {
+        self.total() as f64 * (-f64::from(self.bits)).exp2()
+    }
+
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
-        self.count().div_ceil(BLOCK)
+        self.blocks.len()
     }
 
     /// The coordinates of one block.
     pub fn block(&self, block: usize) -> [&[f64]; D] {
-        let start = block * BLOCK;
-        let end = self.count().min(start + BLOCK);
-        std::array::from_fn(|j| &self.coordinates[j][start..end])
+        let records = &self.blocks[block].1;
+        std::array::from_fn(|j| &self.coordinates[j][records.clone()])
+    }
+
+    /// The weight of the records of one block.
+    pub fn weight(&self, block: usize) -> f64 {
+        f64::from(self.blocks[block].0) * (-f64::from(self.bits)).exp2()
     }
 
     /// The score at a lattice point, in units of 2^-31. Integer sums: the same for any order of the records.
@@ -78,20 +117,24 @@ impl<const D: usize> Records<D> {
         let kernel = |block| Block { records: self.block(block), z, smoothing: self.smoothing };
         let sums = |block| dispatch::vectorised(kernel(block));
         let (mut gradient, mut weight) = ([0i128; D], 0i128);
-        for (vector, scalar) in map(self.blocks(), self.count().min(BLOCK), sums) {
-            gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += i128::from(x));
-            weight += i128::from(scalar);
+        let parts = map(self.blocks(), self.count().min(BLOCK), sums);
+        for ((times, _), (vector, scalar)) in self.blocks.iter().zip(parts) {
+            let times = i128::from(*times);
+            gradient.iter_mut().zip(vector).for_each(|(total, x)| *total += times * i128::from(x));
+            weight += times * i128::from(scalar);
         }
+        let mass = (self.total() * ONE as i128 - weight) >> self.bits;
+        let gradient = gradient.map(|x| x >> self.bits);
         // Clamped beyond the cap, which is a contraction, so that the squares fit 128 bits.
         let squares = |x: &i128| x.unsigned_abs().min(u128::from(LARGEST) * 2).pow(2);
         let norm = gradient.iter().map(squares).sum::<u128>().isqrt() as i128;
-        let mass = self.count() as i128 * ONE as i128 - weight;
         (norm - mass).clamp(0, LARGEST.into()) as u64
     }
 
-    /// By how much a record moves the score.
-    pub fn sensitivity() -> Sensitivity {
-        Sensitivity::of_sum(ONE, 2.0 * ONE)
+    /// By how much a record moves the score, or one with a weight.
+    pub fn sensitivity(weighted: bool) -> Sensitivity {
+        let rounding = if weighted { WEIGHTED_ROUNDING } else { 0.0 };
+        Sensitivity::of_sum(ONE + rounding, 2.0 * ONE + rounding)
     }
 }
 
@@ -151,7 +194,7 @@ mod tests {
     fn records<const D: usize>(coordinates: &[[i64; D]], smoothing: i64) -> Records<D> {
         let flat: Vec<f64> = coordinates.iter().flatten().map(|&x| x as f64).collect();
         let lattice = Lattice::new(1.0, 1 << 51, smoothing).unwrap();
-        Records::new(DMatrix::from_column_slice(D, coordinates.len(), &flat).as_view(), &[0.0; D], &lattice)
+        Records::new(DMatrix::from_column_slice(D, coordinates.len(), &flat).as_view(), &[0.0; D], &lattice, None)
     }
 
     /// Small and huge coordinates, with many repetitions.

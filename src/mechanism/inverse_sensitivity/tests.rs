@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 use proptest::prelude::*;
 
 use super::*;
+use crate::release::sample;
 use crate::release::sensitivity::Neighbours;
 use crate::release::streams::Streams;
 use crate::release::tape::Draw;
@@ -45,16 +46,21 @@ fn assert_exact(points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: u
 }
 
 fn assert_exact_under(neighbours: Neighbours, points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: usize) {
-    let center = vec![0.0; points.nrows()];
-    let places = domain(points.nrows(), lattice);
-    let scores = scores(points.as_view(), &center, lattice, &places.concat(), neighbours);
+    assert_exact_of(&admitted(points), neighbours, lattice, epsilon, draws);
+}
+
+fn assert_exact_of(points: &Points, neighbours: Neighbours, lattice: &Lattice, epsilon: f64, draws: usize) {
+    let center = vec![0.0; points.d()];
+    let places = domain(points.d(), lattice);
+    let classes = points.weighting().map(Weighting::classes);
+    let scores = scores(points.dense().view(), classes, &center, lattice, &places.concat(), neighbours);
     let weights: Vec<f64> = scores.iter().map(|&s| (-(s as f64) / 2f64.powi(31) * epsilon / 2.0).exp()).collect();
     let total: f64 = weights.iter().sum();
     let probabilities: Vec<f64> = weights.iter().map(|w| w / total).collect();
     let mut tape = Draw::new(Streams::from_key([5; 32]), neighbours);
     let mut counts = vec![0; places.len()];
     for _ in 0..draws {
-        let place = release(&admitted(points), &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
+        let place = release(points, &center, lattice, rate(epsilon), &mut tape, &mut Silent).unwrap();
         counts[places.binary_search(&place).expect("a released cell lies in the domain")] += 1;
     }
     assert_fits(&counts, &probabilities);
@@ -155,7 +161,7 @@ fn no_records_have_the_uniform_distribution_and_replay_against_one() {
             let mut record = Record::new(Streams::from_key([5; 32]), Neighbours::AddRemove);
             let center = vec![0.0; d];
             let place = release(&admitted(here), &center, &lattice, rate(3.0), &mut record, &mut Silent).unwrap();
-            let stated = sensitivity(d).unwrap().under(Neighbours::AddRemove);
+            let stated = sensitivity(d, false).unwrap().under(Neighbours::AddRemove);
             assert_eq!(record.entries()[0].request.sensitivity, stated);
             let entries = record.entries().to_vec();
             let mut replay = Replay::new(Streams::from_key([5; 32]), Neighbours::AddRemove, entries);
@@ -167,11 +173,11 @@ fn no_records_have_the_uniform_distribution_and_replay_against_one() {
 #[test]
 fn a_record_more_moves_the_score_on_the_line_by_one_half() {
     let lattice = Lattice::new(1.0, 40, 4).unwrap();
-    let stated = sensitivity(1).unwrap().under(Neighbours::AddRemove) as u64;
+    let stated = sensitivity(1, false).unwrap().under(Neighbours::AddRemove) as u64;
     let data = [-30.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0];
     let places: Vec<i64> = (-43..44).step_by(2).collect();
     let points = |data: &[f64]| DMatrix::from_row_slice(1, data.len(), data);
-    let at = |data: &[f64]| scores(points(data).as_view(), &[0.0], &lattice, &places, Neighbours::AddRemove);
+    let at = |data: &[f64]| scores(points(data).as_view(), None, &[0.0], &lattice, &places, Neighbours::AddRemove);
     let mut widest = 0;
     for n in 0..data.len() {
         for added in [-40.0, 0.0, 3.0, 40.0] {
@@ -189,12 +195,25 @@ fn the_score_on_the_line_is_half_of_the_records_to_add() {
     let data = [-30.0, -6.0, -6.0, 2.0, 4.0, 40.0, 40.0];
     for n in 0..=data.len() {
         let records = DMatrix::from_row_slice(1, n, &data[..n]);
-        let found = scores(records.as_view(), &[0.0], &lattice, &places, Neighbours::AddRemove);
+        let found = scores(records.as_view(), None, &[0.0], &lattice, &places, Neighbours::AddRemove);
         for (&y, score) in places.iter().zip(found) {
             let side = |outside: &dyn Fn(f64) -> bool| 2 * data[..n].iter().filter(|x| outside(**x)).count();
             let farther = side(&|x| x < (y - 4) as f64).max(side(&|x| x > (y + 4) as f64));
             // Copies at the nearest point of a window on which more than half of the records lie: one for each too many.
             assert_eq!(score, (farther.saturating_sub(n) as u64) << 30, "{n} {y}");
+        }
+    }
+}
+
+#[test]
+fn draws_of_weighted_records_are_exact() {
+    for d in 1..=3 {
+        let points = DMatrix::from_fn(d, 7, |i, j| [3.0, -5.0, 8.0, 0.0, 1.0, -9.0, 6.0][(2 * i + j) % 7]);
+        let weights = [1 << 20, 1 << 19, 300_000, 0, 77, 1 << 20, 100];
+        let weighted = sample::weighted(&admitted(&points), &tape(9).hidden(), &weights).unwrap();
+        let lattice = Lattice::new(1.0, if d == 1 { 40 } else { 10 }, 4).unwrap();
+        for neighbours in RELATIONS {
+            assert_exact_of(&weighted, neighbours, &lattice, 3.0, 4000);
         }
     }
 }
@@ -223,15 +242,48 @@ proptest! {
         let places: Vec<i64> = places[..places.len() / d * d].iter().map(|place| 2 * place + 1).collect();
         let at = |points: &DMatrix<f64>, neighbours| {
             let points = Points::admit(points, None, Some(&origin), &mut Silent).unwrap();
-            scores(points.dense().view(), &center[..d], &lattice, &places, neighbours)
+            scores(points.dense().view(), None, &center[..d], &lattice, &places, neighbours)
         };
         let points = DMatrix::from_column_slice(d, n, &coordinates[..d * n]);
         let mut replaced = points.clone();
         replaced.column_mut(n - 1).copy_from_slice(&coordinates[27..27 + d]);
         let removed = points.clone().remove_column(n - 1);
-        let stated = sensitivity(d).unwrap();
+        let stated = sensitivity(d, false).unwrap();
         for (other, neighbours) in [(&replaced, Neighbours::Replace), (&removed, Neighbours::AddRemove)] {
             for (one, other) in at(&points, neighbours).into_iter().zip(at(other, neighbours)) {
+                prop_assert!(one.abs_diff(other) as f64 <= stated.under(neighbours), "{one} {other} {neighbours:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Weighted records of any place, appended, removed, and replaced together with their weights.
+    #[test]
+    fn weighted_scores_move_by_no_more_than_their_sensitivity(
+        d in 1usize..4,
+        coordinates in prop::collection::vec(prop_oneof![-30.0..30.0f64, Just(0.0), Just(1e300)], 3 * 10),
+        weights in prop::collection::vec(prop_oneof![Just(0u32), Just(1), Just(1 << 20), 0..=1u32 << 20], 10),
+        n in 1usize..9,
+        places in prop::collection::vec(-12i64..12, 30),
+    ) {
+        let lattice = Lattice::new(1.0, 40, 4).unwrap();
+        let places: Vec<i64> = places[..places.len() / d * d].iter().map(|place| 2 * place + 1).collect();
+        let stream = Draw::new(Streams::from_key([3; 32]), Neighbours::Replace).hidden();
+        let at = |rows: &[usize]| {
+            let flat: Vec<f64> = rows.iter().flat_map(|&row| coordinates[3 * row..3 * row + d].to_vec()).collect();
+            let points = DMatrix::from_column_slice(d, rows.len(), &flat);
+            let points = Points::admit(points, None, None, &mut Silent).unwrap();
+            let own: Vec<u32> = rows.iter().map(|&row| weights[row]).collect();
+            let points = sample::weighted(&points, &stream, &own).unwrap();
+            let classes = points.weighting().unwrap().classes();
+            scores(points.dense().view(), Some(classes), &vec![0.0; d], &lattice, &places, Neighbours::Replace)
+        };
+        let rows: Vec<usize> = (0..n).collect();
+        let replaced = [&rows[..n - 1], &[9]].concat();
+        let stated = sensitivity(d, true).unwrap();
+        for (other, neighbours) in [(&replaced[..], Neighbours::Replace), (&rows[..n - 1], Neighbours::AddRemove)] {
+            for (one, other) in at(&rows).into_iter().zip(at(other)) {
                 prop_assert!(one.abs_diff(other) as f64 <= stated.under(neighbours), "{one} {other} {neighbours:?}");
             }
         }

@@ -78,8 +78,7 @@ impl Statistic for LargestBallCounts {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         if points.n() > self.n {
             // The bound is for n records, and no tape releases what has none.
-            let unbounded = Sensitivity::new(f64::INFINITY, f64::INFINITY);
-            return Ok(Exact::table(vec![0; self.radii.len()], unbounded));
+            return Ok(Exact::table(vec![0; self.radii.len()], self.sensitivity()).unbounded());
         }
         let sums = top_sums(&counts(points.dense().view(), &self.radii, pulse)?, self.m);
         Ok(Exact::table(sums.into_iter().map(i128::from).collect(), self.sensitivity()))

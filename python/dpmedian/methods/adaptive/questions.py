@@ -174,7 +174,7 @@ class Questions:
         # What a confidence region may cost, if one is wanted.
         self.region = Shares.of(self.parameters, self.rho, constants) if self.parameters.inference else None
         self.every = Records(source, self.n)
-        drawn = self.spender.sample(HiddenSample(self.n, self.m, self.parameters.neighbours), source)
+        drawn = self.spender.sample(HiddenSample(self.n, self.m, self.parameters.private_size), source)
         self.sample = self.every if self.sampled_all else Records(drawn, self.m)
 
     @property

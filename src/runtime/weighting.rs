@@ -1,0 +1,113 @@
+//! Weights of records: whole multiples of 2^-20 of a public cap, of few different values.
+//!
+//! Sums over weighted records are sums over classes of equal weights, each times its weight: kernels never see a weight, and
+//! a record is read once, as without weights. For that a weight has at most seven significant bits, so that an octave has 64
+//! values and all weights together less than a thousand. What a weight has beyond that is rounded by a hidden coin, see
+//! [`crate::release::sample::weighted`], up or down so that its mean stays: the variance of that is at most
+//! (w/64)^2/4, so a sum of weighted contributions gets at most 1/16384 of the variance that it has as a sample.
+
+use std::ops::Range;
+
+/// Weights are multiples of 2 to minus this of the cap.
+pub const WEIGHT_BITS: u32 = 20;
+
+/// The weight of a record at the cap.
+pub const WHOLE_WEIGHT: u32 = 1 << WEIGHT_BITS;
+
+/// Significant bits of a weight in a sum.
+const SIGNIFICANT: u32 = 7;
+
+/// The weight with at most [`SIGNIFICANT`] bits: rounded up with the probability that keeps the mean, by a uniform coin.
+pub(crate) fn rounded(weight: u32, coin: u64) -> u32 {
+    let surplus = (u32::BITS - weight.leading_zeros()).saturating_sub(SIGNIFICANT);
+    let rest = weight & ((1 << surplus) - 1);
+    // Without a surplus there is no rest, which no coin is below.
+    let up = coin.checked_shr(u64::BITS - surplus).unwrap_or(0) < u64::from(rest);
+    weight - rest + (u32::from(up) << surplus)
+}
+
+/// The weights of records that stand in a table in the order of these.
+pub(crate) struct Weighting {
+    /// The weight of each row.
+    weights: Vec<u32>,
+    /// Where the record of each row stands.
+    places: Vec<usize>,
+    /// The weights that are not zero, and where the records that have them stand.
+    classes: Vec<(u32, Range<usize>)>,
+}
+
+impl Weighting {
+    /// Of rows with these weights.
+    pub(crate) fn new(weights: Vec<u32>) -> Self {
+        let order = Self::order(&weights);
+        let mut places = vec![0; weights.len()];
+        let mut classes: Vec<(u32, Range<usize>)> = Vec::new();
+        for (place, &row) in order.iter().enumerate() {
+            places[row] = place;
+            match classes.last_mut() {
+                Some((weight, range)) if *weight == weights[row] => range.end = place + 1,
+                _ => classes.push((weights[row], place..place + 1)),
+            }
+        }
+        classes.retain(|(weight, _)| *weight > 0);
+        Self { weights, places, classes }
+    }
+
+    /// The rows in the order in which their records stand.
+    pub(crate) fn order(weights: &[u32]) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..weights.len()).collect();
+        order.sort_by_key(|&row| weights[row]);
+        order
+    }
+
+    /// The weight of each row.
+    pub(crate) fn weights(&self) -> &[u32] {
+        &self.weights
+    }
+
+    /// Where the record of a row stands.
+    pub(crate) fn place(&self, row: usize) -> usize {
+        self.places[row]
+    }
+
+    /// The weights that are not zero, ascending, and where the records that have them stand.
+    pub(crate) fn classes(&self) -> &[(u32, Range<usize>)] {
+        &self.classes
+    }
+
+    /// The sum of the weights.
+    pub(crate) fn mass(&self) -> i128 {
+        self.classes.iter().map(|(weight, range)| i128::from(*weight) * range.len() as i128).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_keeps_seven_bits_and_the_mean() {
+        for weight in (0..1 << 12).chain([104_858, WHOLE_WEIGHT - 1, WHOLE_WEIGHT]) {
+            let [low, high] = [u64::MAX, 0].map(|coin| rounded(weight, coin));
+            assert!(low <= weight && weight <= high && high <= WHOLE_WEIGHT, "{weight}");
+            for value in [low, high] {
+                assert!(value == 0 || u32::BITS - value.leading_zeros() - value.trailing_zeros() <= SIGNIFICANT);
+            }
+            // At most a 64th apart, and coins as far apart as that give the mean exactly.
+            assert!(u64::from(high - low) * 64 <= u64::from(weight), "{weight}: {low} {high}");
+            let step = u64::from((high - low).max(1));
+            let total: u64 = (0..step).map(|k| u64::from(rounded(weight, u64::MAX / step * k + k))).sum();
+            assert_eq!(total, step * u64::from(weight), "{weight}");
+        }
+    }
+
+    #[test]
+    fn records_stand_in_the_order_of_their_weights() {
+        let weighting = Weighting::new(vec![5, 0, 7, 5, 0]);
+        assert_eq!(Weighting::order(weighting.weights()), [1, 4, 0, 3, 2]);
+        assert_eq!((0..5).map(|row| weighting.place(row)).collect::<Vec<_>>(), [2, 0, 4, 3, 1]);
+        assert_eq!((weighting.classes(), weighting.mass()), (&[(5, 2..4), (7, 4..5)][..], 17));
+        let nothing = Weighting::new(vec![0, 0]);
+        assert_eq!((nothing.classes().len(), nothing.mass(), Weighting::new(Vec::new()).mass()), (0, 0, 0));
+    }
+}
