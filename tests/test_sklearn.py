@@ -34,7 +34,7 @@ WEIGHT_CHECKS = dict.fromkeys(
         "check_sample_weights_not_overwritten",
         "check_sample_weight_equivalence_on_dense_data",
     ],
-    "weights need weight_max and neighbours='add_remove'",
+    "weights need weight_max, a public cap",
 )
 
 

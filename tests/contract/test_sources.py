@@ -40,7 +40,7 @@ def test_every_source_is_registered():
 def test_a_source_shows_opaque_answers_and_the_dimension_only(name):
     source = SOURCES[name](cloud(20, 2, seed=0), PARAMETERS)
     public = {attribute for attribute in dir(source) if not attribute.startswith("_")}
-    assert public - {"of", "thinned"} == {"advance", "answer", "d", "local", "sample", "sample_by_coins"}
+    assert public - {"of", "weighted"} == {"advance", "answer", "d", "local", "sample", "sample_by_coins"}
     assert isinstance(source.answer(Gradient(np.zeros(2), 20)), Exact)
     assert source.local is None or isinstance(source.local, Points)
     assert str(cloud(20, 2, seed=0)[0, 0])[:6] not in repr(source)
