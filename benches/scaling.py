@@ -2,18 +2,24 @@
 
     python benches/scaling.py             # 10^5 to 10^7 records in 10 dimensions, then 10 to 1000 dimensions
     python benches/scaling.py --quick     # a tenth of the records: a check that it runs, not a measurement
+    python benches/scaling.py --against PYTHON    # only (3000, 200), beside the version that this interpreter has
 
 A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads too. A
 release is timed from the call to the point: the plan, the validation of the records, and every stage. The time
 between two noisy releases belongs to the stage of the later one. All times are medians: `--cpu` counts the processor's
 time of both threads instead of the clock's, for a machine that is not idle. The slope is that of log(seconds) in
 log(size): 1 is linear. Needs 3 GB of memory.
+
+The shape (3000, 200) is small: there plans, calibration and searches count. It is timed in processes of their own, in
+the processor's time with one thread for linear algebra, whose idle threads would be counted, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -130,12 +136,51 @@ def singles(n: int, repeat: int) -> None:
     print(f"\n({n}, 10), float32 in at most {MOST_SINGLE} of the time of float64: {verdict}, {ratio:.2f}", flush=True)
 
 
+def seconds_of(python: str, options: str) -> float:
+    """The processor's time of one release of (3000, 200) with the version that an interpreter has: a median of 9."""
+    program = f"""
+import time, warnings
+import numpy as np, dpmedian
+warnings.simplefilter("ignore")
+points = np.random.default_rng(3200).normal(size=(3000, 200))
+def one(seed):
+    start = time.process_time()
+    dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="adaptive", seed=seed{options})
+    return time.process_time() - start
+print(float(np.median([one(seed) for seed in range(10)][1:])))
+"""
+    single = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    if python != sys.executable:
+        single.pop("PYTHONPATH", None)
+    return float(subprocess.run([python, "-c", program], env=single, check=True, capture_output=True, text=True).stdout)
+
+
+def small_shape(against: str | None, repeat: int) -> None:
+    """With and without a confidence region, which takes second moments; alternating with the other version."""
+    kinds = {"with a region": (sys.executable, ""), "without": (sys.executable, ", inference=False")}
+    if against is not None:
+        kinds["the other version"] = (against, "")
+    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for _ in range(repeat):
+        for kind, asked in kinds.items():
+            times[kind].append(seconds_of(*asked))
+    medians = {kind: float(np.median(values)) for kind, values in times.items()}
+    print("\n## (3000, 200), in the processor's time\n")
+    for kind, value in medians.items():
+        ratio = f", {value / medians['the other version']:.2f} of the other version's" if against is not None else ""
+        print(f"{kind}: {value * 1e3:.1f} ms{ratio}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
     parser.add_argument("--repeat", type=int, default=3, help="releases of every size")
     parser.add_argument("--cpu", action="store_true", help="the processor's time instead of the clock's")
+    parser.add_argument("--against", metavar="PYTHON", help="only (3000, 200), beside the version of this interpreter")
     options = parser.parse_args()
+    small_shape(options.against, options.repeat)
+    if options.against is not None:
+        return
     dpmedian.set_threads(THREADS)
     records = [n // 10 if options.quick else n for n in (100_000, 1_000_000, 10_000_000)]
     table("Records: n points in 10 dimensions", [(n, 10) for n in records], records, options.repeat)

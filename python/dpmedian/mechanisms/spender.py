@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -58,8 +59,13 @@ class Allowance:
     def __post_init__(self) -> None:
         """Raises if the noise of a release that could happen fits no lattice: the extremes bound all others."""
         for offer in self.offers:
-            for share in (_LEAST, offer.largest):
-                offer.make(share * self.rho)
+            offer.make(_LEAST * self.rho)
+        assert self._dearest
+
+    @functools.cached_property
+    def _dearest(self) -> tuple[Gaussian, ...]:
+        """One time of every kind at the most that it may cost: a plan asks for them again and again."""
+        return tuple(offer.make(offer.largest * self.rho) for offer in self.offers)
 
     @property
     def mu_squared(self) -> float:
@@ -69,7 +75,7 @@ class Allowance:
     @property
     def coordinates(self) -> int:
         """The most numbers that a run can release."""
-        made = ((offer, offer.make(offer.largest * self.rho)) for offer in self.offers)
+        made = zip(self.offers, self._dearest, strict=True)
         return sum(offer.times * gaussian.releases * gaussian.coordinates for offer, gaussian in made)
 
     @property
@@ -80,10 +86,9 @@ class Allowance:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """One row for each kind, with the cost that it could have at most; together they cost no more than the cap."""
-        return tuple(self._stage(offer) for offer in self.offers)
+        return tuple(self._stage(offer, made) for offer, made in zip(self.offers, self._dearest, strict=True))
 
-    def _stage(self, offer: Offer[Gaussian]) -> Stage:
-        least = offer.make(offer.largest * self.rho)
+    def _stage(self, offer: Offer[Gaussian], least: Gaussian) -> Stage:
         alone = product_up(offer.times, least.cost.mu_squared)
         most = PrivacyCost(mu_squared=min(alone, self.mu_squared), discretization=self.cost.discretization)
         return replace(
