@@ -173,7 +173,7 @@ def test_pure_releases_have_half_the_error_where_a_record_is_added_or_removed():
     asked = {"epsilon": 1.0, **LOCATED, "method": "inverse_sensitivity"}
     replaced, added = (dpmedian.plan(1000, 2, **asked, neighbours=kind) for kind in ("replace", "add_remove"))
     ratio = added.prediction.relative_error / replaced.prediction.relative_error
-    assert ratio == pytest.approx(0.5, rel=1e-9)
+    assert ratio == pytest.approx(0.5, rel=1e-3)
 
 
 def test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records():

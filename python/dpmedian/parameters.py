@@ -178,16 +178,26 @@ class PublicParameters:
 
     @property
     def assumed_spread(self) -> float:
-        """The spread of the data for which methods are compared: a hundredth of the radius, or the unit.
+        """The spread of the data for which predictions are made: the middle one of `assumed_spreads`."""
+        return self.assumed_spreads[1]
 
-        Who knows a radius usually knows it within a factor of 10 to 1000 of the spread; a hundred is between.
+    @property
+    def assumed_spreads(self) -> tuple[float, float, float]:
+        """The spreads of the data for which methods are compared: from a thousandth to a tenth of the radius.
+
+        Who knows a radius usually knows it within such a factor, and distances that matter are at most a tenth of the
+        spread. Without a radius no prediction depends on the spread: it is the unit.
         """
-        return 1.0 if self.radius is None else max(self.radius / 100.0, self.resolution or 0.0)
+        if self.radius is None:
+            return (1.0, 1.0, 1.0)
+        largest = max(self.radius / 10.0, self.resolution or 0.0)
+        smallest = min(max(self.radius / 1000.0, 10.0 * (self.resolution or 0.0)), largest)
+        return (smallest, math.sqrt(smallest) * math.sqrt(largest), largest)
 
     @property
     def assumed_distance(self) -> float:
-        """How far the median is assumed to be from the center: half of the radius, or a thousand spreads."""
-        return 1000.0 * self.assumed_spread if self.radius is None else self.radius / 2.0
+        """How far the median is assumed to be from the center: a third of the radius, or a thousand spreads."""
+        return 1000.0 * self.assumed_spread if self.radius is None else self.radius / 3.0
 
     @property
     def given(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class GroupsPlan(Recorded):
     def refuse_if_hopeless(self) -> None:
         """Raises, before anything is spent, if every group would be worth nothing at the size that was guessed."""
         plans = set(self.plans)
-        if all(hopeless(plan.prediction, plan.parameters) is not None for plan in plans):
+        if all(hopeless(plan.calibrated, plan.parameters) is not None for plan in plans):
             self.plans[0].refuse_if_hopeless()
 
     def run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -14,7 +15,25 @@ from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
-__all__ = ["Calibrated", "CalibratedMethod", "Method", "Prediction", "Reads", "cloud_curvature", "hopeless", "worth"]
+__all__ = [
+    "USELESS",
+    "Calibrated",
+    "CalibratedMethod",
+    "Method",
+    "Prediction",
+    "Reads",
+    "cloud_curvature",
+    "cloud_error",
+    "hopeless",
+    "least_size",
+    "worth",
+]
+
+# An error of this many spreads is useless, and a larger one is no worse. A failure says so, and weighs as one spread.
+USELESS = 3.0
+
+# The share of data sets that are taken to be uneven when methods are compared.
+_UNEVEN = 0.25
 
 
 @dataclass(frozen=True)
@@ -31,9 +50,11 @@ class Prediction:
     `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
 
     Every method predicts the distance of its point from the median as `relative_error` times the spread plus
-    `absolute_error`, which is in the units of the data and comes from a public radius or resolution; `failure` is the
-    probability of `ReleaseFailed`. `error_at` and `expected_error` make one number of them, by which methods are
-    compared.
+    `absolute_error`, which is in the units of the data and comes from a public radius or resolution. `failure` is the
+    probability that nothing useful comes of a run: `ReleaseFailed`, or a point far away from the median, and `silent`
+    is that of the latter alone, both for a cloud; `uneven` is the probability of a point far away from the median of
+    records of which two fifths lie somewhere else. `error_at` and `expected_error` make one number of them, by which
+    methods are compared.
     """
 
     excess: float | None = None
@@ -42,25 +63,46 @@ class Prediction:
     absolute_error: float = 0.0
     excess_distance_bound: float | None = None
     failure: float = 0.0
+    silent: float = 0.0
+    uneven: float = 0.0
 
     def error_at(self, spread: float) -> float:
         """The distance from the median of data with this spread; infinite where nothing is predicted."""
         return math.inf if self.relative_error is None else self.relative_error * spread + self.absolute_error
 
     def expected_error(self, spread: float) -> float:
-        """The same with failures counted. A failure raises an error, so it weighs as only one spread of error."""
-        return self.error_at(spread) + self.failure * spread
+        """The same with failures counted: as one spread of error if they raise, as three if they are silent.
+
+        Nobody knows beforehand what the data are: a quarter of them is taken to be uneven.
+        """
+        useful = (1.0 - self.failure) * min(self.error_at(spread), USELESS * spread)
+        cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * spread
+        return cloud + _UNEVEN * self.uneven * max(USELESS * spread - cloud, 0.0)
 
 
-def hopeless(prediction: Prediction, parameters: PublicParameters) -> str | None:
-    """Why a release would be worth nothing, or None.
+def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
+    """Why a release would be worth nothing, whatever the spread of the data is, or None.
 
     It would fail more often than not (or more often than `failure_probability`, where that is larger), or its predicted
     error is at least half of what returning the center would have.
     """
+    reasons = [_hopeless_at(spread, calibrated.predict(spread), parameters) for spread in parameters.assumed_spreads]
+    return None if None in reasons else reasons[-1]
+
+
+def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
+    """The least number of records with which a release is not hopeless; `most`, if it is with all fewer ones."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = math.isqrt(max(low, 1) * high) if high > 2 * low + 2 else (low + high) // 2
+        low, high = (low, middle) if hopeless_at(middle) is None else (middle, high)
+    return high
+
+
+def _hopeless_at(spread: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
     if prediction.failure > max(parameters.failure_probability, 0.5):
         return f"would fail with probability {prediction.failure:.2g}"
-    if 0.5 * parameters.assumed_distance <= prediction.error_at(parameters.assumed_spread) < math.inf:
+    if 0.5 * parameters.assumed_distance <= prediction.error_at(spread) < math.inf:
         return "would release a point that hardly depends on the data"
     return None
 
@@ -75,12 +117,21 @@ def worth(parameters: PublicParameters) -> int:
 
 
 def cloud_curvature(d: int) -> float:
-    """The curvature of F at the median of a cloud, in units of n/spread.
+    """The curvature of F at the median of a normal distribution, in units of n/spread.
 
-    It is the mean of (1 - 1/d)/distance over the records, which lie about one spread away; on the line it is twice the
-    density of a normal distribution at its median times its spread, 0.55 with some room.
+    It is the mean of (1 - 1/d)/distance over the records, times the spread: near one, for they lie about one spread
+    away. On the line it is twice the density at the median times the spread.
     """
-    return 0.55 if d == 1 else 1.0 - 1.0 / d
+    return 0.418 if d == 1 else (1.0 - 1.0 / d) * (1.0 + 1.0 / d**2)
+
+
+def cloud_error(noise: float, d: int) -> float:
+    """The mean distance to the median, in spreads, of a Newton step from a noisy gradient.
+
+    `noise` is the root of the mean squared length of the noise, in n; the mean length of a normal vector is shorter.
+    """
+    mean = math.sqrt(2.0 / d) * math.exp(math.lgamma((d + 1) / 2.0) - math.lgamma(d / 2.0))
+    return mean * noise / cloud_curvature(d)
 
 
 class Calibrated(ABC):
@@ -145,8 +196,8 @@ class CalibratedMethod(Calibrated):
         return None
 
     @abstractmethod
-    def predict(self) -> Prediction:
-        """What to expect."""
+    def predict(self, spread: float | None = None) -> Prediction:
+        """What to expect of data with this spread, or with the one that is assumed."""
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
+from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, cloud_error, worth
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
@@ -115,23 +117,36 @@ class Dpgd(CalibratedMethod):
             f"{math.sqrt(1.0 / steps):.2%} of the radius to the average distance",
         )
 
-    def predict(self) -> Prediction:
+    def predict(self, spread: float | None = None) -> Prediction:
         """The proved bound is radius sqrt((1 + d s^2)/T) per record, s the noise on the average gradient.
 
-        What to expect is the mean distance of iterates that walk straight from the center to a median half a radius
-        away, and the noise of the averaged gradients.
+        What to expect is how far from the median the mean of iterates is that walk to it without noise, and the noise
+        of the averaged gradients.
         """
         n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
-        noise = math.sqrt(d / steps) * self.gradient.noise / n / cloud_curvature(d)
-        way, length = self.parameters.assumed_distance, self.step * n
-        arrival = min(math.ceil(way / length), steps)
-        walked = arrival * way - length * arrival * (arrival - 1) / 2.0
+        noise = cloud_error(math.sqrt(d / steps) * self.gradient.noise / n, d)
         return Prediction(
             relative_error=noise,
-            absolute_error=walked / steps,
+            absolute_error=self._bias(spread or self.parameters.assumed_spread),
             excess_distance_bound=min(bound, 2.0 * self.radius),
         )
+
+    def _bias(self, spread: float) -> float:
+        """How far the mean iterate is from the median of a cloud without noise, on the line through the center.
+
+        A mean over medians that are half as far, as far, and half as far again as is assumed: with few steps it may
+        happen to lie near one of them. Iterates that have arrived stay there, or jump from side to side.
+        """
+        length, steps = self.step * self.parameters.size, self.gradient.releases
+        curvature = cloud_curvature(self.parameters.d) / spread
+        center = -self.parameters.assumed_distance * np.array([0.5, 1.0, 1.5])
+        place, total = center, np.zeros(3)
+        for _ in range(min(steps, math.ceil(4.0 * math.sqrt(steps)) + 8)):
+            total = total + place
+            place = place - length * curvature * place / np.hypot(1.0, curvature * place)
+            place = np.clip(place, center - self.radius, center + self.radius)
+        return float(np.mean(np.abs(total))) / steps
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin

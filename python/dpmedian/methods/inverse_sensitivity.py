@@ -19,7 +19,7 @@ import numpy as np
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.inverse_sensitivity import RECORDS_MAX, InverseSensitivity
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature
+from dpmedian.methods.contract import USELESS, CalibratedMethod, Prediction, cloud_curvature
 from dpmedian.parameters import PublicParameters
 from dpmedian.postprocess import onto_ball
 from dpmedian.release import MethodResult
@@ -169,25 +169,49 @@ class LatticeDraw(CalibratedMethod):
             f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
         )
 
-    def predict(self) -> Prediction:
-        """`excess_distance_bound` is proved. The others are what to expect once the bound holds: the score is then
-        about 2 d/epsilon, and the gradient, twice the score, grows around the median by the curvature of a cloud.
+    def predict(self, spread: float | None = None) -> Prediction:
+        """`excess_distance_bound` is proved. The others are what to expect of the draw on a cloud of this spread.
+
         Nothing is predicted for a private n that was not guessed.
         """
         if self.parameters.n is None:
             return Prediction()
         n, d, bound = self.parameters.size, self.parameters.d, self.bound()
-        if math.isinf(bound.factor):
-            return Prediction(excess=math.inf, excess_distance_bound=2.0 * self.radius)
-        loss = min(bound.loss(n * self.radius) / n - self.radius, 2.0 * self.radius)
-        scale = 1.0 / self.mechanism.decay
-        stiffness = n * cloud_curvature(d)
-        error = 2.0 * d * scale / stiffness
-        excess = 2.0 * d * (d + 1.0) * scale**2 / (stiffness * n)
-        # Within the resolution the draw is uniform.
+        loss = 2.0 * self.radius
+        if math.isfinite(bound.factor):
+            loss = min(bound.loss(n * self.radius) / n - self.radius, loss)
+        error, square, lost = self._draw(spread or self.parameters.assumed_spread)
         return Prediction(
-            excess=excess, relative_error=error, absolute_error=self.resolution / 2.0, excess_distance_bound=loss
+            excess=0.5 * cloud_curvature(d) * square,
+            relative_error=error,
+            # Within the resolution a draw on the line is uniform. Above, only records that coincide feel it: simulated.
+            absolute_error=self.resolution / (2.0 if d == 1 else 16.0),
+            excess_distance_bound=loss,
+            failure=lost,
+            silent=lost,
+            uneven=self._uneven(spread or self.parameters.assumed_spread),
         )
+
+    def _uneven(self, spread: float) -> float:
+        """Where two fifths lie elsewhere the pull towards the median is less than a tenth of n in most of the ball."""
+        volume = self.parameters.d * (math.log(self.radius) - math.log(1.5 * spread))
+        return 0.5 * (1.0 + math.tanh(0.5 * (volume - 0.09 * self.mechanism.decay * self.parameters.size)))
+
+    def _draw(self, spread: float) -> tuple[float, float, float]:
+        """Mean distance from the median and mean square in spreads of draws that are useful, and the share of others.
+
+        The gradient of a cloud, twice the score over n, grows with the distance t as its curvature c does and ends at
+        one: c t/sqrt(1 + (c t)^2). The draw weighs distances by exp(-decay score) t^(d - 1), out to the radius.
+        """
+        n, d, c = self.parameters.size, self.parameters.d, cloud_curvature(self.parameters.d)
+        logarithm = np.linspace(-12.0, math.log(self.radius) - math.log(spread), 2000)
+        t = np.exp(logarithm)
+        weight = d * logarithm - 0.5 * self.mechanism.decay * n * c * t / np.sqrt(1.0 + (c * t) ** 2)
+        mass = np.exp(weight - weight.max())
+        useful = mass * (t <= USELESS)
+        total = float(useful.sum())
+        lost = 1.0 - total / float(mass.sum())
+        return float(useful @ t) / total, float(useful @ t**2) / total, lost
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin

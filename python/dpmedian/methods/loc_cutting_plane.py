@@ -24,7 +24,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
+from dpmedian.methods.contract import CalibratedMethod, Prediction, worth
 from dpmedian.methods.localize import FINAL, Localize, Localized
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
@@ -47,6 +47,9 @@ LOCALIZATION, CUTS, SELECTION = 0.36, 0.62, 0.02
 
 # The squared mean gradient of the last cuts over n^2 above which they are not near a median, as for `adaptive`.
 LOST = 0.4
+
+# By how much the error on the line is larger than that of the late cuts' mean: there are few cuts. Simulated.
+LINE = 1.6
 
 # A window of cuts whose misfit exceeds this many standard deviations is not noise around a linear gradient.
 CONSISTENT = 3.0
@@ -93,13 +96,22 @@ class LocCuttingPlane(CalibratedMethod):
             "the sensitivity of the selection is in diameters of its candidates",
         )
 
-    def predict(self) -> Prediction:
-        """As for `loc_dpgd`: second order in the noise where F is curved; nothing if localization is lost."""
-        failure = self.localization.failure
-        if self.parameters.size < self.localization.sufficient:
+    def predict(self, spread: float | None = None) -> Prediction:
+        """As for `loc_dpgd`: second order in the noise where F is curved. Most lost runs are seen."""
+        spread = spread or self.parameters.assumed_spread
+        failure = self.localization.failure(spread, room=3.5)
+        if self.localization.unpredictable:
             return Prediction(failure=failure)
-        relative = self.error / cloud_curvature(self.parameters.d)
-        return Prediction(excess=min(self.error**2 / 2.0, self.error), relative_error=relative, failure=failure)
+        unsettled = self.localization.rounds_of(spread) / 3.0
+        relative = self.localization.error(self.error, self.cost.rho, unsettled)
+        relative *= LINE if self.parameters.d == 1 else 1.0
+        return Prediction(
+            excess=min(self.error**2 / 2.0, self.error) if failure <= 0.5 else None,
+            relative_error=relative,
+            failure=failure,
+            silent=0.4 * failure,
+            uneven=self.localization.uneven(spread, self.cost.rho, 0.7),
+        )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)

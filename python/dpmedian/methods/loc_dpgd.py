@@ -19,7 +19,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, worth
+from dpmedian.methods.contract import CalibratedMethod, Prediction, worth
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.localize import Localize
 from dpmedian.parameters import PublicParameters
@@ -104,16 +104,22 @@ class LocDpgd(CalibratedMethod):
             )
         return tuple(notes)
 
-    def predict(self) -> Prediction:
-        """Second order in the noise where F is curved, first order beyond one spread; None if localization is lost."""
-        failure = self.localization.failure
-        if self.parameters.size < self.localization.sufficient or self.localization.starves:
-            return Prediction(failure=failure)
+    def predict(self, spread: float | None = None) -> Prediction:
+        """Second order in the noise where F is curved, first order beyond one spread; nothing if no round arrives.
+
+        Half of the runs that localization lost end at the border of its ball, and fail.
+        """
         error = self.error
+        spread = spread or self.parameters.assumed_spread
+        failure = self.localization.failure(spread, room=5.0)
+        if self.localization.unpredictable:
+            return Prediction(failure=failure)
         return Prediction(
-            excess=min(error**2 / 2.0, error),
-            relative_error=error / cloud_curvature(self.parameters.d),
+            excess=min(error**2 / 2.0, error) if failure <= 0.5 else None,
+            relative_error=self.localization.error(error, self.cost.rho),
             failure=failure,
+            silent=failure / 2.0,
+            uneven=self.localization.uneven(spread, self.cost.rho, 2.0),
         )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:

@@ -24,7 +24,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods import find_radius
-from dpmedian.methods.contract import Calibrated, worth
+from dpmedian.methods.contract import Calibrated, cloud_error, worth
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.find_radius import FindRadius
 from dpmedian.parameters import PublicParameters
@@ -95,9 +95,45 @@ class Localize(Calibrated):
     def passes(self) -> float:
         return self.finder.passes + self.most_rounds * self.steps
 
+    def rounds_of(self, spread: float) -> float:
+        """About how many rounds there will be for data with this spread, whose scale is about twice that."""
+        return max(math.log2(self.radius) - math.log2(spread) - 1.0, 0.0)
+
+    def failure(self, spread: float, room: float) -> float:
+        """The probability that the scale is wrong or a round loses the median, of data with this spread, about.
+
+        Simulated, like all numbers here: `benches/calibration.py --methods`. A wrong scale does little harm within a
+        small ball. The more rounds there are, the sharper the border between noise, relative to the reach of a round,
+        that all of them bear and noise that one does not; `room` is what the stage that follows bears.
+        """
+        rounds = max(self.rounds_of(spread), 4.0)
+        wrong = self.finder.failure
+        if self.parameters.profile.radius_search == "pair counts":  # It is rather wrong than found to be nowhere.
+            wrong *= min((rounds - 2.0) / 6.0, 1.0)
+        n = worth(self.parameters) * self.parameters.size
+        noise = math.sqrt(2.0 * self.parameters.d * rounds / self.rho) / n
+        border = 0.46 + room / rounds
+        kept = 1.0 / (1.0 + math.pow(noise / border, min(border * rounds, 16.0)))
+        return 1.0 - (1.0 - wrong) * kept
+
+    def error(self, noise: float, rho: float, unsettled: float = 1.0) -> float:
+        """The mean distance to the median in spreads after a descent with this noise, in n; rho is that of the plan.
+
+        With few records the descent does not settle, `unsettled` times as much.
+        """
+        signal = worth(self.parameters) * self.parameters.size * math.sqrt(rho / self.parameters.d)
+        return cloud_error(noise, self.parameters.d) * (1.0 + unsettled * 121.0 / (signal**2 + 25.0))
+
+    def uneven(self, spread: float, rho: float, factor: float) -> float:
+        """The probability that the larger of two clusters is missed; `factor` is what the stage that follows needs."""
+        signal = worth(self.parameters) * self.parameters.size * math.sqrt(rho / max(self.parameters.d, 2))
+        return 1.0 / (1.0 + math.pow(signal / (factor * (self.rounds_of(spread) + 0.01) ** 2), 4.0))
+
     @property
-    def failure(self) -> float:
-        return self.finder.failure
+    def unpredictable(self) -> bool:
+        """Whether no round arrives though there are records enough, or steps as printed have too few."""
+        enough = self.parameters.size >= self.sufficient
+        return self.starves if enough else self.parameters.profile.localization_step == "printed"
 
     def excess(self, n: int) -> float:
         """The bound on a round's average excess distance at this budget and another n, in units of its reach."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless, least_size
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
@@ -111,29 +111,34 @@ class PrivateSize(CalibratedMethod):
         found = self.typical.region
         return found if found is None or self.parameters.n is not None else "by size"
 
-    def predict(self) -> Prediction:
+    def predict(self, spread: float | None = None) -> Prediction:
         """For the guess. Without one nothing can be said: see `examples`."""
-        return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n)
+        return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, spread)
 
-    def predict_at(self, n: int) -> Prediction:
+    def predict_at(self, n: int, spread: float | None = None) -> Prediction:
         """For this many records: the method's own prediction, and a failure where the noisy size hides them."""
-        predicted = self.at(n).predict()
+        predicted = self.at(n).predict(spread)
         if self._hopeless_at(round(n - _FAR * self.size.noise)) is None:
             return predicted
-        missed = 0.5 * math.erfc(((n - self._enough) / self.size.noise - _SURE) / math.sqrt(2.0))
+        missed = 0.5 * math.erfc(((n - self.enough) / self.size.noise - _SURE) / math.sqrt(2.0))
         return replace(predicted, failure=max(predicted.failure, missed))
 
     @functools.cached_property
-    def _enough(self) -> int:
+    def enough(self) -> int:
         """The least number of records with which the method is not hopeless; the most there can be, if with none."""
-        low, high = 0, PRIVATE_RECORDS_MAX
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._hopeless_at(middle) is None else (middle, high)
-        return high
+        return least_size(self._hopeless_at, PRIVATE_RECORDS_MAX)
+
+    @property
+    def enough_to_see(self) -> int:
+        """The same so that a run sees that they are enough, as often as not, where the guess is right."""
+        rho, found = self.cost.rho, self.enough
+        for _ in range(20):  # The noise of the size grows with the guess, far more slowly than that.
+            noise = math.sqrt(0.5 / (size_share(found, rho) * rho))
+            found = min(self.enough + math.ceil(_SURE * noise), PRIVATE_RECORDS_MAX)
+        return found
 
     def _hopeless_at(self, n: int) -> str | None:
-        return hopeless(self.at(n).predict(), self.parameters.at_size(n))
+        return hopeless(self.at(n), self.parameters.at_size(n))
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dpmedian.accounting import calibrate
 from dpmedian.methods import adaptive, inverse_sensitivity, private_size
-from dpmedian.methods.contract import CalibratedMethod, Method
+from dpmedian.methods.contract import CalibratedMethod, Method, hopeless
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.plan import Plan
@@ -66,9 +66,11 @@ def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
 
 
 def choose(parameters: PublicParameters) -> Plan:
-    """The plan with the smallest predicted error, of all methods that the parameters allow.
+    """Of all methods that the parameters allow the plan whose predicted error is nowhere far above the least.
 
-    Where methods predict the same, the first of the registry is taken.
+    The spread of the data is not public, so methods are compared at every one that is assumed: what counts is the
+    largest ratio of a plan's predicted error to the best one's there. Where that is the same, the first of the registry
+    is taken.
     """
     if parameters.budget.pure:
         chosen = _calibrated(parameters, inverse_sensitivity)
@@ -78,7 +80,14 @@ def choose(parameters: PublicParameters) -> Plan:
     plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
     if not plans:
         return _calibrated(parameters, adaptive)  # Its error says what is wrong.
-    chosen = min(plans, key=lambda made: made.expected_error)
+    useful = [made for made in plans if hopeless(made.calibrated, parameters) is None] or plans
+    errors = [
+        [made.calibrated.predict(spread).expected_error(spread) for spread in parameters.assumed_spreads]
+        for made in useful
+    ]
+    least = [min(column) for column in zip(*errors, strict=True)]
+    ratios = [max(error / best for error, best in zip(row, least, strict=True)) for row in errors]
+    chosen = useful[ratios.index(min(ratios))]
     others = ", ".join(made.method for made in plans if made is not chosen)
     compared = f" (compared with {others})" if others else ", and it needs no radius"
     return replace(chosen, reason=f"chosen by auto: smallest predicted error{compared}")

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless
+from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless, least_size
 from dpmedian.methods.private_size import PrivateSize
-from dpmedian.parameters import PublicParameters
+from dpmedian.methods.registry import METHODS
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters
 from dpmedian.recorded import Recorded
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
@@ -89,14 +90,33 @@ class Plan(Recorded):
         or if its predicted error is at least half of what returning the center would have. Where the number of records
         is private and was not guessed nothing is known beforehand: the run says so once it has released the number.
         """
-        wrong = hopeless(self.prediction, self.parameters)
+        wrong = hopeless(self.calibrated, self.parameters)
         if wrong is None:
             return
         further = ", a radius" if self.parameters.radius is None else ""
+        enough = self._enough()
+        records = "more records" if enough is None else f"more records (about {enough} would do)"
         raise ValueError(
             f"refused before spending: method {self.method!r} {wrong} at n={self.n}, d={self.d} under this budget; "
-            f"give more records{further} or a larger budget"
+            f"give {records}{further} or a larger budget"
         )
+
+    def _enough(self) -> int | None:
+        """The least number of records with which this method would not be refused, at the same rho."""
+        parameters, method, rho = self.parameters, METHODS[self.method], self.cost.rho
+        if isinstance(self.calibrated, PrivateSize):
+            most, found = PRIVATE_RECORDS_MAX, self.calibrated.enough_to_see
+        else:
+            most = PRIVATE_RECORDS_MAX if parameters.private_size else RECORDS_MAX
+
+            def hopeless_at(n: int) -> str | None:
+                try:
+                    return hopeless(method.calibrate(parameters.at_size(n), rho), parameters.at_size(n))
+                except ValueError as error:  # The noise fits no lattice there.
+                    return str(error)
+
+            found = least_size(hopeless_at, most)
+        return None if found == most else found
 
     def _warn(self) -> None:
         """Says what a reader of the plan would have seen: a likely failure."""
@@ -169,7 +189,7 @@ class Plan(Recorded):
                 cost=self.cost,
                 name=name or "geometric median",
                 method=self.method,
-                record=self.to_dict(),
+                record=None if ledger is None else self.to_dict(),
                 ledger=ledger,
                 seed=seed,
                 progress=progress,

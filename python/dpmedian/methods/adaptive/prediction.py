@@ -6,14 +6,14 @@ import math
 
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.descent import steps_of
-from dpmedian.methods.contract import Prediction, cloud_curvature, worth
+from dpmedian.methods.contract import Prediction, cloud_error, worth
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["predict"]
 
 
-def predict(parameters: PublicParameters, rho: float, c: Constants) -> Prediction:
-    """What a typical run on a cloud gives.
+def predict(parameters: PublicParameters, rho: float, c: Constants, spread: float) -> Prediction:
+    """What a typical run on a cloud with this spread gives.
 
     The worst case uses |F(a) - F(b)| <= n |a - b| and that F(median) is at least n/2 times the median distance.
     """
@@ -23,13 +23,27 @@ def predict(parameters: PublicParameters, rho: float, c: Constants) -> Predictio
     signal = n * math.sqrt(rho / d)
     noise = math.sqrt(2.0) / signal
     # What the stages before the last gradients cost, and steps that are not small.
-    few = c.few_dimensions / (d * signal) if d > 1 else 0.0
-    factor = c.settled_excess + few + (c.small_signal / signal) ** 4
-    error = noise * math.sqrt(factor) / cloud_curvature(d)
+    factor = c.settled_excess + c.few_dimensions / (d * signal) + (c.small_signal / signal) ** 2
+    error = cloud_error(noise * math.sqrt(factor), d)
     # The curvature times F/n^2 is near 1 - 1/(2d). Medians, not means: of a chi-square with d degrees of freedom.
     excess = 0.5 * noise**2 / (1.0 - 0.5 / d) * (1.0 - 2.0 / (9.0 * d)) ** 3 * factor
-    width = c.signal_width_line if d == 1 else c.signal_width
-    failure = math.exp(min((c.signal - n * math.sqrt(rho / max(d, 2))) / width, 0.0))
+    # The farther away the center may be, the more the search for it needs in every dimension.
+    octaves = c.far_octaves[0] if parameters.radius is None else math.log2(parameters.radius) - math.log2(spread)
+    far = c.far_signal * min(max(octaves - c.far_octaves[1], 0.0), c.far_octaves[2])
+    near = max(c.signal[0] / math.sqrt(d), c.signal[1])
+    found = (1.0 - _missed(signal, near, c.signal_width)) * (1.0 - _missed(signal, far, c.far_width))
     # On the line two halves may have nothing between them: a slope is seen there only above the noise of one step.
-    worst = (4.0 * math.sqrt(steps_of(n, d, rho, c)) if d == 1 else 2.0) * error
-    return Prediction(excess=excess, excess_if_many_coincide=worst, relative_error=error, failure=failure)
+    worst = (7.0 * math.sqrt(steps_of(n, d, rho, c)) if d == 1 else 2.0 * d / (d - 1.0)) * noise * math.sqrt(factor)
+    clusters = c.uneven_signal * (octaves - c.uneven_octaves) ** 2
+    return Prediction(
+        excess=excess,
+        excess_if_many_coincide=worst,
+        relative_error=error,
+        failure=1.0 - found,
+        uneven=1.0 / (1.0 + (signal / clusters) ** 4),
+    )
+
+
+def _missed(signal: float, least: float, width: float) -> float:
+    """The probability that a search misses: certain below the least signal, and above soon rare."""
+    return math.exp(-((max(signal - least, 0.0) / width) ** 1.5))

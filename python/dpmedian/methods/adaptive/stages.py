@@ -105,8 +105,9 @@ class Adaptive(CalibratedMethod):
             return None
         return "ellipsoid" if Shares.of(p, self.rho, self.constants).ellipsoid else "ball"
 
-    def predict(self) -> Prediction:
-        return predict(self.parameters, self.rho, self.constants)
+    def predict(self, spread: float | None = None) -> Prediction:
+        spread = self.parameters.assumed_spread if spread is None else spread
+        return predict(self.parameters, self.rho, self.constants, spread)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         try:
