@@ -411,10 +411,10 @@ GAMES: dict[str, Row] = {
         lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED, **ADDED), slow=True
     ),
     "units": Row(units),
-    "groups": Row(groups),
+    "groups": Row(groups, slow=True),
     "size of weights": Row(size),
     "weights": Row(lambda noise: weights(noise, "replace")),
-    "weights, add_remove": Row(lambda noise: weights(noise, "add_remove")),
+    "weights, add_remove": Row(lambda noise: weights(noise, "add_remove"), slow=True),
     "adaptive, add_remove": Row(
         lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True, **ADDED), slow=True
     ),

@@ -75,6 +75,7 @@ def test_the_weighted_median_is_found(relation):
     assert dpmedian.Release.from_json(release.to_json()).to_json() == release.to_json()
 
 
+@pytest.mark.slow
 @RELATIONS
 @pytest.mark.parametrize("method", ["adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane", "inverse_sensitivity"])
 def test_no_method_errs_more_than_on_copies(relation, method):
