@@ -236,3 +236,26 @@ def test_the_command_takes_weights(tmp_path, capsys):
     assert "replace, sum of weights over 0.5 private (no guess)" in capsys.readouterr().out
     assert main(["release", path, *common, "--weight", "w"]) == 2
     assert "--weight-max" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("most", [5e-324, 1e-60, 1e-46, 1e30, 1e300])
+def test_a_cap_that_is_no_single_is_one_for_weights_that_are(most):
+    """No weight, such as 0 over a cap that singles take for 0, stops a run after its charge."""
+    single = np.array([0.0, 1e-40, 1.0, 3e38, np.inf, np.nan, -1.0], dtype=np.float32)
+    found = as_weights(single, most, 7, "center")
+    assert found.max() <= WHOLE_WEIGHT
+    assert np.array_equal(found, as_weights(single.astype(np.float64), most, 7, "center"))
+
+
+def test_no_weights_of_a_file_are_ignored(tmp_path):
+    path = tmp_path / "points.npy"
+    np.save(path, np.random.default_rng(1).normal(size=(500, 2)))
+    made = dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6)
+    for run in (
+        lambda weights: made.run(path, sample_weight=weights),
+        lambda weights: dpmedian.geometric_median(path, epsilon=1.0, delta=1e-6, sample_weight=weights),
+    ):
+        with pytest.raises(ValueError, match="needs weight_max=, a public cap"):
+            run(np.ones(500))
+    with pytest.raises(ValueError, match="say the weights, sample_weight="):
+        dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, weight_max=1.0).run(path)

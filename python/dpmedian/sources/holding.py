@@ -15,7 +15,7 @@ from dpmedian.sources.dask import DaskRecords, is_dask
 from dpmedian.sources.file import FileRecords
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import Records
-from dpmedian.sources.units import as_unit_records, check_missing, check_reducer
+from dpmedian.sources.units import as_unit_records, check_missing, check_reducer, check_weights
 from dpmedian.sources.weights import with_weight
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def hold(
     `columns` chooses columns of a file, and of nothing else: a frame has ways of its own to do that.
     """
     check_reducer(reducer, unit)
+    check_weights(points, weights, weight_max)
     as_they_are = unit is None and geometry == "euclidean" and weight_max is None
     if is_dask(points):
         if weight_max is not None or weights is not None:

@@ -49,7 +49,8 @@ def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
     With `nonfinite="raise"` a weight that is negative or no number is an error that names its row; otherwise it is 0.
     """
     column = weights if _is_frame(weights) else _as_column(weights)
-    values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0]
+    # As doubles: a cap that is none of the singles would be zero among them, and no weight over it no number.
+    values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0].astype(np.float64)
     if len(values) != rows:
         raise ValueError("sample_weight must have one weight for each row of points, and has another length")
     wrong = ~(np.isfinite(values) & (values >= 0.0))
