@@ -262,7 +262,7 @@ class Constants:
     signal_width: float = _simulated(3.3, "of n sqrt(rho/d) by which failures become rarer by a factor e, then faster")
     far_signal: float = _simulated(1.05, "n sqrt(rho/d) for every octave of `far_octaves` below which releases fail")
     far_octaves: tuple[float, float, float] = _simulated(
-        (11.3, 3.3, 8.0),
+        (11.3, 3.3, 10.5),
         "octaves of the radius over the spread where there is none, those that cost nothing, and the most that count",
     )
     far_width: float = _simulated(2.0, "as `signal_width`")
