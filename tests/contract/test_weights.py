@@ -10,6 +10,7 @@ import pytest
 import dpmedian
 from conftest import EXTREMES
 from contract.registry import METHOD_CASES, RELATION_CASES, cloud
+from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
 from dpmedian.sources.array import ArraySource
@@ -112,12 +113,27 @@ def test_the_recorded_cost_is_the_charged_cost(name, relation):
 
 
 @RELATIONS
+def test_the_sum_of_the_weights_is_released_first(name, relation):
+    """It is private though the number of records may be public, so nothing is calibrated to it but through noise."""
+    plan, records = planned(name, relation)
+    sized = METHODS[METHOD_CASES[name].method].sized
+    assert (plan.stages[0].name == "size") == sized
+    tape = Tape.record((7).to_bytes(32, "little"), relation)
+    plan.calibrated.run(ArraySource.of(records, plan.parameters).weighted(tape.hidden()), tape)
+    stage, sensitivity, _, exact, _ = tape.entries()[0]
+    if sized:
+        bits = plan.stages[0].arguments["bits"]
+        # A weight is rounded to a 128th of itself at most, up or down.
+        assert exact[0] * 2.0**-bits == pytest.approx(records.weights.sum() / WHOLE_WEIGHT, rel=1.0 / 128.0)
+        assert (stage, round(sensitivity * 2.0**-bits, 6)) == ("size", 1.0)
+
+
+@RELATIONS
 def test_its_stages_know_that_records_have_weights(name, relation):
     plan, _ = planned(name, relation)
     for stage in plan.stages:
         told = stage.statistic in SUMS or stage.statistic == "records to change"
         assert stage.arguments.get("weighted", False) is told
-    assert plan.parameters.private_size
     assert dpmedian.verify(plan.to_json()).holds
 
 

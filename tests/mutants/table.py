@@ -734,7 +734,7 @@ UNITS = [
         f"{PACKAGE}/parameters.py",
         'return self.neighbours == "add_remove" or self.weighted',
         'return self.neighbours == "add_remove"',
-        "pytest tests/contract/test_weights.py::test_it_replays_where_there_is_hardly_any_weight[dpgd]",
+        "pytest tests/contract/test_weights.py::test_the_sum_of_the_weights_is_released_first[dpgd-replace]",
     ),
     Mutant(
         "a replaced record whose weight does not change",
