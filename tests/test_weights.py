@@ -173,14 +173,15 @@ def test_weights_on_the_sphere():
     assert np.abs(turned).max() < 3 * release.error_radius
 
 
-def test_dropped_rows_take_their_weights_with_them():
+@RELATIONS
+def test_dropped_rows_take_their_weights_with_them(relation):
     points = np.zeros((3000, 2))
     points[::3] = np.nan
     weights = np.where(np.arange(3000) % 3 == 0, 1.0, np.where(np.arange(3000) % 3 == 1, 0.0, 1.0))
     records = as_unit_records(points, weights=weights, weight_max=1.0, nonfinite="drop").finite()
     assert records.weights.tolist() == [0, WHOLE_WEIGHT] * 1000
     release = dpmedian.geometric_median(
-        points, sample_weight=weights, weight_max=1.0, nonfinite="drop", seed=0, **BUDGET
+        points, sample_weight=weights, weight_max=1.0, nonfinite="drop", seed=0, **{**BUDGET, "neighbours": relation}
     )
     assert abs(release.size - 1000) < 200
 

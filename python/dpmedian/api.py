@@ -166,7 +166,7 @@ def geometric_median(
         None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
     nonfinite : {"raise", "center", "drop"}
         What happens to a record with a missing or infinite value: an error, or it becomes the center, or with
-        "add_remove" it is left out.
+        "add_remove" or weights it is left out.
     name : str, optional
         What is released, for the ledger and the reader.
     columns : list of str or int, optional

@@ -55,7 +55,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     neighbours : {"replace", "add_remove"}
         Whether neighbours differ in one replaced record, or one of them has one record more.
     n : int, optional
-        With "add_remove", where the number of samples is private, a public guess of it.
+        With "add_remove", where the number of samples is private, a public guess of it; with `weight_max` one of the
+        sum of the weights over the cap.
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
     ledger : Ledger, optional
