@@ -6,6 +6,7 @@
     python benches/gauntlet.py --peers DIRECTORY   # and the private locations by others whose checkouts are there
     python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
     python benches/gauntlet.py --confirm  # the gauntlet on other sets, which no constant was chosen by
+    python benches/gauntlet.py --dimensions 5 --sets three halves --no-inference   # some rows of the gauntlet only
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
     python benches/gauntlet.py --neighbours add_remove    # the same rho where records are added or removed, n unknown
 
@@ -167,7 +168,9 @@ CONFIRM: dict[str, Generator] = {
     "axes": axes,
 }
 
-# What the median excess may be, at d = 5 and at d = 50: a regression shows.
+DIMENSIONS = (5, 50)
+
+# What the median excess may be, in these dimensions: a regression shows.
 LIMITS = {
     "gauss": (1.7e-5, 1.7e-4),
     "t2": (1.4e-5, 1.2e-4),
@@ -294,14 +297,16 @@ def paper_table(runs: int, others: Others | None) -> None:
             print_peers(points, 1000.0, epsilon, 1 / 3000, others)
 
 
-def gauntlet_table(runs: int, others: Others | None, sets: dict[str, Generator], inference: bool) -> None:
-    for place, d in enumerate((5, 50)):
+def gauntlet_table(
+    runs: int, others: Others | None, sets: dict[str, Generator], inference: bool, dimensions: Sequence[int]
+) -> None:
+    for d in dimensions:
         print(f"\n## Gauntlet: n = 5000, d = {d}, epsilon = 1, delta = 1e-6\n\n{HEAD}")
         for name, generate in sets.items():
             points = generate(np.random.default_rng(1), 5000, d)
             made = measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive", inference=inference)
             label = f"{name} (held out)" if name in HELD_OUT else name
-            print(made.row(label, LIMITS[name][place] if name in LIMITS else None), flush=True)
+            print(made.row(label, LIMITS[name][DIMENSIONS.index(d)] if name in LIMITS else None), flush=True)
             if others is not None:
                 radius = 10.0 ** math.ceil(math.log10(np.linalg.norm(points, axis=1).max()))
                 print_peers(points, radius, 1.0, 1e-6, others)
@@ -524,7 +529,10 @@ def main() -> None:
     parser.add_argument(
         "--neighbours", choices=("replace", "add_remove"), default="replace", help="add_remove: compared at equal rho"
     )
-    parser.add_argument("--sets", nargs="+", choices=LARGE_SETS, default=LARGE_SETS, help="of the large tables")
+    parser.add_argument("--sets", nargs="+", choices=SETS, help="of the large tables, or of the gauntlet and no other")
+    parser.add_argument(
+        "--dimensions", nargs="+", type=int, choices=DIMENSIONS, default=DIMENSIONS, help="of the gauntlet"
+    )
     options = parser.parse_args()
 
     def count(usual: int) -> int:
@@ -534,17 +542,21 @@ def main() -> None:
         long_table(count(3000))
         return
     if options.confirm:
-        gauntlet_table(count(200), None, CONFIRM, options.inference)
+        gauntlet_table(count(200), None, CONFIRM, options.inference, options.dimensions)
         return
     if options.large:
-        large_table(count(50), options.sets, LARGE)
+        large_table(count(50), options.sets or LARGE_SETS, LARGE)
         return
     if options.neighbours == "add_remove":
         neighbours_table(count(200))
         return
     others = None if options.peers is None else available(Path(options.peers)) if options.peers else {}
+    if options.sets:
+        chosen = {name: SETS[name] for name in options.sets}
+        gauntlet_table(count(200), others, chosen, options.inference, options.dimensions)
+        return
     paper_table(count(20), others)
-    gauntlet_table(count(200), others, SETS, options.inference)
+    gauntlet_table(count(200), others, SETS, options.inference, options.dimensions)
     small_table(count(100))
 
 

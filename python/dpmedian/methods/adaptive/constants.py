@@ -71,9 +71,9 @@ class Constants:
     scale_amplitude: float = _simulated(0.35, "of the pairs: by how much a count usually misses its target")
     scale_prior: float = _safety(32.0, "octaves around 1 that are likely beforehand")
     center_share: Share = _simulated(
-        Share(170.0, 0.05, 0.5, 80, generous=1e4),
+        Share(170.0, 0.035, 0.5, 80, generous=1e4),
         "`needed` is multiplied by d; it finds centers up to 10^5 spreads away, and up to 10^9 where `least` applies. "
-        "With less, the search takes the smaller of two values for the median where the larger has 58 % of the records",
+        "With less, more runs begin at the smaller of two values where the larger has 58 % of the records",
     )
     center_of_sample: float = _simulated(
         0.015, "of rho at least for the center of a sample: its signal is 400 and more"
@@ -101,7 +101,10 @@ class Constants:
     initial_share: Share = _simulated(Share(300.0, 0.005, 0.08, 32), "the least budget at which the search rarely errs")
     initial_amplitude: float = _simulated(0.3, "of the records: by how much a count usually misses its target")
     search_prior: float = _safety(8.0, "steps of the searches for a spread that are likely beforehand")
-    spread_share: Share = _simulated(Share(200.0, 0.005, 0.04, 16), "the least budget at which the search rarely errs")
+    spread_share: Share = _simulated(
+        Share(200.0, 0.005, 0.04, 16, generous=8.0),
+        "with half of it, a cluster of 45 % is taken for 40 % at many radii",
+    )
     spread_amplitude: float = _simulated(0.2, "of the records: by how much a count usually misses its target")
     spread_window: tuple[int, int] = _safety((-12, 8), "quarter octaves around the last radius")
     far_window: int = _safety(-24, "the same downwards, where the last radius was that of a place far away")
@@ -173,15 +176,17 @@ class Constants:
     # Hessian.
     curvature_share: Share = _simulated(Share(200.0, 0.005, 0.03), "a relative noise of a few percent")
     curvature_most: float = _safety(0.1, "of rho for a curvature, where its need beside the second moments is larger")
-    curvature_of_moments: float = _simulated(0.125, "what the curvature gets beside the second moments")
     moments_share: tuple[float, float] = _simulated(
-        (4000.0, 0.01), "needed for the second moments, times d/m^2, and the most of rho; half of it on a sample"
+        (600.0, 0.01), "needed for the second moments, times d/m^2, and the most of rho; half of it on a sample"
     )
     moments_most: int = _safety(3, "times that the second moments of the approach are released")
     moments_noise: tuple[float, float] = _simulated(
         (0.05, 0.02), "noise, or share of rho, of the gradient that must be settled before the second moments"
     )
-    smoothing: tuple[float, float] = _simulated((0.2, 0.6), "the smoothing radius in spreads")
+    smoothing: tuple[float, float] = _simulated(
+        (0.25, 0.6),
+        "the smoothing radius in spreads: 0.2 hides soft directions in noise, and 0.3 makes flat data too soft",
+    )
     smoothing_all: float = _simulated(0.01, "the least one with all records")
     edge: float = _simulated(
         0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature"
@@ -197,7 +202,6 @@ class Constants:
         (2e7, 0.005), "with all records: needed, times d/n^2, and the most of rho"
     )
     bias: float = _safety(0.5, "of the Hessian per smoothing radius in spreads: by how much smoothing may change it")
-    curvature_all: float = _simulated(0.25, "what the curvature gets beside them")
 
     # Confidence region.
     region_curvature: Share = _simulated(Share(8_000.0, 0.0, 0.02), "the curvature to 3 % or so")
@@ -207,7 +211,7 @@ class Constants:
     region_noise: float = _simulated(0.05, "of the curvature, in units of the smoothing radius")
 
     # All records after a sample.
-    all_costs: tuple[float, float] = _simulated((0.005, 0.035), "of rho for the first two gradients of all records")
+    all_costs: tuple[float, float] = _simulated((0.005, 0.028), "of rho for the first two gradients of all records")
     all_attempts: int = _safety(
         4, "times that each of them is repeated while the errors of the Hessian leave more of it than its noise"
     )
@@ -227,6 +231,8 @@ class Constants:
     heat: tuple[float, float] = _simulated(
         (2.0, 2.5), "decrement over its noise, and deviations above, from which on a kink is looked for"
     )
+    heat_of: int = _safety(4, "decrements at least, and steps that are left, for a kink or a Hessian again")
+    heat_keeps: float = _safety(0.3, "of rho must be left for that Hessian")
     kink: tuple[int, int, float] = _simulated((12, 8, 0.01), "radius of a kink, its half, and the share of each count")
     kink_stays: float = _simulated(0.55, "of the records within a quarter of the radius: a line of records loses more")
     kink_seen: float = _simulated(1.5, "deviations of the noise that a kink must have")
@@ -245,10 +251,13 @@ class Constants:
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
     blind: float = _simulated(0.6, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
     level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
-    margin: float = _simulated(0.05, "of the error radius")
-    unsure: float = _simulated(
-        0.3, "noise of the second moments relative to the curvature, from which on a note is made"
+    lowered: tuple[float, float] = _simulated(
+        (0.5, 1.0), "deviations by which an eigenvalue is lowered for the error radius, and that it has at least"
     )
+    bend: float = _simulated(
+        0.3, "of n times squared distances in spreads: a gradient that the Hessian does not explain"
+    )
+    unsure: float = _simulated(1.0, "deviation of the softest eigenvalue relative to it, from which on a note is made")
     unsure_factor: float = _safety(1.3, "of the error radius with that note")
     sharp_factor: float = _safety(2.0, "of the error radius where many records coincide")
 

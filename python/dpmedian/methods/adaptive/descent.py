@@ -22,6 +22,7 @@ from dpmedian.methods.adaptive.steps import (
     consistent,
     ends,
     heights,
+    length,
     pull,
 )
 from dpmedian.release import MethodResult
@@ -62,7 +63,7 @@ def finish(state: State) -> MethodResult:
     if slope > c.lost and not state.atom:
         raise NotFound(f"the squared gradient is still {slope:.2f} n^2")
     point = ask.inside(state.measured[-1].point + step)
-    error = error_quantile(state.metric, 1.0 / precision, state.edge, c)
+    error = error_quantile(state.metric, 1.0 / precision, c)
     notes = () if settled else (UNSETTLED,)
     return MethodResult(point, state.spread, error, notes, state.moments(1.0 / precision))
 
@@ -85,7 +86,8 @@ class _Descent:
         self.again = round(part * steps)
         self.weights = [ramp if step < self.again else 1.0 for step in range(steps)]
         self.heat: list[float] = []
-        self.hot, self.sharp = False, found
+        # Whether the decrements were once above their noise, and whether the Hessian was measured again for that.
+        self.hot, self.measured_hot, self.sharp = False, False, found
 
     def run(self) -> MethodResult | Located:
         state, ask, c = self.state, self.ask, self.c
@@ -96,7 +98,7 @@ class _Descent:
             if step == max(self.again, 2) and not state.atom and state.measured and ask.left > 0.2:
                 self._look_for_atom()
             if step >= self.again and state.measured and not (self.sharp or state.atom) and ask.left > c.majority_keeps:
-                found = state.majority(state.measured[-max(3, len(state.measured) // 2) :])
+                found = state.majority(self._late)
                 if found is not None:
                     return found
             if step == self.again:
@@ -105,22 +107,40 @@ class _Descent:
             state.measure(ask.every, state.theta, share)
             root = state.metric.root(state.measured[-1].gradient)
             self.heat.append(float(root @ root) / (state.measured[-1].variance * state.metric.trace))
-            if self._is_hot() and step < len(self.weights) - 4:
-                exact = self._look_for_kink()
-                if exact is not None:
-                    return exact
+            if len(self.heat) >= c.heat_of and self._heated and step < len(self.weights) - c.heat_of:
+                if not self.hot:
+                    exact = self._look_for_kink()
+                    if exact is not None:
+                        return exact
+                elif step > self.again and self._may_measure:
+                    self.measured_hot = True
+                    self._measure_again()
             state.theta = state.moved(accelerated(state.measured, state.metric, c.mean, anchored=not self.sharp))
             step += 1
         return self._result()
+
+    @property
+    def _may_measure(self) -> bool:
+        """Whether the Hessian may be measured a second time: where steps stay above their noise it may be wrong."""
+        wanted = bool(self.for_moments) and not (self.sharp or self.measured_hot)
+        return wanted and self.ask.left > self.c.heat_keeps
+
+    @property
+    def _late(self) -> list[Measured]:
+        """The later half of the gradients so far, three at least."""
+        return self.state.measured[-max(3, len(self.state.measured) // 2) :]
 
     def _measure_again(self) -> None:
         """The Hessian, here as well as a confidence region needs it."""
         state, ask, c = self.state, self.ask, self.c
         theta = self._combined() if state.measured else state.theta
+        if self.for_moments and state.measured and not state.pulled(self._late):
+            # Beside many that coincide the spread would be theirs.
+            state.place(state.measure_spread(theta))
         if ask.region is not None:
-            state.measure_for_region(theta)
+            state.measure_for_region(theta, with_directions=not self.measured_hot)
         elif self.for_moments:
-            for_curvature = ask.beside(c.curvature_of_moments, self.for_moments)
+            for_curvature = ask.beside(self.for_moments)
             state.measure_hessian(ask.every, theta, for_curvature, self.for_moments, c.edge, c.smoothing[0])
         else:
             return
@@ -137,11 +157,10 @@ class _Descent:
         if float(np.mean(heights(late, self.ask.n))) > self.c.late_height:
             state.atom = state.locator.is_atom(self._combined(), state.quarter)
 
-    def _is_hot(self) -> bool:
-        """Whether the decrements are above what noise explains; asked until it is, once."""
+    @property
+    def _heated(self) -> bool:
+        """Whether the decrements since the last Hessian are above what noise explains."""
         mean, deviations = self.c.heat
-        if self.hot or len(self.heat) < 4:
-            return False
         return float(np.mean(self.heat)) > mean + deviations * math.sqrt(8.0 / self.ask.d / len(self.heat))
 
     def _look_for_kink(self) -> MethodResult | None:
@@ -215,9 +234,9 @@ class _Descent:
         At a corner of the sum of distances single gradients do not vanish, but iterates on all sides of it cancel.
         """
         late = self.state.measured[-max(2, len(self.state.measured) // 2) :]
-        length = pull(late, self.ask.n, *self.c.pulled)
-        if length:
-            raise NotFound(f"the mean gradient is still {length:.2f} n: the median is in another cluster")
+        pulled = pull(late, self.ask.n, *self.c.pulled)
+        if pulled:
+            raise NotFound(f"the mean gradient is still {pulled:.2f} n: the median is in another cluster")
 
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c
@@ -232,10 +251,14 @@ class _Descent:
         step = weights @ ends(used, state.metric)
         point = state.moved(np.asarray(step), damped=False)
         variance = float(weights**2 @ np.array([measure.variance for measure in used]))
-        error = error_quantile(state.metric, variance, state.edge, c)
-        if self.sharp or state.atom:
-            error = max(c.sharp_factor * error, state.spread if state.atom else 0.0)
+        far = np.array([length(measure.point - point) for measure in used]) / state.spread
+        error = error_quantile(state.metric, variance, c, c.bend * float(np.abs(weights) @ far**2) * ask.n)
+        # Gradients that vanish are those of a cluster, not of records that coincide; on the line that is hard to tell.
+        atom = state.atom and (ask.d == 1 or self._heated or slope > c.late_height)
+        if self.sharp or atom:
+            error = max(c.sharp_factor * error, state.spread if atom else 0.0)
             return MethodResult(point, state.spread, error, (COINCIDE,), state.moments(variance, error))
-        if self.hot or state.edge > c.unsure or (ask.d > 1 and state.hessians == 0):
+        unsure = state.metric.deviation > c.unsure * float(state.metric.found.min())
+        if self._heated or unsure or (ask.d > 1 and state.hessians == 0):
             return MethodResult(point, state.spread, c.unsure_factor * error, (UNSURE,), state.moments(variance))
         return MethodResult(point, state.spread, error, (), state.moments(variance))

@@ -30,11 +30,16 @@ class Metric:
     """The variance of what a unit vector times the Hessian has in each coordinate, by the Hessian's own noise."""
     smoothing: float
     """The radius at which it was smoothed, in spreads."""
+    found: Vector
+    """The eigenvalues as they were found; `values` are on the stiff side, for steps."""
+    deviation: float
+    """Of each of them, by the Hessian's own noise."""
 
     @classmethod
-    def round(cls, value: float, d: int, unit: float) -> Metric:
+    def round(cls, value: float, d: int, unit: float, deviation: float = 0.0) -> Metric:
         """The same curvature in all directions; it may be as wrong as it is large."""
-        return cls(np.full(d, value), np.eye(d), unit, value**2 / d, 1.0)
+        same = np.full(d, value)
+        return cls(same, np.eye(d), unit, value**2 / d, 1.0, same, deviation)
 
     def newton(self, gradient: Vector) -> Vector:
         """The inverse Hessian times a gradient, or every row of a matrix of them: a difference of points."""
@@ -64,15 +69,19 @@ class Metric:
         return float((1.0 / self.values).sum())
 
 
-def error_quantile(metric: Metric, variance: float, edge: float, c: Constants) -> float:
-    """The 95 % quantile of |H^-1 noise| (Satterthwaite, Wilson and Hilferty).
+def error_quantile(metric: Metric, variance: float, c: Constants, bent: float = 0.0) -> float:
+    """The 95 % quantile of |H^-1 noise| (Satterthwaite, Wilson and Hilferty), H drawn from its own noise.
 
-    Eigenvalues are lowered by their own noise, whose edge is relative to the curvature.
+    `bent` is how long a gradient may be that is none of noise, but of what the Hessian changes between the points where
+    gradients were asked: it counts as if in the softest direction.
+
+    To second order the mean of 1/h^2 is 1 + 3 (deviation/h)^2 times what it is without noise. Runs whose noise hides a
+    soft direction look like any others, so eigenvalues are lowered by part of their deviation first.
     """
-    # In many dimensions the errors of eigenvalues average out.
-    narrow = min(1.0, math.sqrt(5.0 / len(metric.values)))
-    low = metric.values / (1.0 + 1.5 * narrow * edge**2)
-    parts = variance / low**2
+    part, least = c.lowered
+    low = np.maximum(metric.found - part * metric.deviation, least * metric.deviation)
+    parts = variance / low**2 * (1.0 + 3.0 * (metric.deviation / low) ** 2)
+    parts[np.argmin(low)] += (bent / float(low.min())) ** 2
     freedom = float(parts.sum()) ** 2 / float((parts**2).sum())
     factor = (1.0 - 2.0 / (9.0 * freedom) + c.level * math.sqrt(2.0 / (9.0 * freedom))) ** 3
-    return (1.0 + c.margin * narrow) * metric.unit * math.sqrt(float(parts.sum()) * factor)
+    return metric.unit * math.sqrt(float(parts.sum()) * factor)

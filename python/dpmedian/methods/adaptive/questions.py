@@ -305,9 +305,13 @@ class Questions:
         """The length of the noise of a gradient or a shift of this cost: its sensitivity is 2, or 1."""
         return math.sqrt(2.0 * self.d / cost) / worth(self.parameters)
 
-    def beside(self, share: float, for_moments: float) -> float:
-        """What a curvature gets beside second moments: its sensitivity is 1 under both relations, so it needs more."""
-        return worth(self.parameters) ** 2 * share * for_moments
+    def beside(self, for_moments: float) -> float:
+        """What a curvature gets beside second moments of this cost, so that both leave the least error for their sum.
+
+        In a row of the Hessian the variance of the curvature is 1/2 over its cost, and that of the second moments
+        (d + 1)/2 over theirs, or half of it where a record is added or removed.
+        """
+        return for_moments * math.sqrt(worth(self.parameters) / (self.d + 1.0))
 
     def moments_edge(self, cost: float) -> float:
         """The largest eigenvalue of the noise of second moments of this cost: their sensitivity is sqrt(2), or 1."""

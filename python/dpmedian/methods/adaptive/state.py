@@ -44,8 +44,8 @@ class State:
         self.doubted = False
         # Whether many records coincide near the point, or no smooth model explains the gradients.
         self.sharp = False
-        # Second moments released so far, and the edge of their noise relative to the curvature.
-        self.hessians, self.edge = 0, 0.0
+        # Second moments released so far.
+        self.hessians = 0
         # Where the Hessian of all records was measured, if it was.
         self.hessian_at: Vector | None = None
         # What the confidence region is made of: the last Hessian, and the directions to all records.
@@ -97,6 +97,10 @@ class State:
         _, gradient, variance = self.measured[-1]
         return self.metric.left_over(gradient, self.ask.n, self.ask.c.bias) / variance
 
+    def pulled(self, late: Sequence[Measured]) -> bool:
+        """Whether these gradients do not vanish in the mean: three deviations of their noise."""
+        return pull(late, self.ask.n, self.ask.c.majority[1], deviations=3.0) > 0.0
+
     def majority(self, late: Sequence[Measured]) -> Located | None:
         """Where more than half of the records are, if these gradients say that this is not the place; asked once.
 
@@ -104,8 +108,8 @@ class State:
         majority is in the direction of the pull, as far as the ball reaches that has more than half of the records.
         Where that ball is not larger, the records may coincide somewhere in it, and steps jump over them.
         """
-        ask, (_, least, wider) = self.ask, self.ask.c.majority
-        if self.doubted or not pull(late, ask.n, least, deviations=3.0):
+        ask, wider = self.ask, self.ask.c.majority[2]
+        if self.doubted or not self.pulled(late):
             return None
         self.doubted = True
         there = np.mean([measure.point for measure in late], axis=0)
@@ -136,7 +140,7 @@ class State:
         ask, c, for_moments = self.ask, self.ask.c, self.for_moments
         self.place(self.measure_spread(theta))
         if with_moments:
-            for_curvature = max(c.curvature_share.needed / ask.m**2, ask.beside(c.curvature_of_moments, for_moments))
+            for_curvature = max(c.curvature_share.needed / ask.m**2, ask.beside(for_moments))
             self.measure_hessian(ask.sample, theta, for_curvature, for_moments, c.edge, c.smoothing[0])
         else:
             self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, c.smoothing[0])
@@ -162,30 +166,31 @@ class State:
             noise = max(noise, ask.moments_edge(for_moments) / edge)
         smoothing = min(max(noise / size, least), c.smoothing[1])
         radius = smoothing * self.spread
-        found, noise = ask.curvature(records, theta, radius, for_curvature)
-        curvature = max(found, 3.0 * noise, 0.1 * smoothing * size)
-        self.hessian = Hessian(radius, size, found, noise, None)
+        mean, noise = ask.curvature(records, theta, radius, for_curvature)
+        curvature = max(mean, 3.0 * noise, 0.1 * smoothing * size)
+        self.hessian = Hessian(radius, size, mean, noise, None)
         if not for_moments or ask.offers.moments is None:
-            self.metric = Metric.round(curvature / (smoothing * size), ask.d, self.unit)
+            self.metric = Metric.round(curvature / (smoothing * size), ask.d, self.unit, noise / (smoothing * size))
             return
         moments, noise_of_moments = ask.moments(records, theta, radius, for_moments)
         self.hessian = self.hessian._replace(moments=Noisy(moments, noise_of_moments))
         # The trace of the moments is known from the curvature.
         directed, vectors, semicircle = without_noise(moments, noise_of_moments)
-        values = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
-        values += c.careful * (semicircle**2 / (2.0 * ask.d) + noise**2) / values
-        self.hessians, self.edge = self.hessians + 1, semicircle / curvature
+        found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
+        deviation = math.hypot(noise_of_moments, noise)
+        values = found + c.careful * deviation**2 / found
+        self.hessians += 1
         # Off the diagonal the second moments have half the variance.
         doubt = (0.5 * noise_of_moments**2 + noise**2 / ask.d) / (smoothing * size) ** 2
-        self.metric = Metric(values / (smoothing * size), vectors, self.unit, doubt, smoothing)
+        unit = smoothing * size
+        self.metric = Metric(values / unit, vectors, self.unit, doubt, smoothing, found / unit, deviation / unit)
 
     def measure_hessian_of_all(self) -> None:
         """With all records, at the present point."""
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_all
         cost = min(needed * ask.d / (ask.n * ask.n_worth), most * ask.rho)
-        for_curvature = ask.beside(c.curvature_all, cost)
-        self.measure_hessian(ask.every, self.theta, for_curvature, cost, c.edge_all, c.smoothing_all)
+        self.measure_hessian(ask.every, self.theta, ask.beside(cost), cost, c.edge_all, c.smoothing_all)
         self.hessian_at = self.theta
 
     @property
@@ -195,14 +200,15 @@ class State:
             return False
         return length(self.theta - self.hessian_at) <= self.metric.smoothing * self.spread
 
-    def measure_for_region(self, theta: Vector) -> None:
+    def measure_for_region(self, theta: Vector, with_directions: bool = True) -> None:
         """The Hessian as well as a confidence region needs it, for the steps too; and the directions."""
         ask, c, region = self.ask, self.ask.c, self.ask.region
         assert region is not None
         for_moments = max(region.hessian, self.for_moments) if region.hessian else 0.0
         deviations = 1.0 / c.region_noise
         self.measure_hessian(ask.every, theta, region.curvature, for_moments, c.region_edge, c.smoothing[0], deviations)
-        self.measure_directions(theta)
+        if with_directions:
+            self.measure_directions(theta)
 
     def measure_directions(self, theta: Vector) -> None:
         """If a confidence region needs them."""
