@@ -8,6 +8,7 @@
     python benches/gauntlet.py --confirm  # the gauntlet on other sets, which no constant was chosen by
     python benches/gauntlet.py --dimensions 5 --sets three halves --no-inference   # some rows of the gauntlet only
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
+    python benches/gauntlet.py --region   # M with and without the stages of a confidence region
     python benches/gauntlet.py --neighbours add_remove    # the same rho where records are added or removed, n unknown
 
 The sets in HELD_OUT were not looked at while the method's constants were chosen. Predictions are relative to F of the
@@ -343,6 +344,29 @@ def neighbours_table(runs: int) -> None:
         print(f"\nlargest ratio: {most:.2f} of the smooth sets ({', '.join(SMOOTH)}), {highest:.2f} of all")
 
 
+def inference_table(runs: int) -> None:
+    """What a confidence region costs the point: M, and the median excess, with and without its stages."""
+    for n, d in ((1000, 5), (5000, 5), (5000, 50), (100_000, 10)):
+        print(f"\n## With a confidence region against without: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
+        print("| data | runs | failed, with | failed, without | M, with | M, without | ratio of medians [95 %] |")
+        print("|---|---|---|---|---|---|---|")
+        for name in SMOOTH:
+            points = SETS[name](np.random.default_rng(1), n, d)
+            there, away = (
+                measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive", inference=inference)
+                for inference in (True, False)
+            )
+            if not (len(there.excess) and len(away.excess)):
+                print(f"| {name} | {runs} | {there.failed} | {away.failed} | | | |", flush=True)
+                continue
+            ratio = ratio_of(there, away)
+            print(
+                f"| {name} | {runs} | {there.failed} | {away.failed} | {there.over_limit()} | {away.over_limit()} | "
+                f"{ratio[0]:.2f} [{ratio[1]:.2f}, {ratio[2]:.2f}] |",
+                flush=True,
+            )
+
+
 def ratio_of(one: Runs, other: Runs) -> tuple[float, float, float]:
     """The ratio of two median excesses, with an interval by bootstrap; 1 where both are exact."""
     rng = np.random.default_rng(0)
@@ -524,6 +548,7 @@ def main() -> None:
     parser.add_argument(
         "--no-inference", dest="inference", action="store_false", help="no budget for confidence regions"
     )
+    parser.add_argument("--region", action="store_true", help="only what a confidence region costs the point")
     parser.add_argument("--confirm", action="store_true", help="only the gauntlet on sets kept for confirmation")
     parser.add_argument("--large", action="store_true", help="only the tables of 10^5 and 10^6 records")
     parser.add_argument(
@@ -540,6 +565,9 @@ def main() -> None:
 
     if options.long:
         long_table(count(3000))
+        return
+    if options.region:
+        inference_table(count(200))
         return
     if options.confirm:
         gauntlet_table(count(200), None, CONFIRM, options.inference, options.dimensions)

@@ -2,6 +2,9 @@
 
 import contextlib
 import math
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
 
 import numpy as np
@@ -433,3 +436,23 @@ def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(shar
         with contextlib.suppress(dpmedian.ReleaseFailed):
             good += bool(np.linalg.norm(released(plan, points, seed).point - 1.0) < 0.1)
     assert good >= 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "d"), [(3000, 200), (30_000, 20), (500_000, 10)])
+def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
+    """In a process of its own, whose peak is seen, after a small run has started the threads."""
+    script = textwrap.dedent(f"""
+        import resource
+        import numpy as np
+        import dpmedian
+        points = np.random.default_rng(0).normal(size=({n}, {d}))
+        dpmedian.geometric_median(points[:500, :2].copy(), rho=1.0, method="adaptive", seed=1)
+        plan = dpmedian.plan({n}, {d}, rho=1.0, method="adaptive")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        plan.run(points, seed=1)
+        print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before), plan.calibrated.reads.memory)
+    """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    taken, most = map(int, done.stdout.split())
+    assert taken <= most

@@ -165,6 +165,8 @@ class Reads(NamedTuple):
     sample: int = 0
     """Records of the sample, 0 where there is none, and how often they are read on such data."""
     sample_expected: float = 0.0
+    memory: int = 0
+    """Bytes beyond the records of an array in C order, at most; 0 where nothing is said."""
 
 
 class CalibratedMethod(Calibrated):

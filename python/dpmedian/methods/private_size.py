@@ -98,7 +98,8 @@ class PrivateSize(CalibratedMethod):
         reads = self.typical.reads
         if reads is None or self.parameters.n is None:
             return None
-        return reads._replace(expected=reads.expected + 1.0, most=reads.most + 1)
+        # What its memory is depends on the size, which is private.
+        return reads._replace(expected=reads.expected + 1.0, most=reads.most + 1, memory=0)
 
     @property
     def notes(self) -> tuple[str, ...]:

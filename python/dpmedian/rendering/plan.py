@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,10 @@ def _reads(reads: Reads) -> str:
     return f"passes over all records: {passes}{sample}; their validation is one more"
 
 
+def _memory(reads: Reads) -> str:
+    return f"memory beyond the records of an array: at most about {math.ceil(reads.memory / 1e6)} MB"
+
+
 def probability_text(failure: float) -> str:
     """Smaller probabilities are extrapolated, and nobody has counted that many runs."""
     return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
@@ -106,6 +111,8 @@ def _facts(plan: Plan) -> list[str]:
         facts.append(f"predicted probability of failure: {probability_text(predicted.failure)}")
     if plan.calibrated.reads is not None:
         facts.append(_reads(plan.calibrated.reads))
+        if plan.calibrated.reads.memory:
+            facts.append(_memory(plan.calibrated.reads))
     return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]
 
 

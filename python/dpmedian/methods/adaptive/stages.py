@@ -44,6 +44,9 @@ __all__ = ["Adaptive", "calibrate", "cap"]
 # and all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
 _COARSE, _AFTER_SAMPLE = 80, 7
 
+# Bytes that a run takes for few records in few dimensions, with room.
+_BESIDE = 1 << 24
+
 
 @dataclass(frozen=True, eq=False)
 class Adaptive(CalibratedMethod):
@@ -82,12 +85,13 @@ class Adaptive(CalibratedMethod):
         p, offers, c = self.parameters, self.offers, self.constants
         coarse = offers.pairings + _COARSE
         if offers.sample == p.size:
-            return Reads(coarse + steps_of(worth(p) * p.size, p.d, self.rho, c), offers.most_reads)
+            expected = coarse + steps_of(worth(p) * p.size, p.d, self.rho, c)
+            return Reads(expected, offers.most_reads, memory=_memory(p.size, p.d, copies=1))
         # Each gradient may be followed by a Hessian, of two reads; at a kink there are mean shifts and their counts.
         before = len(c.all_costs) * c.all_attempts * 3 + 2
         directions = 0 if offers.directions is None else 1
         most = before + c.tail_sharp[1] + 2 + 2 + 2 * c.polish_rounds + 1 + directions
-        return Reads(_AFTER_SAMPLE + directions, most, offers.sample, coarse)
+        return Reads(_AFTER_SAMPLE + directions, most, offers.sample, coarse, _memory(offers.sample, p.d, copies=2))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -152,6 +156,14 @@ def _descended(state: State) -> MethodResult | Located:
 def _exactly(locator: Locator, located: Located) -> MethodResult:
     """Half of the records are one point, to the last digit: nothing is left to do, and the rest is not spent."""
     return exactly(locator.ask, *locator.exactly(located))
+
+
+def _memory(records: int, d: int, copies: int) -> int:
+    """Bytes for the copies of those records that the searches read (ranks are counted on a sorted one), at most.
+
+    Blocks and threads take the same whatever n and d are; the sums of second moments have d(d + 1)/2 numbers.
+    """
+    return _BESIDE + 8 * d * records * copies + 32 * d * d
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
