@@ -14,8 +14,9 @@
 //! the median that rounding theta turns their unit vectors, that bound may stay above 1e-10 although the gap is far below;
 //! the tests then use a sharper one, by duality. Sums are taken in a fixed order: the same bits for any number of threads.
 
-use nalgebra::{Cholesky, DMatrix, DMatrixView, DVector};
+use nalgebra::{Cholesky, DMatrix, DVector};
 
+use crate::numeric::block::Block;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
 use crate::numeric::float_scale::{exponent, finite, scale};
@@ -79,7 +80,7 @@ impl Slope {
 }
 
 struct BlockSlope<'a> {
-    block: DMatrixView<'a, f64>,
+    block: Block<'a>,
     theta: &'a [f64],
     first: usize,
     masses: Masses<'a>,
@@ -131,7 +132,7 @@ fn slope(points: &Points<'_>, masses: Masses<'_>, theta: &[f64], pulse: &mut dyn
 }
 
 /// The Hessian's part sum u u^T/r of a block, lower triangle; the other part is the weight times the identity.
-struct BlockOuter<'a>(DMatrixView<'a, f64>, &'a [f64], usize, Masses<'a>);
+struct BlockOuter<'a>(Block<'a>, &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockOuter<'_> {
     type Output = DMatrix<f64>;
@@ -157,7 +158,7 @@ impl Kernel for BlockOuter<'_> {
 }
 
 /// The same part times a vector, for a block.
-struct BlockProduct<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64], usize, Masses<'a>);
+struct BlockProduct<'a>(Block<'a>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockProduct<'_> {
     type Output = DVector<f64>;
@@ -246,7 +247,7 @@ fn newton(
 }
 
 /// The records seen from a line: where the foot of each lies along it, and its squared distance from it.
-struct BlockFeet<'a>(DMatrixView<'a, f64>, &'a [f64], &'a [f64], usize, Masses<'a>);
+struct BlockFeet<'a>(Block<'a>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockFeet<'_> {
     type Output = Vec<(f64, f64, f64)>;
@@ -254,7 +255,7 @@ impl Kernel for BlockFeet<'_> {
     #[inline(always)]
     fn run(self) -> Vec<(f64, f64, f64)> {
         let direction = self.2;
-        let mut feet = Vec::with_capacity(self.0.ncols());
+        let mut feet = Vec::with_capacity(self.0.n());
         for_each_distance(self.0, self.1, |index, difference, _| {
             let foot = -dot(difference, direction);
             let square = difference.iter().zip(direction).map(|(x, p)| x + foot * p).map(|x| x * x).sum();
@@ -324,7 +325,7 @@ fn median_of(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> 
         let far = |record: nalgebra::DVectorView<'_, f64>| {
             record.iter().zip(&origin).fold(0.0f64, |far, (x, o)| far.max((x - o).abs()))
         };
-        block.column_iter().map(far).fold(0.0, f64::max)
+        block.view().column_iter().map(far).fold(0.0, f64::max)
     })?;
     let extent = extents.into_iter().fold(0.0, f64::max);
     if extent == 0.0 {

@@ -1,8 +1,7 @@
 //! Distances in doubles, with the same bits on every instruction set: sums over coordinates run through eight lanes, which
 //! are added in one order, and what would over- or underflow is scaled first.
 
-use nalgebra::DMatrixView;
-
+use crate::numeric::block::{Block, Coordinate};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::float_scale::norm;
 use crate::numeric::lanes::Lanes;
@@ -46,22 +45,21 @@ pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 /// The differences of a group of records from theta, coordinate by coordinate, and their sums of squares, in the order of
 /// [`sum_of_squares`].
 #[inline(always)]
-pub(crate) fn side_by_side<const D: usize>(
-    group: DMatrixView<'_, f64>,
+pub(crate) fn side_by_side<T: Coordinate, const D: usize>(
+    group: &[[T; D]; GROUP],
     theta: &[f64; D],
     differences: &mut [[f64; GROUP]; D],
     squares: &mut [f64; GROUP],
 ) {
-    for (r, square) in squares.iter_mut().enumerate() {
-        let column = group.column(r);
-        let record: &[f64; D] = column.as_slice().first_chunk().expect("the dimension was matched");
+    for r in 0..GROUP {
         let mut lanes = [0.0; 8];
         for j in 0..D {
-            let difference = theta[j] - record[j];
+            let x: f64 = group[r][j].into();
+            let difference = theta[j] - x;
             differences[j][r] = difference;
             lanes[j % 8] += difference * difference;
         }
-        *square = sum_lanes(lanes);
+        squares[r] = sum_lanes(lanes);
     }
 }
 
@@ -112,48 +110,47 @@ pub(crate) fn sum_lanes([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
 }
 
 /// The distances of a block from theta, on the instruction set that is best for its dimension.
-pub(crate) fn distances(block: DMatrixView<'_, f64>, theta: &[f64]) -> Vec<f64> {
+pub(crate) fn distances<T: Coordinate>(block: Block<'_, T>, theta: &[f64]) -> Vec<f64> {
     let kernel = Distances(block, theta);
     if theta.len() <= FEW { dispatch::strided(kernel) } else { dispatch::vectorised(kernel) }
 }
 
 /// The distances of a block from theta.
-struct Distances<'a>(DMatrixView<'a, f64>, &'a [f64]);
+struct Distances<'a, T>(Block<'a, T>, &'a [f64]);
 
-impl Kernel for Distances<'_> {
+impl<T: Coordinate> Kernel for Distances<'_, T> {
     type Output = Vec<f64>;
 
     #[inline(always)]
     fn run(self) -> Vec<f64> {
         let Self(block, theta) = self;
-        let mut distances = vec![0.0; block.ncols()];
+        let mut distances = vec![0.0; block.n()];
         by_dimension!(theta.len(), few_distances, many_distances, (block, theta, &mut distances));
         distances
     }
 }
 
 #[inline(always)]
-fn few_distances<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], distances: &mut [f64]) {
+fn few_distances<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &mut [f64]) {
     let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let mut differences = [[0.0; GROUP]; D];
-    let (groups, rest) = distances.as_chunks_mut::<GROUP>();
-    let whole = groups.len() * GROUP;
-    for (index, group) in groups.iter_mut().enumerate() {
-        let records = block.columns(index * GROUP, GROUP);
-        side_by_side(records, theta, &mut differences, group);
-        if all_usual(group) {
-            group.iter_mut().for_each(|x| *x = x.sqrt());
+    let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
+    let (slots, rest_slots) = distances.as_chunks_mut::<GROUP>();
+    for (group, slots) in groups.iter().zip(slots) {
+        side_by_side(group, theta, &mut differences, slots);
+        if all_usual(slots) {
+            slots.iter_mut().for_each(|x| *x = x.sqrt());
         } else {
-            many_distances(records, theta, group);
+            many_distances(Block::new(group.as_flattened(), D, GROUP), theta, slots);
         }
     }
-    many_distances(block.columns(whole, block.ncols() - whole), theta, rest);
+    many_distances(Block::new(rest.as_flattened(), D, rest.len()), theta, rest_slots);
 }
 
 #[inline(always)]
-fn many_distances(block: DMatrixView<'_, f64>, theta: &[f64], distances: &mut [f64]) {
-    for (slot, record) in distances.iter_mut().zip(block.column_iter()) {
-        *slot = distance(theta, record.as_slice());
+fn many_distances<T: Coordinate>(block: Block<'_, T>, theta: &[f64], distances: &mut [f64]) {
+    for (slot, record) in distances.iter_mut().zip(block.records()) {
+        *slot = distance(theta, &T::doubles(record));
     }
 }
 
@@ -170,11 +167,11 @@ pub(crate) fn distance(theta: &[f64], record: &[f64]) -> f64 {
 
 /// Calls `see` with every record's index in the block, its difference from theta and its distance, in order.
 #[inline(always)]
-pub(crate) fn for_each_distance(block: DMatrixView<'_, f64>, theta: &[f64], mut see: impl FnMut(usize, &[f64], f64)) {
+pub(crate) fn for_each_distance(block: Block<'_>, theta: &[f64], mut see: impl FnMut(usize, &[f64], f64)) {
     let mut difference = vec![0.0; theta.len()];
     let distances = distances(block, theta);
-    for (index, (record, distance)) in block.column_iter().zip(distances).enumerate() {
-        for ((difference, t), x) in difference.iter_mut().zip(theta).zip(record.as_slice()) {
+    for (index, (record, distance)) in block.records().zip(distances).enumerate() {
+        for ((difference, t), x) in difference.iter_mut().zip(theta).zip(record) {
             *difference = t - x;
         }
         see(index, &difference, distance);
@@ -189,17 +186,24 @@ mod tests {
 
     #[test]
     fn distances_side_by_side_are_those_of_records_alone_on_every_instruction_set() {
-        for d in 1..=40 {
+        for (d, far) in (1..=40).flat_map(|d| [(d, true), (d, false)]) {
             // Some records are at theta, and some are very far away.
             let points = DMatrix::from_fn(d, 200, |i, j| match j % 67 {
                 3 => 0.1,
-                5 => 1e300,
+                5 if far => 1e300,
                 _ => ((i * 7919 + j * 104_729) % 1009) as f64 / 37.0,
             });
-            let (block, theta) = (points.columns(0, 200), vec![0.1; d]);
-            let alone: Vec<f64> = block.column_iter().map(|record| distance(&theta, record.as_slice())).collect();
+            let (block, theta) = (Block::new(points.as_slice(), d, 200), vec![0.1; d]);
+            let alone: Vec<f64> = block.records().map(|record| distance(&theta, record)).collect();
             assert_eq!(distances(block, &theta), alone, "{d}");
             assert_eq!(dispatch::portable(Distances(block, &theta)), alone, "{d}");
+            let singles = points.map(|x| x as f32);
+            let widened = singles.map(f64::from);
+            let finite = |x: &f64| x.is_finite();
+            if widened.iter().all(finite) {
+                let narrow = distances(Block::new(singles.as_slice(), d, 200), &theta);
+                assert_eq!(narrow, distances(Block::new(widened.as_slice(), d, 200), &theta), "{d}");
+            }
         }
     }
 }

@@ -6,8 +6,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use nalgebra::DMatrixView;
-
+use crate::numeric::block::Block;
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::{LARGEST, finite};
 use crate::postprocess::projection::Ball;
@@ -139,7 +138,7 @@ impl Admission {
 /// Projects the records of a block, which are finite, and says whether one of them moved.
 fn project(ball: &Ball, block: &mut [f64], d: usize) -> bool {
     // Distances in one sweep, with room for their rounding: only records near the sphere and beyond need a closer look.
-    let distances = distances(DMatrixView::from_slice(block, d, block.len() / d), ball.center());
+    let distances = distances(Block::new(block, d, block.len() / d), ball.center());
     let inside = ball.radius() * (1.0 - 1e-9);
     let mut moved = false;
     for (record, _) in block.chunks_exact_mut(d).zip(distances).filter(|(_, distance)| *distance > inside) {

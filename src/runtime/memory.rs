@@ -115,6 +115,14 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Some records where they lie, if they lie there as singles.
+    pub(crate) fn singles(&self, records: Range<usize>) -> Option<&[f32]> {
+        match &self.memory {
+            Memory::Singles(all) => Some(&all[self.coordinates(records)]),
+            Memory::Doubles(_) | Memory::File(_) => None,
+        }
+    }
+
     /// Copies some records as doubles; the target has room for exactly these. What cannot be read is zero, and
     /// [`Self::check`] says why.
     pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
-use nalgebra::DMatrixView;
 use rayon::prelude::*;
 
+use crate::numeric::block::{Block, Lying};
+use crate::numeric::distance::FEW;
 use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
@@ -42,7 +43,7 @@ pub(crate) fn sum_records(
     per_block: usize,
     size: usize,
     pulse: &mut dyn Pulse,
-    add: impl Fn(&mut [i64], DMatrixView<'_, f64>) + Sync,
+    add: impl Fn(&mut [i64], Block<'_>) + Sync,
 ) -> Result<Vec<i128>, Interrupted> {
     if let Some(weighting) = points.weighting() {
         return sum_classes(points, weighting, coordinates, per_block, size, pulse, add);
@@ -61,7 +62,7 @@ fn sum_classes(
     per_block: usize,
     size: usize,
     pulse: &mut dyn Pulse,
-    add: impl Fn(&mut [i64], DMatrixView<'_, f64>) + Sync,
+    add: impl Fn(&mut [i64], Block<'_>) + Sync,
 ) -> Result<Vec<i128>, Interrupted> {
     let blocks: Vec<(i128, Range<usize>)> = weighting
         .classes()
@@ -103,6 +104,25 @@ fn sum_classes(
         pulse.beat(1.0 - rest.len() as f64 / blocks.len() as f64)?;
     }
     Ok(total)
+}
+
+/// [`sum_records`] for kernels that widen singles themselves in few dimensions: nothing is loaded for them.
+pub(crate) fn sum_lying(
+    points: &Points<'_>,
+    coordinates: usize,
+    per_block: usize,
+    size: usize,
+    pulse: &mut dyn Pulse,
+    add: impl Fn(&mut [i64], Lying<'_>) + Sync,
+) -> Result<Vec<i128>, Interrupted> {
+    if points.d() > FEW || points.weighting().is_some() || points.singles(0..0).is_none() {
+        return sum_records(points, coordinates, per_block, size, pulse, |total, block| {
+            add(total, Lying::Doubles(block));
+        });
+    }
+    sum_blocks(points.n(), coordinates, per_block, size, pulse, |total, records| {
+        add(total, Lying::Singles(points.singles(records).expect("they lie as singles")));
+    })
 }
 
 /// Every thread has a scratch of its own.
@@ -148,7 +168,7 @@ pub(crate) fn records_per_block(d: usize) -> usize {
 pub(crate) fn map_blocks<T: Send>(
     points: &Points<'_>,
     pulse: &mut dyn Pulse,
-    visit: impl Fn(usize, DMatrixView<'_, f64>) -> T + Sync,
+    visit: impl Fn(usize, Block<'_>) -> T + Sync,
 ) -> Result<Vec<T>, Interrupted> {
     let (d, n) = (points.d(), points.n());
     let per_block = records_per_block(d);

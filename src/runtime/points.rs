@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use nalgebra::{DMatrix, DMatrixView};
 
+use crate::numeric::block::Block;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::postprocess::projection::Ball;
 use crate::runtime::admission::{Admission, Refused};
@@ -229,15 +230,22 @@ impl<'a> Points<'a> {
         &self.admitted.admissions
     }
 
-    /// Some records, one per column, for a kernel: where they lie, or else loaded into `scratch`.
-    pub(crate) fn block<'s>(&'s self, records: Range<usize>, scratch: &'s mut Vec<f64>) -> DMatrixView<'s, f64> {
+    /// Some records for a kernel: where they lie, or else loaded into `scratch`.
+    pub(crate) fn block<'s>(&'s self, records: Range<usize>, scratch: &'s mut Vec<f64>) -> Block<'s> {
         let (d, n) = (self.d(), records.len());
         if let Some(lying) = self.in_place(records.clone()) {
-            return DMatrixView::from_slice(lying, d, n);
+            return Block::new(lying, d, n);
         }
         scratch.resize(n * d, 0.0);
         self.load(records, scratch);
-        DMatrixView::from_slice(scratch, d, n)
+        Block::new(scratch, d, n)
+    }
+
+    /// Some records, one after the other, if they lie there as singles.
+    pub(crate) fn singles(&self, records: Range<usize>) -> Option<Block<'_, f32>> {
+        let (d, n) = (self.d(), records.len());
+        let lying = if self.admitted.admission.is_some() { None } else { self.table.singles(records) };
+        lying.map(|lying| Block::new(lying, d, n))
     }
 
     /// All records side by side, for kernels that need them at once: where they lie, or else a copy.
@@ -279,7 +287,7 @@ impl<'a> Points<'a> {
         assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
         if self.n() * d > RANKED || self.weighting().is_some() {
             return sum_records(self, d, records_per_block(d), d, pulse, |counts, block| {
-                dispatch::vectorised(BlockRanks { block, thresholds, counts });
+                dispatch::vectorised(BlockRanks { block: block.view(), thresholds, counts });
             });
         }
         let mut cached = self.admitted.ranking.lock().unwrap_or_else(|e| e.into_inner());
@@ -352,11 +360,11 @@ mod tests {
         let admitted = Points::admit(&points, None, None, &mut Silent).unwrap();
         assert!(matches!(admitted.dense().coordinates, Cow::Borrowed(lying) if std::ptr::eq(lying, points.as_slice())));
         let mut scratch = Vec::new();
-        assert!(std::ptr::eq(&admitted.block(7..9, &mut scratch)[(0, 0)], &points[(0, 7)]));
+        assert!(std::ptr::eq(&admitted.block(7..9, &mut scratch).coordinates()[0], &points[(0, 7)]));
         assert!(scratch.is_empty());
         points[(1, 39_000)] = f64::MAX;
         let admitted = Points::admit(&points, None, None, &mut Silent).unwrap();
-        let seen = admitted.block(38_999..39_001, &mut scratch);
+        let seen = admitted.block(38_999..39_001, &mut scratch).view();
         assert_eq!(seen, DMatrix::from_column_slice(3, 2, &[2.5, 2.5, 2.5, 2.5, LARGEST, 2.5]));
         assert_eq!((admitted.record(39_000), admitted.dense().view()[(1, 39_000)]), (vec![2.5, LARGEST, 2.5], LARGEST));
         points[(2, 7)] = f64::NAN;

@@ -8,17 +8,16 @@
 //! most 1, because division rounds correctly, and the factor lies in [0, 1]; so a record's contribution lies in [0, 1], and
 //! rounded to a multiple of 2^-20 it still does. Two contributions differ by at most 1. ∎
 
-use nalgebra::DMatrixView;
-
 use super::spelled::Spelled;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
+use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::{records_per_block, sum_records};
+use crate::runtime::parallel_fold::{records_per_block, sum_lying};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -53,13 +52,13 @@ impl Curvature {
 }
 
 /// The sum of a block's contributions, in units of 2^-20.
-struct BlockCurvature<'a> {
-    block: DMatrixView<'a, f64>,
+struct BlockCurvature<'a, T> {
+    block: Block<'a, T>,
     theta: &'a [f64],
     radius: f64,
 }
 
-impl Kernel for BlockCurvature<'_> {
+impl<T: Coordinate> Kernel for BlockCurvature<'_, T> {
     type Output = i64;
 
     #[inline(always)]
@@ -109,8 +108,11 @@ impl Statistic for Curvature {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        let sum = sum_records(points, d, records_per_block(d), 1, pulse, |total, block| {
-            total[0] += dispatch::vectorised(BlockCurvature { block, theta, radius });
+        let sum = sum_lying(points, d, records_per_block(d), 1, pulse, |total, block| {
+            total[0] += match block {
+                Lying::Doubles(block) => dispatch::vectorised(BlockCurvature { block, theta, radius }),
+                Lying::Singles(block) => dispatch::vectorised(BlockCurvature { block, theta, radius }),
+            };
         })?;
         Ok(Exact::vector(vec![sum[0] << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))
     }
@@ -163,7 +165,8 @@ mod tests {
         let points = DMatrix::from_fn(11, 5000, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
         let theta = [3.3; 11];
         let whole = curvature(&points, &theta, 40.0);
-        let kernel = |from, count| BlockCurvature { block: points.columns(from, count), theta: &theta, radius: 40.0 };
+        let block = |from, count| Block::new(&points.as_slice()[11 * from..11 * (from + count)], 11, count);
+        let kernel = |from, count| BlockCurvature { block: block(from, count), theta: &theta, radius: 40.0 };
         assert_eq!(dispatch::portable(kernel(0, 5000)), whole);
         assert_eq!((0..5000).map(|record| dispatch::vectorised(kernel(record, 1))).sum::<i64>(), whole);
     }

@@ -9,18 +9,17 @@
 //! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, a function of the record and the public
 //! point alone, so it adds -f or 1 - f to every cumulative count, and two contributions differ by at most 1. ∎
 
-use nalgebra::DMatrixView;
-
 use super::spelled::Spelled;
 use super::target::Target;
 use super::{BadParameter, Statistic};
+use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::{finite, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_records};
+use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_lying};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -49,13 +48,13 @@ fn quarter_octave(distance: f64) -> i32 {
 }
 
 /// Counts the records of a block in their quarter octaves.
-struct QuarterOctaves<'a> {
-    block: DMatrixView<'a, f64>,
+struct QuarterOctaves<'a, T> {
+    block: Block<'a, T>,
     theta: &'a [f64],
     counts: &'a mut [i64],
 }
 
-impl Kernel for QuarterOctaves<'_> {
+impl<T: Coordinate> Kernel for QuarterOctaves<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -71,8 +70,9 @@ impl Kernel for QuarterOctaves<'_> {
 fn bucket_counts(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     let d = points.d();
     assert_eq!(theta.len(), d, "theta has another dimension than the points");
-    sum_records(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| {
-        dispatch::vectorised(QuarterOctaves { block, theta, counts });
+    sum_lying(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| match block {
+        Lying::Doubles(block) => dispatch::vectorised(QuarterOctaves { block, theta, counts }),
+        Lying::Singles(block) => dispatch::vectorised(QuarterOctaves { block, theta, counts }),
     })
 }
 
@@ -179,7 +179,7 @@ mod tests {
     fn the_same_counts_on_every_instruction_set() {
         let points = DMatrix::from_fn(11, 100, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
         let theta = [3.3; 11];
-        let block = points.as_view();
+        let block = Block::new(points.as_slice(), 11, 100);
         let mut counts = [vec![0; BUCKETS], vec![0; BUCKETS]];
         let [here, there] = &mut counts;
         dispatch::portable(QuarterOctaves { block, theta: &theta, counts: here });

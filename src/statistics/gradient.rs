@@ -14,10 +14,9 @@
 //! another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that is
 //! no number would make every bound above void. ∎
 
-use nalgebra::DMatrixView;
-
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits};
+use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{
     FEW, GROUP, LARGE, SMALL, all_usual, by_dimension, side_by_side, squared_distance, sum_of_squares,
@@ -26,7 +25,7 @@ use crate::numeric::float_scale::{finite, rescale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_records;
+use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -74,9 +73,10 @@ impl Gradient {
         let (d, n) = (points.d(), points.n());
         let (theta, bits) = (self.theta.as_slice(), self.bits);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        sum_records(points, d, records_per_block(n, d), d, pulse, |total, block| {
-            let kernel = BlockGradient { block, theta, bits, total };
-            if d <= FEW { dispatch::strided(kernel) } else { dispatch::vectorised(kernel) }
+        sum_lying(points, d, records_per_block(n, d), d, pulse, |total, block| match block {
+            Lying::Doubles(block) if d > FEW => dispatch::vectorised(BlockGradient { block, theta, bits, total }),
+            Lying::Doubles(block) => dispatch::strided(BlockGradient { block, theta, bits, total }),
+            Lying::Singles(block) => dispatch::strided(BlockGradient { block, theta, bits, total }),
         })
     }
 }
@@ -123,14 +123,14 @@ fn records_per_block(n: usize, d: usize) -> usize {
 /// rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus the number
 /// of lattice units. So the integers are summed as they stand, in any order (a group of records side by side in few
 /// dimensions, four after each other in many), and the rounder's bits are taken off at the end; a wrap cancels.
-struct BlockGradient<'a> {
-    block: DMatrixView<'a, f64>,
+struct BlockGradient<'a, T> {
+    block: Block<'a, T>,
     theta: &'a [f64],
     bits: u32,
     total: &'a mut [i64],
 }
 
-impl Kernel for BlockGradient<'_> {
+impl<T: Coordinate> Kernel for BlockGradient<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -143,14 +143,14 @@ impl Kernel for BlockGradient<'_> {
 
 /// A group of records at a time, lanes over the records.
 #[inline(always)]
-fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut inverses) = ([[0.0; GROUP]; D], [0.0; GROUP]);
     let mut sums = [[0u64; LANES]; D];
     let mut summed = 0;
-    let whole = block.ncols() / GROUP * GROUP;
-    for first in (0..whole).step_by(GROUP) {
-        side_by_side(block.columns(first, GROUP), theta, &mut differences, &mut inverses);
+    let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
+    for group in groups {
+        side_by_side(group, theta, &mut differences, &mut inverses);
         if !all_usual(&inverses) {
             for r in 0..GROUP {
                 add_single(differences.iter().map(|row| row[r]).collect(), rounder, total);
@@ -172,15 +172,16 @@ fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64,
         let sum = sum.iter().fold(0u64, |sum, x| sum.wrapping_add(*x));
         *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
     }
-    for record in block.columns(whole, block.ncols() - whole).column_iter() {
-        add_single(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+    for record in rest {
+        add_single(theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect(), rounder, total);
     }
 }
 
 /// Four records at a time, lanes over the coordinates.
 #[inline(always)]
-fn wide(block: DMatrixView<'_, f64>, theta: &[f64], rounder: f64, total: &mut [i64]) {
-    let d = theta.len();
+fn wide<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+    let (d, doubles) = (theta.len(), T::doubles(block.coordinates()));
+    let block = Block::new(&doubles, d, block.n()).view();
     let mut sums = vec![0u64; d];
     let whole = block.ncols() / TOGETHER * TOGETHER;
     for first in (0..whole).step_by(TOGETHER) {
@@ -325,7 +326,7 @@ mod tests {
                 sum
             });
             prop_assert_eq!(of(&points, &theta, 32), expected.clone());
-            let block = points.as_view();
+            let block = Block::new(points.as_slice(), d, n);
             let mut total = vec![0; theta.len()];
             dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
             prop_assert_eq!(total, expected);
@@ -370,9 +371,9 @@ mod tests {
         let sum: Vec<i64> =
             of(&halves[0], &theta, 32).iter().zip(of(&halves[1], &theta, 32)).map(|(a, b)| a + b).collect();
         assert_eq!(sum, whole);
-        let block = points.columns(0, 4096);
+        let block = Block::new(&points.as_slice()[..7 * 4096], 7, 4096);
         let mut total = [0; 7];
         dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
-        assert_eq!(total.as_slice(), of(&block.into_owned(), &theta, 32));
+        assert_eq!(total.as_slice(), of(&points.columns(0, 4096).into_owned(), &theta, 32));
     }
 }

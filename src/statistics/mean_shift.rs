@@ -8,11 +8,10 @@
 //! 2^-53) by the error bound there; the reciprocal and the product add 2^-53 each, and rounding to the lattice
 //! sqrt(d)/2 units: no more than a record adds to the gradient. ∎
 
-use nalgebra::DMatrixView;
-
 use super::gradient::{BITS_MAX, Gradient};
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits};
+use crate::numeric::block::Block;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
 use crate::numeric::float_scale::finite;
@@ -24,7 +23,7 @@ use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 struct BlockShift<'a> {
-    block: DMatrixView<'a, f64>,
+    block: Block<'a>,
     theta: &'a [f64],
     radius: f64,
     bits: u32,
@@ -170,7 +169,7 @@ mod tests {
         let block = DMatrix::from_fn(13, 200, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.01);
         let mut totals = [[0; 13], [0; 13]];
         let [here, there] = totals.each_mut().map(|total| {
-            let block = block.as_view();
+            let block = Block::new(block.as_slice(), 13, 200);
             BlockShift { block, theta: &[0.5; 13], radius: 1.2, bits: 32, total }
         });
         dispatch::portable(here);

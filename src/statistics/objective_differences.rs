@@ -139,7 +139,7 @@ impl Statistic for ObjectiveDifferences {
         let d = points.d();
         assert_eq!(self.points[0].len(), d, "the candidates have another dimension than the points");
         let sums = sum_records(points, d, records_per_block(d), self.points.len(), pulse, |sums, block| {
-            dispatch::vectorised(Block { candidates: self, block, sums });
+            dispatch::vectorised(Block { candidates: self, block: block.view(), sums });
         })?;
         Ok(Exact::scores(sums, self.sensitivity()))
     }

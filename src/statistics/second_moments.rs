@@ -26,17 +26,16 @@
 
 use std::ops::RangeInclusive;
 
-use nalgebra::DMatrixView;
-
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
+use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{FEW, GROUP, all_usual, by_dimension, distances, side_by_side};
 use crate::numeric::float_scale::{finite, norm, rescale, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_records;
+use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -148,9 +147,14 @@ impl Statistic for SecondMoments {
         // A record is looked at once for every panel of coordinates, which the pulse should know.
         let coordinates = d * d.div_ceil(2 * COLUMNS).max(1);
         let mut total =
-            sum_records(points, coordinates, records_per_block(points.n(), d), entries(d), pulse, |total, block| {
-                let kernel = BlockMoments { block, theta, radius, total };
-                if d <= FEW { dispatch::strided(kernel) } else { dispatch::vectorised(kernel) }
+            sum_lying(points, coordinates, records_per_block(points.n(), d), entries(d), pulse, |total, block| {
+                match block {
+                    Lying::Doubles(block) if d > FEW => {
+                        dispatch::vectorised(BlockMoments { block, theta, radius, total });
+                    }
+                    Lying::Doubles(block) => dispatch::strided(BlockMoments { block, theta, radius, total }),
+                    Lying::Singles(block) => dispatch::strided(BlockMoments { block, theta, radius, total }),
+                }
             })?;
         let mut rows = total.as_mut_slice();
         for row in 0..d {
@@ -164,14 +168,14 @@ impl Statistic for SecondMoments {
 }
 
 /// Adds the products of a block's integer vectors to the total, the upper triangle row by row.
-struct BlockMoments<'a> {
-    block: DMatrixView<'a, f64>,
+struct BlockMoments<'a, T> {
+    block: Block<'a, T>,
     theta: &'a [f64],
     radius: Option<f64>,
     total: &'a mut [i64],
 }
 
-impl Kernel for BlockMoments<'_> {
+impl<T: Coordinate> Kernel for BlockMoments<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -184,17 +188,16 @@ impl Kernel for BlockMoments<'_> {
 /// Lanes over the records: the vectors of a block lie coordinate by coordinate. Products are summed in tiles of two
 /// coordinates by four, which fit the registers; the last tiles reach into coordinates that are zero.
 #[inline(always)]
-fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
+fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
     let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut squares) = ([[0.0; GROUP]; D], [0.0; GROUP]);
     let mut vectors = [[[0.0; LANES]; GROUP / LANES]; FEW + TILE.1];
     let mut tiles = [[[[0.0; LANES]; TILE.1]; TILE.0]; TILES];
-    let groups = block.ncols() / GROUP;
-    for group in 0..groups {
-        let records = block.columns(group * GROUP, GROUP);
-        side_by_side(records, theta, &mut differences, &mut squares);
+    let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
+    for group in groups {
+        side_by_side(group, theta, &mut differences, &mut squares);
         if !all_usual(&squares) {
-            many(records, theta, radius, total);
+            many(Block::new(group.as_flattened(), D, GROUP), theta, radius, total);
             continue;
         }
         let factors = squares.map(|square| factor(square.sqrt(), radius));
@@ -223,8 +226,7 @@ fn few<const D: usize>(block: DMatrixView<'_, f64>, theta: &[f64], radius: Optio
             }
         }
     }
-    let whole = groups * GROUP;
-    many(block.columns(whole, block.ncols() - whole), theta, radius, total);
+    many(Block::new(rest.as_flattened(), D, rest.len()), theta, radius, total);
 }
 
 /// Adds the products of two coordinates and four others over a group of records, record by record in their lanes.
@@ -251,11 +253,13 @@ fn multiply_tile(
 
 /// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed four rows at a time.
 #[inline(always)]
-fn many(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
-    let (d, n) = block.shape();
+fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
+    let (d, n) = (theta.len(), block.n());
     if n == 0 {
         return;
     }
+    let doubles = T::doubles(block.coordinates());
+    let block = Block::new(&doubles, d, n);
     let panels = vectors(block, theta, radius);
     let per_row = panels.len() / n;
     let mut products = vec![[0.0; COLUMNS]; d.next_multiple_of(ROWS) * per_row];
@@ -294,15 +298,15 @@ fn multiply<const FIRST: usize>(these: &[[f64; COLUMNS]], those: &[[f64; COLUMNS
 /// The integer vectors of the records of a block, in panels of eight coordinates and zeros; a panel has all records, one
 /// after the other, so that products run through memory in order.
 #[inline(always)]
-fn vectors(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>) -> Vec<[f64; COLUMNS]> {
-    let (d, n) = block.shape();
+fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> Vec<[f64; COLUMNS]> {
+    let (d, n) = (theta.len(), block.n());
     let mut panels = vec![[0.0; COLUMNS]; d.div_ceil(COLUMNS) * n];
     let distances = distances(block, theta);
     let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius)).collect();
-    for (index, (record, &factor)) in block.column_iter().zip(&factors).enumerate() {
+    for (index, (record, &factor)) in block.records().zip(&factors).enumerate() {
         let vector = |(t, x): (&f64, &f64)| ((t - x) * factor).trunc();
         let (theta, theta_rest) = theta.as_chunks::<COLUMNS>();
-        let (record, record_rest) = record.as_slice().as_chunks::<COLUMNS>();
+        let (record, record_rest) = record.as_chunks::<COLUMNS>();
         for (panel, (theta, record)) in theta.iter().zip(record).enumerate() {
             panels[panel * n + index] = std::array::from_fn(|j| vector((&theta[j], &record[j])));
         }
@@ -312,8 +316,8 @@ fn vectors(block: DMatrixView<'_, f64>, theta: &[f64], radius: Option<f64>) -> V
         }
     }
     for (index, _) in distances.iter().enumerate().filter(|(_, distance)| !USUAL.contains(distance)) {
-        let record = block.column(index);
-        let difference = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
+        let record = &block.coordinates()[index * d..(index + 1) * d];
+        let difference = theta.iter().zip(record).map(|(t, x)| t - x).collect();
         for (j, x) in unusual(difference, radius).into_iter().enumerate() {
             panels[j / COLUMNS * n + index][j % COLUMNS] = x;
         }
@@ -359,10 +363,14 @@ mod tests {
         values(&SecondMoments::new(theta, radius, bits).unwrap(), points)
     }
 
+    fn of(points: &DMatrix<f64>) -> Block<'_> {
+        Block::new(points.as_slice(), points.nrows(), points.ncols())
+    }
+
     /// The totals of one block, upper triangle.
     fn block_total(points: &DMatrix<f64>, theta: &[f64], radius: Option<f64>) -> Vec<i64> {
         let mut total = vec![0; entries(theta.len())];
-        dispatch::portable(BlockMoments { block: points.as_view(), theta, radius, total: &mut total });
+        dispatch::portable(BlockMoments { block: of(points), theta, radius, total: &mut total });
         total
     }
 
@@ -469,7 +477,7 @@ mod tests {
             }
             prop_assert_eq!(&block_total(&points, &theta, radius), &expected);
             let mut total = vec![0; entries(d)];
-            dispatch::vectorised(BlockMoments { block: points.as_view(), theta: &theta, radius, total: &mut total });
+            dispatch::vectorised(BlockMoments { block: of(&points), theta: &theta, radius, total: &mut total });
             prop_assert_eq!(total, expected);
         }
     }
