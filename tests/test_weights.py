@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import dpmedian
-from dpmedian import nonprivate
+from dpmedian import _core, nonprivate
 from dpmedian.sources.units import as_unit_records
 from dpmedian.sources.weights import WHOLE_WEIGHT, as_weights
+from dpmedian.tape import Tape
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
 RELATIONS = pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -260,3 +261,17 @@ def test_no_weights_of_a_file_are_ignored(tmp_path):
             run(np.ones(500))
     with pytest.raises(ValueError, match="say the weights, sample_weight="):
         dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, weight_max=1.0).run(path)
+
+
+def test_weighted_records_are_no_shards_of_others():
+    """Their answers would come back with the sensitivity of a question that knows of no weights."""
+    points = _core.Points(np.zeros((4, 2)), ball=None, replacement=None)
+    weighted = points.weighted(Tape.draw(bytes(32), "replace").hidden(), np.full(4, 77, dtype=np.uint32))
+    channel, question = _core.Channel(), _core.Size(30)
+    assert weighted.answer(question).sensitivity.replace > 2.0**30
+    with pytest.raises(ValueError, match="is no shard"):
+        channel.answer(channel.ask(question), [weighted])
+    with pytest.raises(ValueError, match="sent nowhere"):
+        channel.records(weighted)
+    with pytest.raises(ValueError, match="not joined"):
+        _core.Points.concatenate([weighted])

@@ -48,6 +48,11 @@ impl Points {
         for shard in shards {
             check_dimension("a shard", shard.d(), first.d())?;
         }
+        if shards.iter().any(|shard| shard.weighting().is_some()) {
+            return Err(PyValueError::new_err(
+                "records that have weights are not joined: they get them when all are there",
+            ));
+        }
         let whole = points::Points::concatenate(&shards.iter().collect::<Vec<_>>());
         whole.map(Self::own).map_err(|repeated| PyValueError::new_err(repeated.to_string()))
     }

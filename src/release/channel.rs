@@ -97,8 +97,13 @@ impl Channel {
         Ok(Exact::from_halves(&halves, surplus, question.sensitivity(), form, question.identity(), &admissions))
     }
 
-    /// Records, for the process that gathers them.
+    /// Records, for the process that gathers them: those with weights stay where these are.
     pub fn records(&self, points: &Points<'_>) -> Result<Vec<u8>, Error> {
+        if points.weighting().is_some() {
+            return Err(Error::Refused(
+                "records that have weights are sent nowhere: their weights would be lost".into(),
+            ));
+        }
         let dense = points.dense();
         points.check().map_err(Error::Unreadable)?;
         let mut message = Message::default();
@@ -287,6 +292,19 @@ mod tests {
             assert_eq!(opened(&sum), opened(&whole), "{}", again.name());
             assert!(Exact::sum(&[&sum, &returned]).is_err(), "records that were away are known again");
         }
+    }
+
+    #[test]
+    fn nothing_about_weighted_records_is_sent() {
+        let stream = Draw::new(Streams::from_key([7; 32]), Neighbours::Replace).hidden();
+        let weighted = sample::weighted(&points(4), &stream, &[5, 1 << 20, 7, 1 << 19]).unwrap();
+        for question in statistics(&[1.0, -2.0, 3.5], 2.0, 200) {
+            // It would come back with the sensitivity that it has without weights: a size that no replacement moves.
+            let exact = question.answer(&weighted, &mut Silent).unwrap();
+            assert!(matches!(channel().answer(&exact), Err(Error::Refused(_))), "{}", question.name());
+            assert!(matches!(Exact::sum(&[&exact]), Err(Error::Refused(_))), "{}", question.name());
+        }
+        assert!(matches!(channel().records(&weighted), Err(Error::Refused(_))));
     }
 
     #[test]

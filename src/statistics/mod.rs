@@ -72,7 +72,7 @@ pub trait Statistic: Send + Sync {
 
     /// The exact answer, for any number of records. It knows its question and whose records it is about, so that only
     /// shards of one answer can be summed. Where a record could not be read there is none. Where records have weights it is
-    /// the weighted sum, with the sensitivity of that.
+    /// the weighted sum, with the sensitivity of that, and a shard of nothing.
     ///
     /// # Panics
     ///
@@ -85,7 +85,9 @@ pub trait Statistic: Send + Sync {
             (Some(_), None) => self.exact(&points.unweighted(&[]), pulse)?.unbounded(),
         };
         points.check().map_err(Error::Unreadable)?;
-        if !self.adds_over_records() {
+        // Records get their weights when all of them are together, so a weighted sum is no shard of another one; and what
+        // comes back over a channel has the sensitivity of the question, which knows of no weights.
+        if !self.adds_over_records() || points.weighting().is_some() {
             return Ok(exact);
         }
         Ok(exact.into_shard(self.identity(), points.admissions()))
