@@ -177,8 +177,9 @@ class Constants:
     curvature_share: Share = _simulated(Share(200.0, 0.005, 0.03), "a relative noise of a few percent")
     curvature_most: float = _safety(0.1, "of rho for a curvature, where its need beside the second moments is larger")
     moments_share: tuple[float, float] = _simulated(
-        (600.0, 0.01), "needed for the second moments, times d/m^2, and the most of rho; half of it on a sample"
+        (600.0, 0.01), "needed for the second moments, times d/n^2, and the most of rho"
     )
+    moments_sample: tuple[float, float] = _simulated((4000.0, 0.005), "the same on a sample of m, where it is cheap")
     moments_most: int = _safety(3, "times that the second moments of the approach are released")
     moments_noise: tuple[float, float] = _simulated(
         (0.05, 0.02), "noise, or share of rho, of the gradient that must be settled before the second moments"
@@ -187,6 +188,7 @@ class Constants:
         (0.25, 0.6),
         "the smoothing radius in spreads: 0.2 hides soft directions in noise, and 0.3 makes flat data too soft",
     )
+    smoothing_sample: float = _simulated(0.2, "the least one on a sample")
     smoothing_all: float = _simulated(0.01, "the least one with all records")
     edge: float = _simulated(
         0.25, "noise of the second moments, as their largest eigenvalue, relative to the curvature"
@@ -211,7 +213,7 @@ class Constants:
     region_noise: float = _simulated(0.05, "of the curvature, in units of the smoothing radius")
 
     # All records after a sample.
-    all_costs: tuple[float, float] = _simulated((0.005, 0.028), "of rho for the first two gradients of all records")
+    all_costs: tuple[float, float] = _simulated((0.005, 0.026), "of rho for the first two gradients of all records")
     all_attempts: int = _safety(
         4, "times that each of them is repeated while the errors of the Hessian leave more of it than its noise"
     )

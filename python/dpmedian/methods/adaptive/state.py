@@ -69,8 +69,8 @@ class State:
     def for_moments(self) -> float:
         """What the second moments of the sample cost, or 0 where their noise would hide them."""
         ask, c = self.ask, self.ask.c
-        needed, most = c.moments_share
-        cost = min(needed * ask.d / (ask.m * ask.m_worth), (most if ask.sampled_all else 0.5 * most) * ask.rho)
+        needed, most = c.moments_share if ask.sampled_all else c.moments_sample
+        cost = min(needed * ask.d / (ask.m * ask.m_worth), most * ask.rho)
         useless = ask.moments_edge(cost) / ask.m > c.useless[ask.d * (ask.d + 1) // 2 > ask.m] * c.smoothing[1]
         return 0.0 if useless or ask.offers.moments is None else cost
 
@@ -138,12 +138,13 @@ class State:
     def measure_again(self, theta: Vector, with_moments: bool) -> None:
         """The spread and the Hessian here."""
         ask, c, for_moments = self.ask, self.ask.c, self.for_moments
+        least = c.smoothing[0] if ask.sampled_all else c.smoothing_sample
         self.place(self.measure_spread(theta))
         if with_moments:
             for_curvature = max(c.curvature_share.needed / ask.m**2, ask.beside(for_moments))
-            self.measure_hessian(ask.sample, theta, for_curvature, for_moments, c.edge, c.smoothing[0])
+            self.measure_hessian(ask.sample, theta, for_curvature, for_moments, c.edge, least)
         else:
-            self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, c.smoothing[0])
+            self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, least)
 
     def measure_hessian(
         self,
