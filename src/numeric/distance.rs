@@ -12,9 +12,9 @@ pub(crate) const FEW: usize = 16;
 /// Records that are taken together in few dimensions: enough to hide a division behind the work on others.
 pub(crate) const GROUP: usize = 32;
 
-/// Calls `$few::<D>` with the dimension as a constant where it is at most [`FEW`], and `$many` elsewhere.
-macro_rules! by_dimension {
-    ($d:expr, $few:ident, $many:ident, $arguments:tt) => {
+/// Calls `$few::<D>` with the dimension as a constant, from one to [`FEW`].
+macro_rules! with_dimension {
+    ($d:expr, $few:ident, $arguments:tt) => {
         match $d {
             1 => $few::<1> $arguments,
             2 => $few::<2> $arguments,
@@ -32,11 +32,36 @@ macro_rules! by_dimension {
             14 => $few::<14> $arguments,
             15 => $few::<15> $arguments,
             16 => $few::<16> $arguments,
-            _ => $many $arguments,
+            d => unreachable!("{d} dimensions are not few"),
         }
     };
 }
-pub(crate) use by_dimension;
+pub(crate) use with_dimension;
+
+/// The way of a kernel in few dimensions: lanes over the records.
+pub(crate) struct Few<K>(pub(crate) K);
+
+/// The way of a kernel in many dimensions: lanes over the coordinates.
+pub(crate) struct Many<K>(pub(crate) K);
+
+/// Runs a kernel in the way that suits the dimension, on the widest instruction set that suits the way.
+pub(crate) fn by_dimension<K, Output>(d: usize, kernel: K) -> Output
+where
+    Few<K>: Kernel<Output = Output>,
+    Many<K>: Kernel<Output = Output>,
+{
+    if (1..=FEW).contains(&d) { dispatch::strided(Few(kernel)) } else { dispatch::vectorised(Many(kernel)) }
+}
+
+/// The same on the baseline instruction set.
+#[cfg(test)]
+pub(crate) fn portable_by_dimension<K, Output>(d: usize, kernel: K) -> Output
+where
+    Few<K>: Kernel<Output = Output>,
+    Many<K>: Kernel<Output = Output>,
+{
+    if (1..=FEW).contains(&d) { dispatch::portable(Few(kernel)) } else { dispatch::portable(Many(kernel)) }
+}
 
 /// Sums of squares between these have lost nothing to over- or underflow.
 pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
@@ -109,23 +134,33 @@ pub(crate) fn sum_lanes([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-/// The distances of a block from theta, on the instruction set that is best for its dimension.
+/// The distances of a block from theta.
 pub(crate) fn distances<T: Coordinate>(block: Block<'_, T>, theta: &[f64]) -> Vec<f64> {
-    let kernel = Distances(block, theta);
-    if theta.len() <= FEW { dispatch::strided(kernel) } else { dispatch::vectorised(kernel) }
+    by_dimension(theta.len(), Distances(block, theta))
 }
 
-/// The distances of a block from theta.
 struct Distances<'a, T>(Block<'a, T>, &'a [f64]);
 
-impl<T: Coordinate> Kernel for Distances<'_, T> {
+impl<T: Coordinate> Kernel for Few<Distances<'_, T>> {
     type Output = Vec<f64>;
 
     #[inline(always)]
     fn run(self) -> Vec<f64> {
-        let Self(block, theta) = self;
+        let Distances(block, theta) = self.0;
         let mut distances = vec![0.0; block.n()];
-        by_dimension!(theta.len(), few_distances, many_distances, (block, theta, &mut distances));
+        with_dimension!(theta.len(), few_distances, (block, theta, &mut distances));
+        distances
+    }
+}
+
+impl<T: Coordinate> Kernel for Many<Distances<'_, T>> {
+    type Output = Vec<f64>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<f64> {
+        let Distances(block, theta) = self.0;
+        let mut distances = vec![0.0; block.n()];
+        many_distances(block, theta, &mut distances);
         distances
     }
 }
@@ -141,10 +176,16 @@ fn few_distances<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64
         if all_usual(slots) {
             slots.iter_mut().for_each(|x| *x = x.sqrt());
         } else {
-            many_distances(Block::new(group.as_flattened(), D, GROUP), theta, slots);
+            single_distances(Block::new(group.as_flattened(), D, GROUP), theta, slots);
         }
     }
-    many_distances(Block::new(rest.as_flattened(), D, rest.len()), theta, rest_slots);
+    single_distances(Block::new(rest.as_flattened(), D, rest.len()), theta, rest_slots);
+}
+
+/// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
+#[inline(never)]
+fn single_distances(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &mut [f64]) {
+    many_distances(block, theta, distances);
 }
 
 #[inline(always)]
@@ -196,7 +237,7 @@ mod tests {
             let (block, theta) = (Block::new(points.as_slice(), d, 200), vec![0.1; d]);
             let alone: Vec<f64> = block.records().map(|record| distance(&theta, record)).collect();
             assert_eq!(distances(block, &theta), alone, "{d}");
-            assert_eq!(dispatch::portable(Distances(block, &theta)), alone, "{d}");
+            assert_eq!(portable_by_dimension(d, Distances(block, &theta)), alone, "{d}");
             let singles = points.map(|x| x as f32);
             let widened = singles.map(f64::from);
             let finite = |x: &f64| x.is_finite();

@@ -17,9 +17,10 @@
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, Lying};
-use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    FEW, GROUP, LARGE, SMALL, all_usual, by_dimension, side_by_side, squared_distance, sum_of_squares,
+    Few, GROUP, LARGE, Many, SMALL, all_usual, by_dimension, side_by_side, squared_distance, sum_of_squares,
+    with_dimension,
 };
 use crate::numeric::float_scale::{finite, rescale};
 use crate::release::exact::Exact;
@@ -74,9 +75,8 @@ impl Gradient {
         let (theta, bits) = (self.theta.as_slice(), self.bits);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         sum_lying(points, d, records_per_block(n, d), d, pulse, |total, block| match block {
-            Lying::Doubles(block) if d > FEW => dispatch::vectorised(BlockGradient { block, theta, bits, total }),
-            Lying::Doubles(block) => dispatch::strided(BlockGradient { block, theta, bits, total }),
-            Lying::Singles(block) => dispatch::strided(BlockGradient { block, theta, bits, total }),
+            Lying::Doubles(block) => by_dimension(d, BlockGradient { block, theta, bits, total }),
+            Lying::Singles(block) => by_dimension(d, BlockGradient { block, theta, bits, total }),
         })
     }
 }
@@ -130,14 +130,28 @@ struct BlockGradient<'a, T> {
     total: &'a mut [i64],
 }
 
-impl<T: Coordinate> Kernel for BlockGradient<'_, T> {
+/// Doubles around this are multiples of 2^-bits.
+fn rounder(bits: u32) -> f64 {
+    1.5 * f64::from(52 - bits).exp2()
+}
+
+impl<T: Coordinate> Kernel for Few<BlockGradient<'_, T>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Self { block, theta, bits, total } = self;
-        let rounder = 1.5 * f64::from(52 - bits).exp2();
-        by_dimension!(theta.len(), few, wide, (block, theta, rounder, total));
+        let BlockGradient { block, theta, bits, total } = self.0;
+        with_dimension!(theta.len(), few, (block, theta, rounder(bits), total));
+    }
+}
+
+impl<T: Coordinate> Kernel for Many<BlockGradient<'_, T>> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let BlockGradient { block, theta, bits, total } = self.0;
+        many(block, theta, rounder(bits), total);
     }
 }
 
@@ -179,7 +193,7 @@ fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], rounder
 
 /// Four records at a time, lanes over the coordinates.
 #[inline(always)]
-fn wide<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let (d, doubles) = (theta.len(), T::doubles(block.coordinates()));
     let block = Block::new(&doubles, d, block.n()).view();
     let mut sums = vec![0u64; d];
@@ -235,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::numeric::distance::portable_by_dimension;
     use crate::numeric::float_scale::{norm, scale};
     use crate::release::sensitivity::Neighbours;
     use crate::runtime::pool;
@@ -328,7 +343,7 @@ mod tests {
             prop_assert_eq!(of(&points, &theta, 32), expected.clone());
             let block = Block::new(points.as_slice(), d, n);
             let mut total = vec![0; theta.len()];
-            dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+            portable_by_dimension(theta.len(), BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
             prop_assert_eq!(total, expected);
         }
     }
@@ -373,7 +388,7 @@ mod tests {
         assert_eq!(sum, whole);
         let block = Block::new(&points.as_slice()[..7 * 4096], 7, 4096);
         let mut total = [0; 7];
-        dispatch::portable(BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+        portable_by_dimension(theta.len(), BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
         assert_eq!(total.as_slice(), of(&points.columns(0, 4096).into_owned(), &theta, 32));
     }
 }

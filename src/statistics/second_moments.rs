@@ -29,8 +29,10 @@ use std::ops::RangeInclusive;
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
 use crate::numeric::block::{Block, Coordinate, Lying};
-use crate::numeric::dispatch::{self, Kernel};
-use crate::numeric::distance::{FEW, GROUP, all_usual, by_dimension, distances, side_by_side};
+use crate::numeric::dispatch::Kernel;
+use crate::numeric::distance::{
+    FEW, Few, GROUP, Many, all_usual, by_dimension, distances, side_by_side, with_dimension,
+};
 use crate::numeric::float_scale::{finite, norm, rescale, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -149,11 +151,8 @@ impl Statistic for SecondMoments {
         let mut total =
             sum_lying(points, coordinates, records_per_block(points.n(), d), entries(d), pulse, |total, block| {
                 match block {
-                    Lying::Doubles(block) if d > FEW => {
-                        dispatch::vectorised(BlockMoments { block, theta, radius, total });
-                    }
-                    Lying::Doubles(block) => dispatch::strided(BlockMoments { block, theta, radius, total }),
-                    Lying::Singles(block) => dispatch::strided(BlockMoments { block, theta, radius, total }),
+                    Lying::Doubles(block) => by_dimension(d, BlockMoments { block, theta, radius, total }),
+                    Lying::Singles(block) => by_dimension(d, BlockMoments { block, theta, radius, total }),
                 }
             })?;
         let mut rows = total.as_mut_slice();
@@ -175,13 +174,23 @@ struct BlockMoments<'a, T> {
     total: &'a mut [i64],
 }
 
-impl<T: Coordinate> Kernel for BlockMoments<'_, T> {
+impl<T: Coordinate> Kernel for Few<BlockMoments<'_, T>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Self { block, theta, radius, total } = self;
-        by_dimension!(theta.len(), few, many, (block, theta, radius, total));
+        let BlockMoments { block, theta, radius, total } = self.0;
+        with_dimension!(theta.len(), few, (block, theta, radius, total));
+    }
+}
+
+impl<T: Coordinate> Kernel for Many<BlockMoments<'_, T>> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let BlockMoments { block, theta, radius, total } = self.0;
+        many(block, theta, radius, total);
     }
 }
 
@@ -197,7 +206,7 @@ fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], radius:
     for group in groups {
         side_by_side(group, theta, &mut differences, &mut squares);
         if !all_usual(&squares) {
-            many(Block::new(group.as_flattened(), D, GROUP), theta, radius, total);
+            singles(Block::new(group.as_flattened(), D, GROUP), theta, radius, total);
             continue;
         }
         let factors = squares.map(|square| factor(square.sqrt(), radius));
@@ -226,7 +235,13 @@ fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], radius:
             }
         }
     }
-    many(Block::new(rest.as_flattened(), D, rest.len()), theta, radius, total);
+    singles(Block::new(rest.as_flattened(), D, rest.len()), theta, radius, total);
+}
+
+/// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
+#[inline(never)]
+fn singles(block: Block<'_, impl Coordinate>, theta: &[f64], radius: Option<f64>, total: &mut [i64]) {
+    many(block, theta, radius, total);
 }
 
 /// Adds the products of two coordinates and four others over a group of records, record by record in their lanes.
@@ -355,6 +370,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::numeric::distance::portable_by_dimension;
     use crate::release::sensitivity::Neighbours;
     use crate::runtime::pool;
     use crate::statistics::tests::values;
@@ -370,7 +386,7 @@ mod tests {
     /// The totals of one block, upper triangle.
     fn block_total(points: &DMatrix<f64>, theta: &[f64], radius: Option<f64>) -> Vec<i64> {
         let mut total = vec![0; entries(theta.len())];
-        dispatch::portable(BlockMoments { block: of(points), theta, radius, total: &mut total });
+        portable_by_dimension(theta.len(), BlockMoments { block: of(points), theta, radius, total: &mut total });
         total
     }
 
@@ -477,7 +493,7 @@ mod tests {
             }
             prop_assert_eq!(&block_total(&points, &theta, radius), &expected);
             let mut total = vec![0; entries(d)];
-            dispatch::vectorised(BlockMoments { block: of(&points), theta: &theta, radius, total: &mut total });
+            by_dimension(theta.len(), BlockMoments { block: of(&points), theta: &theta, radius, total: &mut total });
             prop_assert_eq!(total, expected);
         }
     }
