@@ -69,7 +69,7 @@ pub(super) fn coin_places_of(
 /// and answers about them move by the sensitivities that they carry.
 pub fn weighted(points: &Points<'_>, stream: &Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
-        return Err(Error::Refused(format!("there must be {} weights of at most 2^20", points.n())));
+        return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
     }
     let mut rng = stream.generator();
     let weighted = points.weighted(weights.iter().map(|&weight| rounded(weight, rng.next_u64())).collect());

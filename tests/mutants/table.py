@@ -786,6 +786,13 @@ UNITS = [
         "cargo statistics::tests::what_is_neither_a_sum_nor_has_coins_has_no_answer_about_weighted_records",
     ),
     Mutant(
+        "weighted sums that travel without the sensitivity of their weights",
+        "src/statistics/mod.rs",
+        "if !self.adds_over_records() || points.weighting().is_some() {",
+        "if !self.adds_over_records() {",
+        "cargo release::channel::tests::nothing_about_weighted_records_is_sent",
+    ),
+    Mutant(
         "the weight of a unit adds up over its rows",
         f"{PACKAGE}/sources/weights.py",
         "np.maximum.at(",
