@@ -205,12 +205,14 @@ def medians(quick: bool) -> None:
 
 def authors_code(path: Path) -> types.ModuleType:
     """The paper's public code, with its non-private median, which needs torch, left out."""
-    stub = types.ModuleType("geom_median.torch")
-    stub.compute_geometric_median = None  # type: ignore[attr-defined]
-    sys.modules.setdefault("torch", types.ModuleType("torch"))
-    sys.modules.setdefault("geom_median.torch", stub)
+    stubs = {name: types.ModuleType(name) for name in ("torch", "geom_median.torch") if name not in sys.modules}
+    for stub in stubs.values():
+        stub.compute_geometric_median = None  # type: ignore[attr-defined]
+    sys.modules.update(stubs)
     sys.path.insert(0, str(path))
     code = importlib.import_module("private_geometric_median")
+    for name in stubs:
+        del sys.modules[name]  # scipy takes a module of this name for torch itself.
     code.GeometricMedianProblem._compute_exact_median = lambda self: None
     return code
 

@@ -807,10 +807,10 @@ UNITS = [
         "pytest tests/test_weights.py::test_groups_take_weights",
     ),
     Mutant(
-        "a weighted score without its mass",
+        "a weighted direction that counts twice",
         "src/mechanism/inverse_sensitivity/score.rs",
-        "(self.total() * ONE as i128 - weight) >> self.bits",
-        "0 * weight",
+        "*total += times * i128::from(x)",
+        "*total += 2 * times * i128::from(x)",
         "cargo mechanism::inverse_sensitivity::tests::weighted_scores_move_by_no_more_than_their_sensitivity",
     ),
     Mutant(
