@@ -168,7 +168,7 @@ def small_shape(against: str | None, repeat: int) -> None:
     print("\n## (3000, 200), in the processor's time\n")
     for kind, value in medians.items():
         ratio = f", {value / medians['the other version']:.2f} of the other version's" if against is not None else ""
-        print(f"{kind}: {value * 1e3:.1f} ms{ratio}", flush=True)
+        print(f"* {kind}: {value * 1e3:.1f} ms{ratio}", flush=True)
 
 
 def main() -> None:
