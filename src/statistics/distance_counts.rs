@@ -47,6 +47,11 @@ fn quarter_octave(distance: f64) -> i32 {
     4 * ((bits >> 52) as i32 - 1023) + beyond.iter().sum::<i32>()
 }
 
+/// Counters of a bucket, which take turns: most records fall into few buckets, and a counter that was just written takes
+/// some time until it can be read again. A block has them for the buckets in a window around that of its first record.
+const TURNS: usize = 4;
+const WINDOW: usize = 128;
+
 /// Counts the records of a block in their quarter octaves.
 struct QuarterOctaves<'a, T> {
     block: Block<'a, T>,
@@ -59,8 +64,19 @@ impl<T: Coordinate> Kernel for QuarterOctaves<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        for distance in distances(self.block, self.theta) {
-            self.counts[(quarter_octave(distance) - FIRST_QUARTER_OCTAVE) as usize] += 1;
+        let distances = distances(self.block, self.theta);
+        let bucket = |distance: f64| (quarter_octave(distance) - FIRST_QUARTER_OCTAVE) as usize;
+        let first = distances.first().map_or(0, |distance| bucket(*distance).saturating_sub(WINDOW / 2));
+        let mut near = [[0i64; TURNS]; WINDOW];
+        for (record, distance) in distances.into_iter().enumerate() {
+            let bucket = bucket(distance);
+            match near.get_mut(bucket.wrapping_sub(first)) {
+                Some(counters) => counters[record % TURNS] += 1,
+                None => self.counts[bucket] += 1,
+            }
+        }
+        for (count, counters) in self.counts[first..].iter_mut().zip(near) {
+            *count += counters.iter().sum::<i64>();
         }
     }
 }
@@ -185,5 +201,22 @@ mod tests {
         dispatch::portable(QuarterOctaves { block, theta: &theta, counts: here });
         dispatch::vectorised(QuarterOctaves { block, theta: &theta, counts: there });
         assert!(counts[0] == counts[1] && counts[0].iter().sum::<i64>() == 100);
+    }
+
+    #[test]
+    fn records_beyond_the_window_of_a_block_are_counted_like_others() {
+        let lengths: Vec<f64> = (0..400).map(|i| scale(1.0, [0, 3, -900, 990, 40, -40][i % 6]) * 1.1).collect();
+        for first in [1.1, 0.0, scale(1.0, 999), 5e-324] {
+            let points: Vec<f64> = [first].into_iter().chain(lengths.iter().copied()).collect();
+            let mut counts = vec![0; BUCKETS];
+            dispatch::portable(QuarterOctaves {
+                block: Block::new(&points, 1, 401),
+                theta: &[0.0],
+                counts: &mut counts,
+            });
+            let mut expected = vec![0; BUCKETS];
+            points.iter().for_each(|x| expected[(quarter_octave(*x) - FIRST_QUARTER_OCTAVE) as usize] += 1);
+            assert_eq!(counts, expected);
+        }
     }
 }
