@@ -15,11 +15,12 @@ use dpmedian::runtime::points::Points;
 use dpmedian::runtime::pulse::Silent;
 use dpmedian::sampler::{BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, uniform};
 use dpmedian::statistics::curvature::Curvature;
+use dpmedian::statistics::directions::GradientAndDirections;
 use dpmedian::statistics::distance_counts::DistanceCounts;
 use dpmedian::statistics::gradient::Gradient;
+use dpmedian::statistics::hessian::Hessian;
 use dpmedian::statistics::pair_counts::PairCounts;
 use dpmedian::statistics::ranks::Ranks;
-use dpmedian::statistics::second_moments::SecondMoments;
 use dpmedian::statistics::{Statistic, ball_counts};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
@@ -86,13 +87,19 @@ fn sums(criterion: &mut Criterion) {
 }
 
 fn moments(criterion: &mut Criterion) {
-    for (kind, radius) in [("second_moments", None), ("second_moments, radius", Some(1.5f64))] {
+    let shapes = [(1_000_000, 3), (1_000_000, 10), (100_000, 100), (10_000, 300)];
+    let kinds: [(&str, &dyn Fn(&[f64]) -> Box<dyn Statistic>); 2] = [
+        ("gradient and directions", &|theta| Box::new(GradientAndDirections::new(theta, 0.5, 32).expect("a lattice"))),
+        ("hessian", &|theta| {
+            let radius = 1.5 * (theta.len() as f64 / 10.0).sqrt();
+            Box::new(Hessian::new(theta, radius, 1.0, 32).expect("a lattice"))
+        }),
+    ];
+    for (kind, question) in kinds {
         let mut group = criterion.benchmark_group(kind);
-        for (n, d) in [(1_000_000, 3), (1_000_000, 10), (100_000, 100), (10_000, 300)] {
+        for (n, d) in shapes {
             let records = records(n, d);
-            let radius = radius.map(|radius| radius * (d as f64 / 10.0).sqrt());
-            let (points, moments) = (admitted(&records), SecondMoments::new(&vec![0.1; d], radius, 32));
-            let moments = moments.expect("a lattice");
+            let (points, moments) = (admitted(&records), question(&vec![0.1; d]));
             group.throughput(Throughput::Bytes((8 * n * d) as u64));
             group.bench_function(id(&records), |b| b.iter(|| moments.answer(&points, &mut Silent)));
         }

@@ -32,9 +32,10 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.mechanisms.hessian import SecondMoments
+from dpmedian.mechanisms.hessian import Hessian
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
@@ -192,17 +193,40 @@ def above_threshold(kind: str, noise: float) -> Game:
     return Game(honest.cost, play, times=4)
 
 
-def directions(noise: float) -> Game:
-    """The second moments of two directions, one of which turns by a right angle: their whole sensitivity."""
+def hessian(noise: float) -> Game:
+    """A record just beyond the radius turns by a right angle: the whole sensitivity."""
     parameters = PublicParameters.of(2, 2, rho=0.5)
-    honest, actual = (SecondMoments.of("directions", rho, parameters) for rho in (0.5, 0.5 / noise**2))
+    honest, actual = (Hessian.of("hessian", rho, parameters) for rho in (0.5, 0.5 / noise**2))
     records = ([[1.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [0.0, 3.0]])
     sources = [ArraySource.of(np.array(data), parameters) for data in records]
 
     def play(side: bool, tape: Tape) -> Views:
-        return {"moments": actual.at(sources[side], tape, np.zeros(2), None)[np.triu_indices(2)]}
+        curvature, moments = actual.at(sources[side], tape, np.zeros(2), 0.9999)
+        # As they are in the vector: the noise is the same in all of its entries.
+        return {"hessian": np.array([actual.weight * curvature, *_in_vector(moments)])}
 
     return Game(honest.cost, play)
+
+
+def directions(noise: float) -> Game:
+    """A record turns nearly around: gradient and directions move, together by all but a hundredth of what they may."""
+    parameters = PublicParameters.of(2, 2, rho=0.5)
+    honest, actual = (
+        GradientAndDirections.of("directions", rho, parameters, FREE_WEIGHT) for rho in (0.5, 0.5 / noise**2)
+    )
+    turned = [-0.9, math.sqrt(1.0 - 0.9**2)]
+    sources = [ArraySource.of(np.array([record, [0.0, 3.0]]), parameters) for record in ([1.0, 0.0], turned)]
+
+    def play(side: bool, tape: Tape) -> Views:
+        gradient, moments = actual.at(sources[side], tape, np.zeros(2))
+        return {"both": np.array([*gradient, *_in_vector(actual.weight * moments)])}
+
+    return Game(honest.cost, play)
+
+
+def _in_vector(moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The upper triangle of a symmetric matrix in two dimensions, with the entry off the diagonal times sqrt(2)."""
+    return np.asarray(moments[np.triu_indices(2)] * [1.0, math.sqrt(2.0), 1.0])
 
 
 def bisection(noise: float) -> Game:
@@ -392,6 +416,7 @@ GAMES: dict[str, Row] = {
     "gaussian": Row(gaussian),
     "above_threshold-laplace": Row(lambda noise: above_threshold("laplace", noise)),
     "above_threshold-exponential": Row(lambda noise: above_threshold("exponential", noise)),
+    "hessian": Row(hessian),
     "directions": Row(directions),
     "noisy_bisection": Row(bisection),
     "exponential_mechanism": Row(exponential),

@@ -238,14 +238,15 @@ def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, ve
     """Also by the arithmetic of the record alone: of another version the plan is not made anew.
 
     Then what the claim does not depend on may change unseen: the lattice of counts, whose sensitivity is the same on
-    every lattice, what is taken off them, and whether a stage is 48 releases once or 24 twice.
+    every lattice, what is taken off them, the last digits of a weight whose part in it is rounded up, and whether a
+    stage is 48 releases once or 24 twice.
     """
     record = {**planned(name, relation).to_dict(), "version": version}
     assert refuted(record) == ()
     rng, tried = random.Random(name), 0
     places = [place for part in ("stages", "cost", "cap") for place in numbers(record[part], (part,))]
     if version != dpmedian.__version__:
-        places = [place for place in places if not {"bits", "times", "target"} & set(place)]
+        places = [place for place in places if not {"bits", "times", "target", "weight"} & set(place)]
     for place in places:
         for value in other_digits(at(record, place), rng):
             if place[-1] == "rho" and math.isclose(value, at(record, place), rel_tol=1e-12):

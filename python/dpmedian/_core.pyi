@@ -21,7 +21,9 @@ __all__ = [
     "Exact",
     "Feasible",
     "Gradient",
+    "GradientAndDirections",
     "GridPosterior",
+    "Hessian",
     "LargestBallCounts",
     "MeanShift",
     "ObjectiveDifferences",
@@ -29,7 +31,6 @@ __all__ = [
     "Points",
     "Ranks",
     "RecordFile",
-    "SecondMoments",
     "Sensitivity",
     "Size",
     "Statistic",
@@ -138,16 +139,25 @@ class Curvature(Statistic):
     def bound(bits: int, weighted: bool = False) -> Sensitivity: ...
 
 @final
-class SecondMoments(Statistic):
-    """The sum over records of w u u^T, u the unit vector to theta and r its distance, in units of 2^-bits, at most 40.
+class Hessian(Statistic):
+    """The Hessian of the sum of distances, smoothed at a radius, times that radius, in units of 2^-bits: a vector.
 
-    With a radius w is radius/r beyond it and 0 within; without, w is 1. The vector is the upper triangle in the order
-    of `numpy.triu_indices(d)`, with the entries off the diagonal times sqrt(2): its norm is the Frobenius norm.
+    First `weight` times what `Curvature` sums. Then the sum over the records beyond the radius of radius/distance times
+    u u^T, u the unit vector to theta: the upper triangle in the order of numpy's `triu_indices`, off the diagonal times
+    sqrt(2), so that its norm is the Frobenius norm.
     """
 
-    def __new__(cls, theta: NDArray[np.float64], radius: float | None, bits: int) -> SecondMoments: ...
+    def __new__(cls, theta: NDArray[np.float64], radius: float, weight: float, bits: int) -> Hessian: ...
     @staticmethod
-    def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
+    def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
+
+@final
+class GradientAndDirections(Statistic):
+    """The gradient, then `weight` times the sum of u u^T over all records, as `Hessian` has it: in units of 2^-bits."""
+
+    def __new__(cls, theta: NDArray[np.float64], weight: float, bits: int) -> GradientAndDirections: ...
+    @staticmethod
+    def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
 
 @final
 class Size(Statistic):

@@ -11,7 +11,8 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `Ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, less a target |
 | `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
-| `SecondMoments` | w u u^T, u the unit vector to theta and w in [0, 1], falling with its distance, or 1 |
+| `Hessian` | the same times a weight; and beyond the radius radius/distance u u^T, u the unit vector to theta |
+| `GradientAndDirections` | the unit vector u from the record to theta, and u u^T times a weight |
 | `Size` | 1, or with weights its weight |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |
@@ -39,12 +40,13 @@ from dpmedian._core import (
     DistanceCounts,
     Exact,
     Gradient,
+    GradientAndDirections,
+    Hessian,
     LargestBallCounts,
     MeanShift,
     ObjectiveDifferences,
     PairCounts,
     Ranks,
-    SecondMoments,
     Sensitivity,
     Size,
     Statistic,
@@ -61,12 +63,13 @@ __all__ = [
     "DistanceCounts",
     "Exact",
     "Gradient",
+    "GradientAndDirections",
+    "Hessian",
     "LargestBallCounts",
     "MeanShift",
     "ObjectiveDifferences",
     "PairCounts",
     "Ranks",
-    "SecondMoments",
     "Sensitivity",
     "Size",
     "Statistic",
@@ -78,7 +81,8 @@ BOUNDS: dict[str, Callable[..., Sensitivity]] = {
     "ranks": Ranks.bound,
     "distance counts": DistanceCounts.bound,
     "curvature": Curvature.bound,
-    "second moments": SecondMoments.bound,
+    "hessian": Hessian.bound,
+    "gradient and directions": GradientAndDirections.bound,
     "size": Size.bound,
     "pair counts": PairCounts.bound,
     "largest ball counts": LargestBallCounts.bound,

@@ -4,6 +4,8 @@
 //! agree on every path: Rust neither contracts nor reassociates floating-point operations, and no kernel chooses its order
 //! of summation by the width of a register.
 
+use multiversion::target::target_cfg_f;
+
 /// A piece of work whose inner loops deserve the widest registers; `run` must be `#[inline(always)]`, like all that it
 /// calls, for only inlined code is compiled anew for each instruction set.
 pub trait Kernel {
@@ -12,23 +14,33 @@ pub trait Kernel {
 
     /// Does the work.
     fn run(self) -> Self::Output;
+
+    /// Does the same work, to the same bits, where products can be added without being rounded first: for kernels whose
+    /// products are exact, so that both ways agree.
+    #[inline(always)]
+    fn run_fused(self) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run()
+    }
 }
 
 /// Runs a kernel on the widest instruction set that this processor has.
 // The macro calls a function compiled for an instruction set only after it has detected that set; Rust cannot see this
 // and asks for `unsafe`.
 #[multiversion::multiversion(targets(
-    "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
-    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+fma+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt",
 ))]
 pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    if target_cfg_f!(target_feature = "fma") { kernel.run_fused() } else { kernel.run() }
 }
 
 /// Runs a kernel without AVX-512: loads with strides become gathers there, which take longer than shuffles.
-#[multiversion::multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[multiversion::multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub fn strided<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    if target_cfg_f!(target_feature = "fma") { kernel.run_fused() } else { kernel.run() }
 }
 
 /// Runs a kernel on the baseline instruction set: what `vectorised` must agree with, bit for bit.

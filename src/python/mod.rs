@@ -28,7 +28,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<statistics::Ranks>()?;
     module.add_class::<statistics::DistanceCounts>()?;
     module.add_class::<statistics::Curvature>()?;
-    module.add_class::<statistics::SecondMoments>()?;
+    module.add_class::<statistics::Hessian>()?;
+    module.add_class::<statistics::GradientAndDirections>()?;
     module.add_class::<statistics::Size>()?;
     module.add_class::<statistics::PairCounts>()?;
     module.add_class::<statistics::LargestBallCounts>()?;

@@ -9,8 +9,8 @@ use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use crate::release::exact::Form;
 use crate::statistics::{
-    self, ball_counts, curvature, distance_counts, gradient, mean_shift, objective_differences, pair_counts, ranks,
-    second_moments, size,
+    self, ball_counts, curvature, directions, distance_counts, gradient, hessian, mean_shift, objective_differences,
+    pair_counts, ranks, size,
 };
 
 /// A question about the records, with public parameters only.
@@ -157,23 +157,51 @@ impl Curvature {
     }
 }
 
-/// The sum over records of w u u^T, u the unit vector to theta, with its Frobenius norm: in the order of numpy's
-/// `triu_indices`, off the diagonal times sqrt(2), in units of 2^-bits.
+/// The curvature times its weight, then the sum over the records beyond the radius of radius/distance u u^T, u the unit
+/// vector to theta, with its Frobenius norm: in the order of numpy's `triu_indices`, off the diagonal times sqrt(2). In
+/// units of 2^-bits.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
-pub(super) struct SecondMoments;
+pub(super) struct Hessian;
 
 #[pymethods]
-impl SecondMoments {
+impl Hessian {
     #[new]
-    fn new(theta: PyReadonlyArray1<'_, f64>, radius: Option<f64>, bits: u32) -> PyResult<PyClassInitializer<Self>> {
-        Ok(question(second_moments::SecondMoments::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
+    fn new(
+        theta: PyReadonlyArray1<'_, f64>,
+        radius: f64,
+        weight: f64,
+        bits: u32,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(hessian::Hessian::new(theta.as_slice()?, radius, weight, bits))?.add_subclass(Self))
     }
 
     /// The sensitivity, for calibration.
     #[staticmethod]
-    #[pyo3(signature = (d, bits, weighted=false))]
-    fn bound(d: usize, bits: u32, weighted: bool) -> Sensitivity {
-        Sensitivity::of(second_moments::SecondMoments::bound(d, bits), Form::Vector, d * (d + 1) / 2, weighted)
+    #[pyo3(signature = (d, weight, bits, weighted=false))]
+    fn bound(d: usize, weight: f64, bits: u32, weighted: bool) -> PyResult<Sensitivity> {
+        let bound = hessian::Hessian::bound(d, weight, bits).map_err(bad_parameter)?;
+        Ok(Sensitivity::of(bound, Form::Vector, 1 + d * (d + 1) / 2, weighted))
+    }
+}
+
+/// The gradient, then the sum over all records of weight u u^T, u the unit vector to theta, with its Frobenius norm: in the
+/// order of numpy's `triu_indices`, off the diagonal times sqrt(2). In units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct GradientAndDirections;
+
+#[pymethods]
+impl GradientAndDirections {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, weight: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(directions::GradientAndDirections::new(theta.as_slice()?, weight, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (d, weight, bits, weighted=false))]
+    fn bound(d: usize, weight: f64, bits: u32, weighted: bool) -> PyResult<Sensitivity> {
+        let bound = directions::GradientAndDirections::bound(d, weight, bits).map_err(bad_parameter)?;
+        Ok(Sensitivity::of(bound, Form::Vector, d + d * (d + 1) / 2, weighted))
     }
 }
 

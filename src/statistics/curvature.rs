@@ -63,15 +63,16 @@ impl<T: Coordinate> Kernel for BlockCurvature<'_, T> {
 
     #[inline(always)]
     fn run(self) -> i64 {
-        // In no dimension at all there are no directions, and the factor would be negative.
-        let factor = (1.0 - 1.0 / self.theta.len() as f64).max(0.0);
-        distances(self.block, self.theta).into_iter().map(|distance| contribution(distance, self.radius, factor)).sum()
+        let (d, radius) = (self.theta.len(), self.radius);
+        distances(self.block, self.theta).into_iter().map(|distance| contribution(distance, radius, d)).sum()
     }
 }
 
 /// What a record at this distance contributes, in units of 2^-20.
 #[inline(always)]
-fn contribution(distance: f64, radius: f64, factor: f64) -> i64 {
+pub(super) fn contribution(distance: f64, radius: f64, d: usize) -> i64 {
+    // In no dimension at all there are no directions, and the factor would be negative.
+    let factor = (1.0 - 1.0 / d as f64).max(0.0);
     const ONE: f64 = (1u64 << CONTRIBUTION_BITS) as f64;
     // Doubles from here on are whole numbers, and their lower bits are the number above this one.
     const ROUNDER: f64 = (1u64 << 52) as f64;
@@ -154,7 +155,7 @@ mod tests {
             radius in prop_oneof![1e-3..4.0f64, Just(5e-324), Just(f64::MAX), Just(1.0)],
             d in 1usize..300,
         ) {
-            let found = contribution(distance, radius, 1.0 - 1.0 / d as f64);
+            let found = contribution(distance, radius, d);
             prop_assert!((0..=1 << 20).contains(&found));
             prop_assert!(distance > radius || found == 1 << 20);
         }

@@ -41,7 +41,7 @@ const BLOCK: usize = 1 << 12;
 const TOGETHER: usize = 4;
 
 /// Sums of a coordinate that are kept side by side in few dimensions.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// Up to this many coordinates one thread is done before others are awake: a descent on few records asks thousands of
 /// times.
@@ -131,7 +131,7 @@ struct BlockGradient<'a, T> {
 }
 
 /// Doubles around this are multiples of 2^-bits.
-fn rounder(bits: u32) -> f64 {
+pub(super) fn rounder(bits: u32) -> f64 {
     1.5 * f64::from(52 - bits).exp2()
 }
 
@@ -158,42 +158,55 @@ impl<T: Coordinate> Kernel for Many<BlockGradient<'_, T>> {
 /// A group of records at a time, lanes over the records.
 #[inline(always)]
 fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
-    let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
+    let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut inverses) = ([[0.0; GROUP]; D], [0.0; GROUP]);
-    let mut sums = [[0u64; LANES]; D];
-    let mut summed = 0;
+    let (mut sums, mut summed) = ([[0; LANES]; D], 0);
     let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
     for group in groups {
-        side_by_side(group, theta, &mut differences, &mut inverses);
+        side_by_side(group, coordinates, &mut differences, &mut inverses);
         if !all_usual(&inverses) {
-            for r in 0..GROUP {
-                add_single(differences.iter().map(|row| row[r]).collect(), rounder, total);
-            }
+            add_singles(Block::new(group.as_flattened(), D, GROUP), theta, rounder, total);
             continue;
         }
         inverses.iter_mut().for_each(|x| *x = 1.0 / x.sqrt());
-        for (sum, row) in sums.iter_mut().zip(&differences) {
-            for (row, inverses) in row.as_chunks::<LANES>().0.iter().zip(inverses.as_chunks::<LANES>().0) {
-                for l in 0..LANES {
-                    sum[l] = sum[l].wrapping_add((row[l] * inverses[l] + rounder).to_bits());
-                }
+        add_units(&mut sums, &differences, &inverses, rounder);
+        summed += GROUP;
+    }
+    add_sums(total, &sums, summed, rounder);
+    add_singles(Block::new(rest.as_flattened(), D, rest.len()), theta, rounder, total);
+}
+
+/// Adds the rounded unit vectors of a group of records, whose differences lie coordinate by coordinate, to sums that have
+/// the bits of a rounder for every record.
+#[inline(always)]
+pub(super) fn add_units<const D: usize>(
+    sums: &mut [[u64; LANES]; D],
+    differences: &[[f64; GROUP]; D],
+    inverses: &[f64; GROUP],
+    rounder: f64,
+) {
+    for (sum, row) in sums.iter_mut().zip(differences) {
+        for (row, inverses) in row.as_chunks::<LANES>().0.iter().zip(inverses.as_chunks::<LANES>().0) {
+            for l in 0..LANES {
+                sum[l] = sum[l].wrapping_add((row[l] * inverses[l] + rounder).to_bits());
             }
         }
-        summed += GROUP as u64;
     }
-    let surplus = rounder.to_bits().wrapping_mul(summed);
+}
+
+/// Adds the sums of this many unit vectors to a total, without the bits of their rounder.
+#[inline(always)]
+pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[[u64; LANES]; D], summed: usize, rounder: f64) {
+    let surplus = rounder.to_bits().wrapping_mul(summed as u64);
     for (total, sum) in total.iter_mut().zip(sums) {
         let sum = sum.iter().fold(0u64, |sum, x| sum.wrapping_add(*x));
         *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
-    }
-    for record in rest {
-        add_single(theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect(), rounder, total);
     }
 }
 
 /// Four records at a time, lanes over the coordinates.
 #[inline(always)]
-fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let (d, doubles) = (theta.len(), T::doubles(block.coordinates()));
     let block = Block::new(&doubles, d, block.n()).view();
     let mut sums = vec![0u64; d];
@@ -224,6 +237,14 @@ fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: 
     }
     for record in block.columns(whole, block.ncols() - whole).column_iter() {
         add_single(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+    }
+}
+
+/// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
+#[inline(never)]
+pub(super) fn add_singles(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+    for record in block.records() {
+        add_single(theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect(), rounder, total);
     }
 }
 

@@ -7,8 +7,10 @@
 
 pub mod ball_counts;
 pub mod curvature;
+pub mod directions;
 pub mod distance_counts;
 pub mod gradient;
+pub mod hessian;
 pub mod mean_shift;
 pub mod objective_differences;
 pub mod pair_counts;
@@ -120,6 +122,14 @@ fn checked_radius(radius: f64) -> Result<f64, BadParameter> {
         return Ok(radius);
     }
     Err(BadParameter(format!("the radius must be positive and finite, got {radius}")))
+}
+
+/// Checks that a weight of a part of an answer is positive and at most the largest for which there is a proof.
+fn checked_weight(weight: f64, largest: f64) -> Result<f64, BadParameter> {
+    if weight > 0.0 && weight <= largest {
+        return Ok(weight);
+    }
+    Err(BadParameter(format!("the weight must be positive and at most {largest}, got {weight}")))
 }
 
 /// Checks that radii are finite, not negative and ascending.

@@ -1,12 +1,13 @@
 //! Questions in numbers, for records that are in another process: a question that is read back is the same question.
 
 use super::curvature::Curvature;
+use super::directions::GradientAndDirections;
 use super::distance_counts::DistanceCounts;
 use super::gradient::Gradient;
+use super::hessian::Hessian;
 use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::ranks::Ranks;
-use super::second_moments::SecondMoments;
 use super::size::Size;
 use super::{BadParameter, Statistic};
 use crate::release::exact::Exact;
@@ -63,16 +64,16 @@ pub fn read(name: &str, spelled: &Spelled, identity: Identity) -> Result<Box<dyn
     let Spelled { floats, numbers } = spelled;
     let number = |place: usize| numbers.get(place).copied().unwrap_or(u64::MAX);
     let bits = u32::try_from(number(0)).unwrap_or(u32::MAX);
-    let around = || floats.split_first().ok_or_else(|| BadParameter("a radius is missing".into()));
+    let around = || floats.split_first().ok_or_else(|| BadParameter("a radius or a weight is missing".into()));
     let question: Box<dyn Statistic> = match name {
         "gradient" => Box::new(Gradient::new(floats, bits)?),
         "mean shift" => Box::new(MeanShift::new(around()?.1, *around()?.0, bits)?),
         "curvature" => Box::new(Curvature::new(around()?.1, *around()?.0, bits)?),
-        "second moments" => {
-            let (radius, theta) = around()?;
-            // Without a radius there is a number that is none.
-            Box::new(SecondMoments::new(theta, Some(*radius).filter(|radius| !radius.is_nan()), bits)?)
-        }
+        "hessian" => match floats.as_slice() {
+            [radius, weight, theta @ ..] => Box::new(Hessian::new(theta, *radius, *weight, bits)?),
+            _ => return Err(BadParameter("a radius and a weight are missing".into())),
+        },
+        "gradient and directions" => Box::new(GradientAndDirections::new(around()?.1, *around()?.0, bits)?),
         "ranks" => Box::new(Ranks::new(floats, bits, number(1) == 1)?),
         "distance counts" => Box::new(DistanceCounts::new(floats, bits, (number(1), bits))?),
         "size" => Box::new(Size::new(bits)?),

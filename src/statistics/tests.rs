@@ -6,13 +6,14 @@ use proptest::prelude::*;
 use super::Statistic;
 use super::ball_counts::LargestBallCounts;
 use super::curvature::Curvature;
+use super::directions::{self, GradientAndDirections};
 use super::distance_counts::DistanceCounts;
 use super::gradient::Gradient;
+use super::hessian::Hessian;
 use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::pair_counts::PairCounts;
 use super::ranks::Ranks;
-use super::second_moments::SecondMoments;
 use super::size::Size;
 use crate::numeric::float_scale::{LARGEST, norm};
 use crate::release::exact::{Exact, Form};
@@ -64,8 +65,10 @@ pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Sta
         Box::new(DistanceCounts::new(theta, 3, (0, 0)).unwrap()),
         Box::new(DistanceCounts::new(theta, 9, (205, 9)).unwrap()),
         Box::new(Curvature::new(theta, radius, 24).unwrap()),
-        Box::new(SecondMoments::new(theta, None, 40).unwrap()),
-        Box::new(SecondMoments::new(theta, Some(radius), 32).unwrap()),
+        Box::new(Hessian::new(theta, radius, 0.4, 40).unwrap()),
+        Box::new(Hessian::new(theta, radius, std::f64::consts::SQRT_2, 32).unwrap()),
+        Box::new(GradientAndDirections::new(theta, 0.125, 40).unwrap()),
+        Box::new(GradientAndDirections::new(theta, directions::WEIGHT_MAX, 32).unwrap()),
         Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
         Box::new(Size::new(5).unwrap()),
         Box::new(PairCounts::new(radii.clone(), 3, stream.clone(), 2, (0, 0)).unwrap()),
@@ -312,8 +315,10 @@ fn every_statistic_says_what_it_is() {
         "distance counts",
         "distance counts",
         "curvature",
-        "second moments",
-        "second moments",
+        "hessian",
+        "hessian",
+        "gradient and directions",
+        "gradient and directions",
         "objective differences",
     ];
     assert_eq!(of(|s| s.dimension() == Some(3)), sums_at_a_point);
@@ -336,9 +341,21 @@ fn sensitivities_are_those_of_the_proofs() {
     assert_eq!(both(DistanceCounts::bound(10, (3, 3)).unwrap()), (1024.0, 640.0));
     assert_eq!(both(Size::bound(10)), (0.0, 1024.0));
     assert_eq!(both(Curvature::bound(20)), (1048576.0, 1048576.0));
-    let (replaced, added) = both(SecondMoments::bound(3, 40));
     let unit = 2f64.powi(40);
-    assert!(added > unit && added < unit + 3.0 && replaced > 2f64.sqrt() * unit && replaced < 2f64.sqrt() * unit + 3.0);
+    let near = |value: f64, expected: f64| value > expected * unit && value < (expected + 1e-5) * unit;
+    // Up to the smaller of sqrt(2) and 1/(1 - 1/d) the curvature costs nothing where a record is replaced.
+    for (d, weight, replaced, added) in [
+        (2, 2f64.sqrt(), 2f64.sqrt(), 2f64.sqrt()),
+        (3, 1.0, 2f64.sqrt(), (1.0f64 + 4.0 / 9.0).sqrt()),
+        (10, 10.0 / 9.0, 2f64.sqrt(), 2f64.sqrt()),
+        (10, 2.0, (1.0f64 + 3.24).sqrt(), (1.0f64 + 3.24).sqrt()),
+        (1, 1.0, 2f64.sqrt(), 1.0),
+    ] {
+        let found = both(Hessian::bound(d, weight, 40).unwrap());
+        assert!(near(found.0, replaced) && near(found.1, added), "{d} {weight} {found:?}");
+    }
+    let found = both(GradientAndDirections::bound(3, directions::WEIGHT_MAX, 40).unwrap());
+    assert!(near(found.0, 2.0) && near(found.1, 1.5f64.sqrt()), "{found:?}");
     assert_eq!(both(PairCounts::bound(16, 1)), (32.0, 32.0));
     assert_eq!(both(LargestBallCounts::bound(3, 4)), (5.0, f64::INFINITY));
     assert_eq!(both(LargestBallCounts::bound(1, 0)), (0.0, f64::INFINITY));
@@ -351,9 +368,14 @@ fn sensitivities_are_those_of_the_proofs() {
 fn parameters_that_make_no_question_are_refused() {
     let stream = || Draw::new(Streams::from_key([3; 32]), Replace).hidden();
     assert!(Gradient::new(&[0.0], 41).is_err() && MeanShift::new(&[0.0], 1.0, 41).is_err());
-    assert!(SecondMoments::new(&[0.0], None, 41).is_err() && SecondMoments::new(&[0.0; 4001], None, 32).is_err());
+    assert!(Hessian::new(&[0.0], 1.0, 1.0, 41).is_err() && Hessian::new(&[0.0; 4001], 1.0, 1.0, 32).is_err());
+    let both = GradientAndDirections::new;
+    assert!(both(&[0.0], 0.5, 41).is_err() && both(&[0.0; 4001], 0.5, 32).is_err() && both(&[0.0], 0.8, 32).is_err());
+    for weight in [0.0, -1.0, f64::NAN, 2.1] {
+        assert!(Hessian::new(&[0.0], 1.0, weight, 32).is_err() && Hessian::bound(1, weight, 32).is_err());
+    }
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(SecondMoments::new(&[0.0], Some(radius), 32).is_err() && Curvature::new(&[0.0], radius, 32).is_err());
+        assert!(Hessian::new(&[0.0], radius, 1.0, 32).is_err() && Curvature::new(&[0.0], radius, 32).is_err());
     }
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324] {
         assert!(MeanShift::new(&[0.0], radius, 32).is_err());

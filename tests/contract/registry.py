@@ -104,8 +104,12 @@ STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
     statistics.Curvature: StatisticCase(
         lambda at, n: statistics.Curvature(at, 2, 24), lambda at, n: statistics.Curvature.bound(24)
     ),
-    statistics.SecondMoments: StatisticCase(
-        lambda at, n: statistics.SecondMoments(at, 1.5, 24), lambda at, n: statistics.SecondMoments.bound(len(at), 24)
+    statistics.Hessian: StatisticCase(
+        lambda at, n: statistics.Hessian(at, 1.5, 1.2, 24), lambda at, n: statistics.Hessian.bound(len(at), 1.2, 24)
+    ),
+    statistics.GradientAndDirections: StatisticCase(
+        lambda at, n: statistics.GradientAndDirections(at, 0.7, 24),
+        lambda at, n: statistics.GradientAndDirections.bound(len(at), 0.7, 24),
     ),
     statistics.Size: StatisticCase(lambda at, n: statistics.Size(10), lambda at, n: statistics.Size.bound(10)),
     statistics.PairCounts: StatisticCase(

@@ -1,21 +1,23 @@
-"""The Hessian of the sum of distances, in two releases: its mean and its directions. Proof: hessian.md."""
+"""The Hessian of the sum of distances, or its mean over all directions alone. Proof: hessian.md."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import Tape
+from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Bound
 from dpmedian.statistics import Curvature as CurvatureStatistic
-from dpmedian.statistics import SecondMoments as SecondMomentsStatistic
+from dpmedian.statistics import Hessian as HessianStatistic
 
-__all__ = ["MOMENTS_DIMENSION", "Curvature", "SecondMoments"]
+__all__ = ["FINEST_PRODUCTS", "MOMENTS_DIMENSION", "Curvature", "Hessian", "curvature_weight", "symmetric"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -23,7 +25,7 @@ Matrix = NDArray[np.float64]
 # What a record contributes to the curvature is rounded to multiples of 2^-20 before it is summed.
 _COARSEST_CURVATURE = 20
 # The core multiplies directions on a lattice of multiples of 2^-20: their products are multiples of 2^-40.
-_FINEST_MOMENTS = 40
+FINEST_PRODUCTS = 40
 # The sensitivity of second moments is proved up to this many dimensions.
 MOMENTS_DIMENSION = 4000
 
@@ -58,34 +60,71 @@ class Curvature(Gaussian):
 
 
 @dataclass(frozen=True)
-class SecondMoments(Gaussian):
-    """The second moments of the directions to the records, weighted by radius/distance beyond a radius.
+class Hessian(Gaussian):
+    """The Hessian of the sum of distances, smoothed at a radius: its curvature K and its second moments T.
 
-    Neighbours and sensitivity: those of the statistic, sqrt(2) in the Frobenius norm under replacement and 1 under
-    add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
+    Neighbours and sensitivity: those of the statistic, sqrt(2) under replacement, which T alone would have, and under
+    add/remove sqrt(1 + a^2 (1 - 1/d)^2) with a the weight of K; plus the rounding. Cost: one Gaussian release. Failure:
+    none.
     """
 
+    weight: float
+    """Of the curvature in the vector."""
+
     @classmethod
-    def of(cls, name: str, rho: float, parameters: PublicParameters) -> SecondMoments:
-        d = parameters.d
+    def of(cls, name: str, rho: float, parameters: PublicParameters) -> Hessian:
+        d, weight = parameters.d, curvature_weight(parameters.d, parameters.neighbours)
         spec = Gaussian.calibrate(
             name,
-            Bound.of("second moments", parameters.neighbours, parameters.weighted, d=d),
+            Bound.of("hessian", parameters.neighbours, parameters.weighted, d=d, weight=weight),
             rho,
-            largest=parameters.records_most,
-            coordinates=d * (d + 1) // 2,
-            finest=_FINEST_MOMENTS,
+            largest=_largest(parameters),
+            coordinates=1 + d * (d + 1) // 2,
+            finest=FINEST_PRODUCTS,
         )
-        return cls(**vars(spec))
+        return cls(**vars(spec), weight=weight)
 
-    def at(self, source: Source, tape: Tape, theta: Vector, radius: float | None) -> Matrix:
-        """The noisy symmetric matrix: entries on the diagonal have the variance noise^2, others half of it.
+    @staticmethod
+    def noise_of(rho: float, parameters: PublicParameters) -> tuple[float, float]:
+        """The standard deviations of T, on its diagonal, and of K in a release that costs rho, up to rounding."""
+        d, weight = parameters.d, curvature_weight(parameters.d, parameters.neighbours)
+        bound = HessianStatistic.bound(d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
+        noise = math.ldexp(bound, -FINEST_PRODUCTS) / math.sqrt(2.0 * rho)
+        return noise, noise / weight
 
-        Without a radius every direction has the weight 1.
+    def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> tuple[float, Matrix]:
+        """The noisy curvature, and the noisy symmetric matrix of second moments.
+
+        The curvature has a standard deviation of noise/weight. Entries on the diagonal have the variance noise^2,
+        others half of it.
         """
-        statistic = SecondMomentsStatistic(np.ascontiguousarray(theta), radius, self.bits)
-        triangle = self.release(tape, source.answer(statistic))
-        matrix = np.zeros((len(theta), len(theta)))
-        matrix[np.triu_indices(len(theta))] = triangle
-        # Off the diagonal the statistic has a factor sqrt(2), so that its norm is that of the matrix.
-        return (matrix + matrix.T) * np.where(np.eye(len(theta), dtype=bool), 0.5, np.sqrt(0.5))
+        statistic = HessianStatistic(np.ascontiguousarray(theta), radius, self.weight, self.bits)
+        vector = self.release(tape, source.answer(statistic))
+        return float(vector[0]) / self.weight, symmetric(vector[1:], len(theta))
+
+
+def curvature_weight(d: int, neighbours: Neighbours) -> float:
+    """The weight of K beside T.
+
+    Under replacement the largest at which K costs nothing. Under add/remove the one that leaves the least noise in a
+    row of the Hessian, in which T has the variance (1 + a^2 q^2)(d + 1)/2 and K (1 + a^2 q^2)/a^2, with q = 1 - 1/d;
+    and no larger than that a record within the radius has no more than one beyond it.
+    """
+    if d == 1:
+        return 1.0
+    q = 1.0 - 1.0 / d
+    if neighbours == "replace":
+        return min(math.sqrt(2.0), 1.0 / q)
+    return min((2.0 / (q**2 * (d + 1.0))) ** 0.25, (1.0 - q**2) ** -0.5)
+
+
+def symmetric(triangle: Vector, d: int) -> Matrix:
+    """The matrix of an upper triangle whose entries off the diagonal have a factor sqrt(2)."""
+    matrix = np.zeros((d, d))
+    matrix[np.triu_indices(d)] = triangle
+    return (matrix + matrix.T) * np.where(np.eye(d, dtype=bool), 0.5, np.sqrt(0.5))
+
+
+def _largest(parameters: PublicParameters) -> int | None:
+    """What an entry of the vector is at most: twice the number of records, by the weight of the curvature."""
+    return None if parameters.records_most is None else 2 * parameters.records_most

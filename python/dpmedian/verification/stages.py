@@ -32,7 +32,8 @@ _COORDINATES: dict[str, Callable[[int], int]] = {
     "gradient": lambda d: d,
     "mean shift": lambda d: d,
     "ranks": lambda d: d,
-    "second moments": lambda d: d * (d + 1) // 2,
+    "hessian": lambda d: 1 + d * (d + 1) // 2,
+    "gradient and directions": lambda d: d + d * (d + 1) // 2,
 }
 
 # The scores of a lattice draw are integers in units of 2^-31 records, its weights 2^(-rate/2^40 score).

@@ -123,12 +123,12 @@ def approach_all(state: State) -> bool:
             state.measure(ask.every, state.theta, share * ask.rho)
             state.propose(c.memory_all)
             left = state.left_over()
-            if left > 1.0 or (last and not state.known_here):
+            if left > c.all_left[1] or (last and not state.known_here):
                 # At the better place; then the same gradients in the better metric.
                 state.measure_hessian_of_all()
                 state.propose(c.memory_all)
                 left = state.left_over()
-            if left < 1.0 or ask.left < c.all_keeps:
+            if left < c.all_left[last] or ask.left < c.all_keeps:
                 break
     return _kink(state)
 

@@ -174,8 +174,7 @@ class Constants:
     cloud: float = _simulated(1.15, "curvature of a cloud in units of (1 - 1/d) n/spread, before it is measured")
 
     # Hessian.
-    curvature_share: Share = _simulated(Share(200.0, 0.005, 0.03), "a relative noise of a few percent")
-    curvature_most: float = _safety(0.1, "of rho for a curvature, where its need beside the second moments is larger")
+    curvature_share: Share = _simulated(Share(200.0, 0.005, 0.03), "a curvature alone: a noise of a few percent")
     moments_share: tuple[float, float] = _simulated(
         (600.0, 0.01), "needed for the second moments, times d/n^2, and the most of rho"
     )
@@ -206,17 +205,28 @@ class Constants:
     bias: float = _safety(0.5, "of the Hessian per smoothing radius in spreads: by how much smoothing may change it")
 
     # Confidence region.
-    region_curvature: Share = _simulated(Share(8_000.0, 0.0, 0.02), "the curvature to 3 % or so")
+    region_curvature: Share = _simulated(Share(8_000.0, 0.0, 0.02), "a curvature alone to 3 % or so")
     region_hessian: Share = _simulated(Share(5_000.0, 0.0, 0.025), "eigenvalues to some percent, times d + 1")
-    region_directions: Share = _simulated(Share(200.0, 0.0, 0.015), "eigenvalues to 5 %, times d^2 (d + 1)")
+    region_directions: Share = _simulated(
+        Share(200.0, 0.0, 0.015), "eigenvalues to 5 %, times d^2 (d + 1), where the directions are not free"
+    )
+    carrier: tuple[float, float] = _safety(
+        (0.7, 0.8),
+        "of rho for the gradient that carries the directions: over the steps of a descent, and after a sample",
+    )
+    carriers: int = _safety(
+        128, "dimensions up to which more gradients than one carry the directions, which take time"
+    )
     region_edge: float = _simulated(0.15, "noise of the second moments for a region, as `edge`")
     region_noise: float = _simulated(0.05, "of the curvature, in units of the smoothing radius")
 
     # All records after a sample.
     all_costs: tuple[float, float] = _simulated((0.005, 0.026), "of rho for the first two gradients of all records")
-    all_attempts: int = _safety(
-        4, "times that each of them is repeated while the errors of the Hessian leave more of it than its noise"
+    all_left: tuple[float, float] = _simulated(
+        (10.0, 1.0),
+        "variances of its noise that the errors of the Hessian may leave of each: the second repairs the first",
     )
+    all_attempts: int = _safety(4, "times that each of them is repeated while they leave more")
     all_keeps: float = _safety(0.75, "of rho that is left when they are no longer repeated")
     sample_most: float = _simulated(0.005, "of rho for a gradient of the sample")
     kink_all: tuple[float, float, float, float] = _simulated(

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dpmedian.inference import Moments
 from dpmedian.mechanisms.distance import radius_of
-from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.location import Located
 from dpmedian.methods.adaptive.metric import error_quantile
 from dpmedian.methods.adaptive.questions import Questions
@@ -24,10 +23,11 @@ from dpmedian.methods.adaptive.steps import (
     heights,
     length,
     pull,
+    steps_of,
 )
 from dpmedian.release import MethodResult
 
-__all__ = ["COINCIDE", "NotFound", "descend", "exactly", "finish", "steps_of"]
+__all__ = ["COINCIDE", "NotFound", "descend", "exactly", "finish"]
 
 Vector = NDArray[np.float64]
 
@@ -47,17 +47,10 @@ def exactly(ask: Questions, point: Vector, scale: float, error: float) -> Method
     return MethodResult(point, scale, error, (EXACT,), moments)
 
 
-def steps_of(n: int, d: int, rho: float, c: Constants) -> int:
-    """Of the descent where nothing is known to coincide."""
-    per, few, many = c.tail
-    return min(max(round(n * math.sqrt(rho / max(d, 2)) / per), few), many)
-
-
 def finish(state: State) -> MethodResult:
     """One gradient of all records with all that is left: near the median it is the whole descent."""
     ask, c = state.ask, state.ask.c
-    state.measure_directions(state.theta)
-    state.measure(ask.every, state.theta, ask.left * ask.rho)
+    state.measure(ask.every, state.theta, ask.left * ask.rho, with_directions=True)
     step, settled, precision = averaged(state.measured, state.metric, c.memory_all, c)
     slope = heights(state.measured[-1:], ask.n)[0]
     if slope > c.lost and not state.atom:
@@ -88,6 +81,8 @@ class _Descent:
         self.heat: list[float] = []
         # Whether the decrements were once above their noise, and whether the Hessian was measured again for that.
         self.hot, self.measured_hot, self.sharp = False, False, found
+        # Whether gradients carry the directions for a confidence region: from its Hessian on.
+        self.with_directions = False
 
     def run(self) -> MethodResult | Located:
         state, ask, c = self.state, self.ask, self.c
@@ -104,7 +99,8 @@ class _Descent:
             if step == self.again:
                 self._measure_again()
             share = ask.left * ask.rho * self.weights[step] / math.fsum(self.weights[step:])
-            state.measure(ask.every, state.theta, share)
+            state.measure(ask.every, state.theta, share, self.with_directions)
+            self.with_directions &= ask.region is not None and ask.region.every
             root = state.metric.root(state.measured[-1].gradient)
             self.heat.append(float(root @ root) / (state.measured[-1].variance * state.metric.trace))
             if len(self.heat) >= c.heat_of and self._heated and step < len(self.weights) - c.heat_of:
@@ -138,10 +134,10 @@ class _Descent:
             # Beside many that coincide the spread would be theirs.
             state.place(state.measure_spread(theta))
         if ask.region is not None:
-            state.measure_for_region(theta, with_directions=not self.measured_hot)
+            state.measure_for_region(theta)
+            self.with_directions |= not self.measured_hot
         elif self.for_moments:
-            for_curvature = ask.beside(self.for_moments)
-            state.measure_hessian(ask.every, theta, for_curvature, self.for_moments, c.edge, c.smoothing[0])
+            state.measure_hessian(ask.every, theta, self.for_moments, c.edge, c.smoothing[0])
         else:
             return
         self.heat.clear()

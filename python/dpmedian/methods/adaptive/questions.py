@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from dpmedian.inference import Noisy
 from dpmedian.mechanisms.coordinates import CoordinateSearch
+from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.distance import DistanceCount, DistanceSearch
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
-from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Curvature, SecondMoments
+from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Curvature, Hessian
 from dpmedian.mechanisms.pairs import PairCount, PairSearch
 from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
@@ -33,11 +34,10 @@ from dpmedian.tape import Tape
 __all__ = ["Offers", "Questions", "Records"]
 
 Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 # How often a run may ask at most. Nothing on record comes near; the numbers bound what the discretization costs.
-_SPREADS, _COUNTS, _SHIFTS, _CURVATURES, _MOMENTS, _GRADIENTS = 512, 1024, 512, 64, 16, 256
+_SPREADS, _COUNTS, _SHIFTS, _CURVATURES, _HESSIANS, _GRADIENTS, _CARRIERS = 512, 1024, 512, 64, 16, 256, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,11 @@ class Offers:
     count: Offer[DistanceCount]
     shift: Offer[NoisyGradient]
     curvature: Offer[Curvature]
-    moments: Offer[SecondMoments] | None
-    directions: Offer[SecondMoments] | None
+    hessian: Offer[Hessian] | None
     gradient: Offer[NoisyGradient]
+    directions: Offer[GradientAndDirections] | None
+    region: Shares | None
+    """What a confidence region may cost, if one is wanted."""
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
@@ -67,21 +69,20 @@ class Offers:
         scale, center, initial, spread = (
             share.questions for share in (c.scale_share, c.center_share, c.initial_share, c.spread_share)
         )
-        moments, directions = None, None
+        region = Shares.of(p, rho, c, m == p.size) if p.inference else None
+        hessian, directions = None, None
         if 1 < p.d <= MOMENTS_DIMENSION:
             most = max(c.moments_share[1], c.moments_all[1], c.region_hessian.most if p.inference else 0.0)
-            moments = Offer(
-                lambda rho: SecondMoments.of("second moments", rho, p),
-                _MOMENTS,
-                most,
-                "one or two; more where records coincide",
+            hessian = Offer(
+                lambda rho: Hessian.of("hessian", rho, p), _HESSIANS, most, "one or two; more where records coincide"
             )
-            if p.inference:
+            if region is not None:
+                weight = region.directions or FREE_WEIGHT
                 directions = Offer(
-                    lambda rho: SecondMoments.of("directions", rho, p),
-                    2,
-                    c.region_directions.most,
-                    "one, for a confidence region; two where a run begins anew",
+                    lambda rho: GradientAndDirections.of("directions", rho, p, weight),
+                    _CARRIERS if p.d <= c.carriers else 2,
+                    1.0,
+                    "with gradients, for a confidence region",
                 )
         return cls(
             parameters=p,
@@ -125,23 +126,27 @@ class Offers:
                 "one; more where records coincide",
             ),
             curvature=Offer(
-                lambda rho: Curvature.of("curvature", rho, p), _CURVATURES, c.curvature_most, "one with each Hessian"
+                lambda rho: Curvature.of("curvature", rho, p),
+                _CURVATURES,
+                max(c.curvature_share.most, c.region_curvature.most),
+                "one; more where steps do not settle",
             ),
-            moments=moments,
-            directions=directions,
+            hessian=hessian,
             gradient=Offer(
                 lambda rho: NoisyGradient.of("gradient", rho, p, releases=1),
                 _GRADIENTS,
                 1.0,
                 "a few, then all that is left",
             ),
+            directions=directions,
+            region=region,
         )
 
     @property
     def _around_points(self) -> tuple[Offer[Gaussian], ...]:
         """The kinds that read the records once each time: a search around a point counts all radii at once."""
-        hessian = (self.curvature, self.moments, self.directions)
-        kinds = (self.initial, self.shift, self.count, self.spread, *hessian, self.gradient)
+        hessian, gradients = (self.curvature, self.hessian), (self.gradient, self.directions)
+        kinds = (self.initial, self.shift, self.count, self.spread, *hessian, *gradients)
         return tuple(kind for kind in kinds if kind is not None)
 
     @property
@@ -171,8 +176,7 @@ class Questions:
         # Of the sample, and of all records, in records of neighbours that replace one: what budgets are chosen by.
         self.m_worth, self.n_worth = worth(self.parameters) * self.m, worth(self.parameters) * self.n
         self.spender = Spender(allowance, tape)
-        # What a confidence region may cost, if one is wanted.
-        self.region = Shares.of(self.parameters, self.rho, constants) if self.parameters.inference else None
+        self.region = offers.region
         self.every = Records(source, self.n)
         drawn = self.spender.sample(HiddenSample(self.n, self.m, self.parameters.private_size), source)
         self.sample = self.every if self.sampled_all else Records(drawn, self.m)
@@ -305,17 +309,10 @@ class Questions:
         """The length of the noise of a gradient or a shift of this cost: its sensitivity is 2, or 1."""
         return math.sqrt(2.0 * self.d / cost) / worth(self.parameters)
 
-    def beside(self, for_moments: float) -> float:
-        """What a curvature gets beside second moments of this cost, so that both leave the least error for their sum.
-
-        In a row of the Hessian the variance of the curvature is 1/2 over its cost, and that of the second moments
-        (d + 1)/2 over theirs, or half of it where a record is added or removed.
-        """
-        return for_moments * math.sqrt(worth(self.parameters) / (self.d + 1.0))
-
-    def moments_edge(self, cost: float) -> float:
-        """The largest eigenvalue of the noise of second moments of this cost: their sensitivity is sqrt(2), or 1."""
-        return math.sqrt(2.0 * self.d / cost / worth(self.parameters))
+    def hessian_noise(self, cost: float) -> tuple[float, float]:
+        """The largest eigenvalue of the noise of second moments, and the noise of the curvature, in a Hessian."""
+        of_moments, of_curvature = Hessian.noise_of(cost, self.parameters)
+        return of_moments * math.sqrt(2.0 * self.d), of_curvature
 
     def shift(self, records: Records, theta: Vector, radius: float, cost: float) -> Vector:
         """The sum of (theta - x)/radius over the records within the radius."""
@@ -331,24 +328,27 @@ class Questions:
         factor = self.n / records.size
         return Measured(theta, factor * gradient, (factor * noise) ** 2)
 
+    def gradient_and_directions(self, theta: Vector, cost: float) -> tuple[Measured, Noisy]:
+        """The gradient of all records, and the second moments of the directions to them."""
+        assert self.offers.directions is not None
+        assert self.region is not None
+        (gradient, moments), noise = self.spender.release(
+            self.offers.directions, cost, lambda made, tape: made.at(self.every.source, tape, theta)
+        )
+        return Measured(theta, gradient, noise**2), Noisy(moments, noise / self.region.directions)
+
     def curvature(self, records: Records, theta: Vector, radius: float, cost: float) -> tuple[float, float]:
         """The mean curvature smoothed at a radius, times the radius, and its noise."""
         return self.spender.release(
             self.offers.curvature, cost, lambda made, tape: made.at(records.source, tape, theta, radius)
         )
 
-    def moments(self, records: Records, theta: Vector, radius: float, cost: float) -> tuple[Matrix, float]:
-        """The second moments of directions beyond a radius, and their noise."""
-        assert self.offers.moments is not None
-        return self.spender.release(
-            self.offers.moments, cost, lambda made, tape: made.at(records.source, tape, theta, radius)
+    def hessian(self, records: Records, theta: Vector, radius: float, cost: float) -> tuple[float, float, Noisy]:
+        """The curvature and its noise, and the second moments of directions beyond a radius with theirs."""
+        assert self.offers.hessian is not None
+        (curvature, moments, weight), noise = self.spender.release(
+            self.offers.hessian,
+            cost,
+            lambda made, tape: (*made.at(records.source, tape, theta, radius), made.weight),
         )
-
-    def directions(self, theta: Vector, cost: float) -> Noisy:
-        """The second moments of the directions to all records."""
-        assert self.offers.directions is not None
-        return Noisy(
-            *self.spender.release(
-                self.offers.directions, cost, lambda made, tape: made.at(self.every.source, tape, theta, None)
-            )
-        )
+        return curvature, noise / weight, Noisy(moments, noise)

@@ -7,9 +7,10 @@
 | initial spread, spread | counts of distances to a point | the spread: the distance that covers 40 % of the records |
 | recentring | mean shifts | many equal records, or a better center |
 | counts | counts of distances to a point | whether a shift or a step may be believed; whether records coincide |
-| curvature, second moments | the Hessian, in two parts | the length and the direction of a Newton step |
-| directions | second moments of unit vectors | the shape of a confidence region |
+| curvature | the Hessian's mean over all directions | the length of a Newton step |
+| hessian | the Hessian | the length and the direction of a Newton step |
 | gradient | gradients | the median |
+| directions | a gradient, and second moments of unit vectors | the shape of a confidence region, too |
 
 The searches, and with many records all stages but the last gradients, ask a hidden sample of the records.
 """
@@ -26,12 +27,12 @@ from dpmedian.mechanisms.spender import Allowance, Exhausted
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.adaptive.approach import approach, approach_all
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
-from dpmedian.methods.adaptive.descent import NotFound, descend, exactly, finish, steps_of
+from dpmedian.methods.adaptive.descent import NotFound, descend, exactly, finish
 from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.prediction import predict
 from dpmedian.methods.adaptive.questions import Offers, Questions
-from dpmedian.methods.adaptive.region import Shares
 from dpmedian.methods.adaptive.state import State
+from dpmedian.methods.adaptive.steps import steps_of
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, worth
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
@@ -42,7 +43,7 @@ __all__ = ["Adaptive", "calibrate", "cap"]
 
 # How often a run on a cloud reads the records of its searches and of its approach, beside the pairs and the descent;
 # and all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
-_COARSE, _AFTER_SAMPLE = 80, 7
+_COARSE, _AFTER_SAMPLE = 80, 6
 
 # Bytes that a run takes for few records in few dimensions, with room.
 _BESIDE = 1 << 24
@@ -87,11 +88,10 @@ class Adaptive(CalibratedMethod):
         if offers.sample == p.size:
             expected = coarse + steps_of(worth(p) * p.size, p.d, self.rho, c)
             return Reads(expected, offers.most_reads, memory=_memory(p.size, p.d, copies=1))
-        # Each gradient may be followed by a Hessian, of two reads; at a kink there are mean shifts and their counts.
-        before = len(c.all_costs) * c.all_attempts * 3 + 2
-        directions = 0 if offers.directions is None else 1
-        most = before + c.tail_sharp[1] + 2 + 2 + 2 * c.polish_rounds + 1 + directions
-        return Reads(_AFTER_SAMPLE + directions, most, offers.sample, coarse, _memory(offers.sample, p.d, copies=2))
+        # Each gradient may be followed by a Hessian; at a kink there are mean shifts and their counts.
+        before = len(c.all_costs) * c.all_attempts * 2 + 2
+        most = before + c.tail_sharp[1] + 2 + 1 + 2 * c.polish_rounds + 1
+        return Reads(_AFTER_SAMPLE, most, offers.sample, coarse, _memory(offers.sample, p.d, copies=2))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -104,10 +104,8 @@ class Adaptive(CalibratedMethod):
 
     @property
     def region(self) -> str | None:
-        p = self.parameters
-        if not p.inference:
-            return None
-        return "ellipsoid" if Shares.of(p, self.rho, self.constants).ellipsoid else "ball"
+        region = self.offers.region
+        return None if region is None else "ellipsoid" if region.ellipsoid else "ball"
 
     def predict(self, spread: float | None = None) -> Prediction:
         spread = self.parameters.assumed_spread if spread is None else spread

@@ -69,14 +69,22 @@ class State:
     def for_moments(self) -> float:
         """What the second moments of the sample cost, or 0 where their noise would hide them."""
         ask, c = self.ask, self.ask.c
+        if ask.offers.hessian is None:
+            return 0.0
         needed, most = c.moments_share if ask.sampled_all else c.moments_sample
         cost = min(needed * ask.d / (ask.m * ask.m_worth), most * ask.rho)
-        useless = ask.moments_edge(cost) / ask.m > c.useless[ask.d * (ask.d + 1) // 2 > ask.m] * c.smoothing[1]
-        return 0.0 if useless or ask.offers.moments is None else cost
+        edge, _ = ask.hessian_noise(cost)
+        useless = edge / ask.m > c.useless[ask.d * (ask.d + 1) // 2 > ask.m] * c.smoothing[1]
+        return 0.0 if useless else cost
 
-    def measure(self, records: Records, theta: Vector, cost: float) -> None:
-        """One more gradient."""
-        self.measured.append(self.ask.gradient(records, theta, cost))
+    def measure(self, records: Records, theta: Vector, cost: float, with_directions: bool = False) -> None:
+        """One more gradient; with the directions, if a confidence region needs them: then of all records."""
+        if with_directions and self.ask.region is not None and self.ask.region.directions:
+            measured, directions = self.ask.gradient_and_directions(theta, cost)
+            self.directions = directions if self.directions is None else self.directions.combined(directions)
+        else:
+            measured = self.ask.gradient(records, theta, cost)
+        self.measured.append(measured)
 
     def moved(self, step: Vector, damped: bool = True) -> Vector:
         """The end of a step from the last point, which is not longer than a spread."""
@@ -129,6 +137,7 @@ class State:
         self.theta, self.settled = found.center, False
         self.place(found.spread)
         self.measured.clear()
+        self.directions = None
         return None
 
     def measure_spread(self, theta: Vector, low: int | None = None) -> int:
@@ -141,57 +150,55 @@ class State:
         least = c.smoothing[0] if ask.sampled_all else c.smoothing_sample
         self.place(self.measure_spread(theta))
         if with_moments:
-            for_curvature = max(c.curvature_share.needed / ask.m**2, ask.beside(for_moments))
-            self.measure_hessian(ask.sample, theta, for_curvature, for_moments, c.edge, least)
+            self.measure_hessian(ask.sample, theta, for_moments, c.edge, least)
         else:
-            self.measure_hessian(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), 0.0, c.edge, least)
+            self.measure_curvature(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), least)
+
+    def measure_curvature(
+        self, records: Records, theta: Vector, cost: float, least: float, deviations: float = 10.0
+    ) -> None:
+        """The mean of the Hessian over all directions alone, smoothed at a radius as small as its noise allows."""
+        smoothing = self._smoothing(deviations / math.sqrt(2.0 * cost), records, least)
+        unit, radius = smoothing * records.size, smoothing * self.spread
+        mean, noise = self.ask.curvature(records, theta, radius, cost)
+        self.hessian = Hessian(radius, records.size, mean, noise, None)
+        self.metric = Metric.round(_positive(mean, noise, unit) / unit, self.ask.d, self.unit, noise / unit)
 
     def measure_hessian(
-        self,
-        records: Records,
-        theta: Vector,
-        for_curvature: float,
-        for_moments: float,
-        edge: float,
-        least: float,
-        deviations: float = 10.0,
+        self, records: Records, theta: Vector, cost: float, edge: float, least: float, deviations: float = 10.0
     ) -> None:
         """Curvature and second moments, smoothed at a radius as small as their noise allows.
 
         The Hessian of the sum of distances is (K - T)/radius, with K the curvature and T the second moments. A cloud's
         curvature is `deviations` of its noise, or more.
         """
-        ask, c, size = self.ask, self.ask.c, records.size
-        noise = deviations / math.sqrt(2.0 * for_curvature)
-        if for_moments:
-            noise = max(noise, ask.moments_edge(for_moments) / edge)
-        smoothing = min(max(noise / size, least), c.smoothing[1])
-        radius = smoothing * self.spread
-        mean, noise = ask.curvature(records, theta, radius, for_curvature)
-        curvature = max(mean, 3.0 * noise, 0.1 * smoothing * size)
-        self.hessian = Hessian(radius, size, mean, noise, None)
-        if not for_moments or ask.offers.moments is None:
-            self.metric = Metric.round(curvature / (smoothing * size), ask.d, self.unit, noise / (smoothing * size))
-            return
-        moments, noise_of_moments = ask.moments(records, theta, radius, for_moments)
-        self.hessian = self.hessian._replace(moments=Noisy(moments, noise_of_moments))
-        # The trace of the moments is known from the curvature.
-        directed, vectors, semicircle = without_noise(moments, noise_of_moments)
-        found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
-        deviation = math.hypot(noise_of_moments, noise)
-        values = found + c.careful * deviation**2 / found
+        ask, c = self.ask, self.ask.c
+        largest, of_curvature = ask.hessian_noise(cost)
+        smoothing = self._smoothing(max(deviations * of_curvature, largest / edge), records, least)
+        unit, radius = smoothing * records.size, smoothing * self.spread
+        mean, noise, moments = ask.hessian(records, theta, radius, cost)
+        self.hessian = Hessian(radius, records.size, mean, noise, moments)
         self.hessians += 1
+        curvature = _positive(mean, noise, unit)
+        # The trace of the moments is known from the curvature.
+        directed, vectors, semicircle = without_noise(moments.matrix, moments.noise)
+        found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
+        deviation = math.hypot(moments.noise, noise)
+        values = found + c.careful * deviation**2 / found
         # Off the diagonal the second moments have half the variance.
-        doubt = (0.5 * noise_of_moments**2 + noise**2 / ask.d) / (smoothing * size) ** 2
-        unit = smoothing * size
+        doubt = (0.5 * moments.noise**2 + noise**2 / ask.d) / unit**2
         self.metric = Metric(values / unit, vectors, self.unit, doubt, smoothing, found / unit, deviation / unit)
+
+    def _smoothing(self, noise: float, records: Records, least: float) -> float:
+        """The smoothing radius in spreads at which a cloud stands out of this noise, and not less than the least."""
+        return min(max(noise / records.size, least), self.ask.c.smoothing[1])
 
     def measure_hessian_of_all(self) -> None:
         """With all records, at the present point."""
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_all
         cost = min(needed * ask.d / (ask.n * ask.n_worth), most * ask.rho)
-        self.measure_hessian(ask.every, self.theta, ask.beside(cost), cost, c.edge_all, c.smoothing_all)
+        self.measure_hessian(ask.every, self.theta, cost, c.edge_all, c.smoothing_all)
         self.hessian_at = self.theta
 
     @property
@@ -201,21 +208,16 @@ class State:
             return False
         return length(self.theta - self.hessian_at) <= self.metric.smoothing * self.spread
 
-    def measure_for_region(self, theta: Vector, with_directions: bool = True) -> None:
-        """The Hessian as well as a confidence region needs it, for the steps too; and the directions."""
+    def measure_for_region(self, theta: Vector) -> None:
+        """The Hessian as well as a confidence region needs it, for the steps too."""
         ask, c, region = self.ask, self.ask.c, self.ask.region
         assert region is not None
-        for_moments = max(region.hessian, self.for_moments) if region.hessian else 0.0
-        deviations = 1.0 / c.region_noise
-        self.measure_hessian(ask.every, theta, region.curvature, for_moments, c.region_edge, c.smoothing[0], deviations)
-        if with_directions:
-            self.measure_directions(theta)
-
-    def measure_directions(self, theta: Vector) -> None:
-        """If a confidence region needs them."""
-        region = self.ask.region
-        if region is not None and region.directions:
-            self.directions = self.ask.directions(theta, region.directions)
+        deviations, least = 1.0 / c.region_noise, c.smoothing[0]
+        if region.hessian:
+            cost = max(region.hessian, self.for_moments)
+            self.measure_hessian(ask.every, theta, cost, c.region_edge, least, deviations)
+        else:
+            self.measure_curvature(ask.every, theta, region.curvature, least, deviations)
 
     def moments(self, variance: float, least: float = 0.0) -> Moments | None:
         """What a confidence region is made of, at the end of a run whose gradients together have this variance.
@@ -238,3 +240,8 @@ class State:
             hessian=found.moments,
             directions=self.directions,
         )
+
+
+def _positive(curvature: float, noise: float, unit: float) -> float:
+    """A curvature that steps may be divided by: no less than three deviations of its noise, or a tenth of a cloud's."""
+    return max(curvature, 3.0 * noise, 0.1 * unit)

@@ -24,6 +24,7 @@ __all__ = [
     "heights",
     "length",
     "pull",
+    "steps_of",
 ]
 
 Vector = NDArray[np.float64]
@@ -139,3 +140,9 @@ def consistent(measured: Sequence[Measured], metric: Metric, c: Constants) -> li
         fits = metric.squared(guess - reached) / (variances * metric.trace)
         keep = (fits <= explained(reached.shape[1], c)) | late
     return [measure for measure, kept in zip(measured, keep, strict=True) if kept]
+
+
+def steps_of(n: int, d: int, rho: float, c: Constants) -> int:
+    """How many steps a descent has where nothing is known to coincide."""
+    per, few, many = c.tail
+    return min(max(round(n * math.sqrt(rho / max(d, 2)) / per), few), many)

@@ -1,0 +1,59 @@
+"""A noisy gradient and the second moments of the directions to all records, in one release. Proof: directions.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian._core import Tape
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.hessian import FINEST_PRODUCTS, symmetric
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Bound
+from dpmedian.statistics import GradientAndDirections as Statistic
+
+__all__ = ["FREE_WEIGHT", "GradientAndDirections"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Up to this weight the directions cost nothing beside the gradient where records are replaced.
+FREE_WEIGHT = math.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class GradientAndDirections(Gaussian):
+    """The gradient of the sum of distances, and `weight` times the second moments of the directions to all records.
+
+    Neighbours and sensitivity: those of the statistic, 2 under replacement, as the gradient alone has it, and
+    sqrt(1 + weight^2) under add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
+    """
+
+    weight: float
+
+    @classmethod
+    def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> GradientAndDirections:
+        """`weight` is at most `FREE_WEIGHT`."""
+        d = parameters.d
+        spec = Gaussian.calibrate(
+            name,
+            Bound.of("gradient and directions", parameters.neighbours, parameters.weighted, d=d, weight=weight),
+            rho,
+            largest=parameters.records_most,
+            coordinates=d + d * (d + 1) // 2,
+            finest=FINEST_PRODUCTS,
+        )
+        return cls(**vars(spec), weight=weight)
+
+    def at(self, source: Source, tape: Tape, theta: Vector) -> tuple[Vector, Matrix]:
+        """The noisy gradient, and the noisy sum of u u^T with u the unit vectors to the records.
+
+        The matrix has a standard deviation of noise/weight on its diagonal, and 1/sqrt(2) of that elsewhere.
+        """
+        d = len(theta)
+        vector = self.release(tape, source.answer(Statistic(np.ascontiguousarray(theta), self.weight, self.bits)))
+        return vector[:d], symmetric(vector[d:], d) / self.weight

@@ -1,0 +1,188 @@
+//! The gradient of the sum of distances and the second moments of the directions to all records, in one vector, on an
+//! integer lattice.
+//!
+//! u is the unit vector from a record to theta. The sum of u is the gradient, as [`super::gradient`] has it, and the sum of
+//! u u^T, divided by the number of records, the covariance of the directions. They belong to one release because a record
+//! that is replaced moves the gradient most where it turns around, and u u^T does not move then.
+//!
+//! **The vector.** First the gradient, then a weight b times the upper triangle of the sum of u u^T, as
+//! [`super::second_moments`] scales it.
+//!
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2) and with s = sqrt(d + d (d + 1)/2): a record
+//! that is replaced moves the vector by at most 2^bits (2 + 6 sqrt(d) 2^-20 b + e) + s, and one that is added or removed by at
+//! most 2^bits (sqrt(1 + b^2) + e) + s, with e = sqrt(d) 2^-40 + (d + 6) 2^-52. So where records are replaced the directions cost
+//! nothing beside the gradient.
+//!
+//! *Proof.* Let u and v be exact unit vectors, or zero. With c = u.v, the square of the distance is f(c) = 2 - 2c +
+//! b^2 (2 - 2 c^2), whose derivative -2 - 4 b^2 c is not positive for c >= -1 and b^2 <= 1/2: it is largest at c = -1, where
+//! it is 4. If one of them is zero it is 1 + b^2, and so it is where a record is added or removed. In the program both parts
+//! are computed from the same difference theta - x: its unit vector u is rounded in the gradient, which moves it by at most
+//! sqrt(d) 2^-41 + (d + 6) 2^-53 (the proof of [`super::gradient`] on a lattice of 2^-40), and in the second part to a vector v
+//! 2^-20 that is at most t = sqrt(d) 2^-20 (1 + 2^-20) away and not longer than 1. So u u^T moves by at most t (|u| + |v|
+//! 2^-20) <= 2t. Two records move the distance by twice as much, 2e and 4 t b, which is less than 6 sqrt(d) 2^-20 b. Of one record
+//! the parts have norms of at most 1 + e and b. Weights in the vector are rounded down, and rounding to the lattice moves the
+//! distance of two vectors by at most 1 in every coordinate, s in all. ∎
+
+use super::second_moments::{
+    FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block, scale_triangle,
+};
+use super::spelled::Spelled;
+use super::{BadParameter, Statistic, checked_bits, checked_weight};
+use crate::numeric::float_scale::finite;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Up to this weight the directions cost nothing where records are replaced.
+pub const WEIGHT_MAX: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// The sums over records of u and of b u u^T, in units of 2^-bits; a record at theta contributes zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GradientAndDirections {
+    identity: Identity,
+    theta: Vec<f64>,
+    weight: f64,
+    bits: u32,
+}
+
+impl GradientAndDirections {
+    /// The weight of the directions is positive and at most [`WEIGHT_MAX`]; bits are at most [`PRODUCT_BITS`].
+    pub fn new(theta: &[f64], weight: f64, bits: u32) -> Result<Self, BadParameter> {
+        checked_dimension(theta.len())?;
+        Ok(Self {
+            identity: Identity::fresh(),
+            theta: theta.iter().copied().map(finite).collect(),
+            weight: checked_weight(weight, WEIGHT_MAX)?,
+            bits: checked_bits(bits, PRODUCT_BITS)?,
+        })
+    }
+
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
+        let weight = checked_weight(weight, WEIGHT_MAX)?;
+        let (unit, values, d) = (f64::from(bits).exp2(), (d + entries(d)) as f64, d as f64);
+        let computed = d.sqrt() * 2f64.powi(-40) + (d + 6.0) * f64::EPSILON;
+        let truncated = 6.0 * d.sqrt() * 2f64.powi(-20) * weight;
+        let up = |x: f64| (unit * (x + computed) + values.sqrt()) * (1.0 + 8.0 * f64::EPSILON);
+        Ok(Sensitivity::of_sum(up((1.0 + weight * weight).sqrt()), up(2.0 + truncated)))
+    }
+}
+
+impl Statistic for GradientAndDirections {
+    fn name(&self) -> &'static str {
+        "gradient and directions"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.theta.len(), self.weight, self.bits).expect("the weight was checked")
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        Some(Spelled { floats: [&[self.weight], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] })
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (d, theta) = (points.d(), self.theta.as_slice());
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        let (per_block, size) = (records_per_block(points.n(), d), d + entries(d));
+        let mut total = sum_lying(points, coordinates(d), per_block, size, pulse, |total, block| {
+            let (sum, triangle) = total.split_at_mut(d);
+            add_block(block, theta, None, Some(sum), triangle);
+        })?;
+        total[..d].iter_mut().for_each(|entry| *entry <<= FACTOR_BITS);
+        scale_triangle(&mut total[d..], d, self.weight);
+        Ok(Exact::rounded(total, PRODUCT_BITS + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::numeric::float_scale::norm;
+    use crate::release::sensitivity::Neighbours;
+    use crate::statistics::gradient::Gradient;
+    use crate::statistics::second_moments::tests::value;
+    use crate::statistics::tests::values;
+
+    fn both(points: &DMatrix<f64>, theta: &[f64], weight: f64, bits: u32) -> Vec<i64> {
+        values(&GradientAndDirections::new(theta, weight, bits).unwrap(), points)
+    }
+
+    fn moved(a: &[i64], b: &[i64]) -> f64 {
+        norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_first_part_is_the_gradient_and_the_second_the_products() {
+        let points = DMatrix::from_column_slice(2, 2, &[-3.0, -4.0, 5.0, 0.0]);
+        let found = both(&points, &[0.0; 2], 0.5, 40);
+        assert_eq!(found[..2], values(&Gradient::new(&[0.0; 2], 40).unwrap(), &points));
+        let expected = [0.68, 0.24 * std::f64::consts::SQRT_2, 0.32];
+        for (value, expected) in found[2..].iter().zip(expected) {
+            assert!((*value as f64 / 2f64.powi(40) - expected).abs() < 1e-5, "{value} {expected}");
+        }
+        assert_eq!(both(&points.columns(0, 1).into_owned(), &[-3.0, -4.0], 0.5, 40), [0; 5], "at theta");
+    }
+
+    proptest! {
+        #[test]
+        fn a_replaced_record_moves_it_by_at_most_the_sensitivity(
+            d in prop_oneof![1usize..12, Just(37usize)],
+            coordinates in prop::collection::vec(value(), 37 * 5),
+            opposite in any::<bool>(),
+            weight in prop_oneof![0.01..0.7f64, Just(WEIGHT_MAX)],
+            bits in 0u32..=40,
+        ) {
+            let record = |k: usize| coordinates[k * 37..k * 37 + d].to_vec();
+            let (theta, kept, one) = (record(4), record(0), record(2));
+            // The far end of the bound: a record on the other side of theta.
+            let mirrored = theta.iter().zip(&one).map(|(t, x)| 2.0 * t - x);
+            let other = if opposite { mirrored.map(|x| x.clamp(-1e300, 1e300)).collect() } else { record(3) };
+            let at = |records: &[&[f64]]| {
+                both(&DMatrix::from_column_slice(d, records.len(), &records.concat()), &theta, weight, bits)
+            };
+            let (here, there) = (at(&[&kept, &one]), at(&[&kept, &other]));
+            let bound = GradientAndDirections::bound(d, weight, bits).unwrap();
+            prop_assert!(moved(&here, &there) <= bound.under(Neighbours::Replace));
+            prop_assert!(moved(&here, &at(&[&kept])) <= bound.under(Neighbours::AddRemove));
+        }
+    }
+
+    /// A record that turns around, and a record that is added: the bound has nothing to spare but its rounding.
+    #[test]
+    fn the_sensitivities_are_attained() {
+        let at = |records: &[f64]| {
+            both(&DMatrix::from_column_slice(2, records.len() / 2, records), &[0.0; 2], WEIGHT_MAX, 30)
+        };
+        let bound = GradientAndDirections::bound(2, WEIGHT_MAX, 30).unwrap();
+        let room = |bound: f64| bound - 2f64.powi(30) * 1e-5 - 3.0;
+        assert!(moved(&at(&[1.0, 0.0]), &at(&[-1.0, 0.0])) >= room(bound.under(Neighbours::Replace)));
+        assert!(moved(&at(&[1.0, 0.0]), &at(&[])) >= room(bound.under(Neighbours::AddRemove)));
+    }
+
+    #[test]
+    fn a_larger_weight_has_no_proof() {
+        for weight in [0.0, -1.0, f64::NAN, 0.7072, f64::INFINITY] {
+            assert!(GradientAndDirections::new(&[0.0], weight, 32).is_err(), "{weight}");
+            assert!(GradientAndDirections::bound(1, weight, 32).is_err(), "{weight}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The Hessian of the sum of distances at a point, smoothed at a radius: the curvature K of [`super::curvature`] and the
+//! second moments T of [`super::second_moments`] beyond the radius, in one vector, on an integer lattice.
+//!
+//! The Hessian is (K - T')/radius with T' the traceless part of T. K and T belong to one release because their
+//! sensitivities hardly add up: a record with a large part in one has a small part in the other, or the same part.
+//!
+//! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
+//!
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits). With q = 1 - 1/d and s = sqrt(d (d + 1)/2 + 1), a record
+//! that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20) + s, and one that is added
+//! or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a 2^-21) + s. So for a up to min(sqrt(2), 1/q) K costs
+//! nothing beside T where records are replaced.
+//!
+//! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T 2^-40
+//! of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
+//! [`super::second_moments`] the Frobenius norm of M is at most w (1 + e), with e = (d + 8) 2^-52, and k is q w up to
+//! 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= (w^2 + w'^2)(1 + e)^2.
+//! Two records beyond the radius are apart by the root of a^2 q^2 (w - w')^2 + w^2 + w'^2, times 1 + e, and 2 a 2^-21: the
+//! square is convex in (w, w') and largest in a corner of the unit square, 2 or 1 + a^2 q^2. A record within the radius and one beyond
+//! it are apart by the root of a^2 (1 - q w)^2 + w^2, with corners a^2 and 1 + a^2/d^2, where 1/d <= q for d >= 2; for d = 1 take
+//! 1/d in place of q. Added or removed it is a^2, or a^2 q^2 w^2 + w^2. Weights in the vector are rounded down, and rounding
+//! to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+
+use super::curvature::CONTRIBUTION_BITS;
+use super::second_moments::{
+    FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
+    scale_triangle,
+};
+use super::spelled::Spelled;
+use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
+use crate::numeric::float_scale::finite;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Larger weights of the curvature would make it the more expensive part.
+const WEIGHT_MAX: f64 = 2.0;
+
+/// The sum over records of their part in the Hessian, times the radius, in units of 2^-bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hessian {
+    identity: Identity,
+    theta: Vec<f64>,
+    radius: f64,
+    weight: f64,
+    bits: u32,
+}
+
+impl Hessian {
+    /// The radius is positive and finite, the weight of the curvature positive and at most 2; bits are at most
+    /// [`PRODUCT_BITS`].
+    pub fn new(theta: &[f64], radius: f64, weight: f64, bits: u32) -> Result<Self, BadParameter> {
+        checked_dimension(theta.len())?;
+        Ok(Self {
+            identity: Identity::fresh(),
+            theta: theta.iter().copied().map(finite).collect(),
+            radius: checked_radius(radius)?,
+            weight: checked_weight(weight, WEIGHT_MAX)?,
+            bits: checked_bits(bits, PRODUCT_BITS)?,
+        })
+    }
+
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
+        let weight = checked_weight(weight, WEIGHT_MAX)?;
+        let (unit, values) = (f64::from(bits).exp2(), (entries(d) + 1) as f64);
+        let others = (1.0 / d as f64).min(1.0);
+        let sum = |q: f64| 1.0 + (weight * q).powi(2);
+        let norm = sum(1.0 - others).max(weight.powi(2)).sqrt();
+        let diameter = sum((1.0 - others).max(others)).max(weight.powi(2)).max(2.0).sqrt();
+        let rounding = weight * 2f64.powi(-20) * (1.0 + 2f64.powi(-20));
+        let computed = 1.0 + (d as f64 + 16.0) * f64::EPSILON;
+        let up = |x: f64| (unit * x * computed + values.sqrt()) * (1.0 + 4.0 * f64::EPSILON);
+        Ok(Sensitivity::of_sum(up(norm + rounding / 2.0), up(diameter + rounding)))
+    }
+}
+
+impl Statistic for Hessian {
+    fn name(&self) -> &'static str {
+        "hessian"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.theta.len(), self.weight, self.bits).expect("the weight was checked")
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        let floats = [&[self.radius, self.weight], self.theta.as_slice()].concat();
+        Some(Spelled { floats, numbers: vec![self.bits.into()] })
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (d, theta, radius) = (points.d(), self.theta.as_slice(), Some(self.radius));
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        let (per_block, size) = (records_per_block(points.n(), d), 1 + entries(d));
+        let mut total = sum_lying(points, coordinates(d), per_block, size, pulse, |total, block| {
+            total[0] += add_block(block, theta, radius, None, &mut total[1..]);
+        })?;
+        total[0] *= fixed(self.weight) << (PRODUCT_BITS - CONTRIBUTION_BITS);
+        scale_triangle(&mut total[1..], d, 1.0);
+        Ok(Exact::rounded(total, PRODUCT_BITS + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::numeric::float_scale::{norm, scale};
+    use crate::release::sensitivity::Neighbours;
+    use crate::runtime::pool;
+    use crate::statistics::second_moments::tests::value;
+    use crate::statistics::tests::values;
+
+    fn hessian(points: &DMatrix<f64>, theta: &[f64], radius: f64, weight: f64, bits: u32) -> Vec<i64> {
+        values(&Hessian::new(theta, radius, weight, bits).unwrap(), points)
+    }
+
+    #[test]
+    fn one_record_gives_its_curvature_and_the_products_of_its_direction() {
+        let points = DMatrix::from_column_slice(3, 1, &[-3.0, 0.0, -4.0]);
+        let near = |value: i64, expected: f64| (value as f64 / 2f64.powi(40) - expected).abs() < 1e-5;
+        let root = std::f64::consts::SQRT_2;
+        let tenth = [0.5 * 0.2 / 3.0, 0.036, 0.0, 0.048 * root, 0.0, 0.0, 0.064];
+        let found = hessian(&points, &[0.0; 3], 0.5, 0.5, 40);
+        assert!(found.iter().zip(tenth).all(|(value, expected)| near(*value, expected)), "{found:?}");
+        for (theta, radius) in [([0.0; 3], 5.0), ([0.0; 3], f64::MAX), ([-3.0, 0.0, -4.0], 1e-300)] {
+            assert_eq!(hessian(&points, &theta, radius, 0.5, 40), [1 << 39, 0, 0, 0, 0, 0, 0], "within the radius");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_replaced_record_moves_it_by_at_most_the_sensitivity(
+            d in prop_oneof![1usize..12, Just(37usize)],
+            coordinates in prop::collection::vec(value(), 37 * 5),
+            octave in -1020i32..1000,
+            weight in prop_oneof![0.1..2.0f64, Just(std::f64::consts::SQRT_2)],
+            bits in 0u32..=40,
+        ) {
+            let record = |k: usize| &coordinates[k * 37..k * 37 + d];
+            let at = |records: &[&[f64]]| {
+                let points = DMatrix::from_column_slice(d, records.len(), &records.concat());
+                hessian(&points, record(4), scale(1.0, octave), weight, bits)
+            };
+            let moved = |a: &[i64], b: &[i64]| {
+                norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
+            };
+            let (here, there) = (at(&[record(0), record(1), record(2)]), at(&[record(0), record(1), record(3)]));
+            let fewer = at(&[record(0), record(1)]);
+            let bound = Hessian::bound(d, weight, bits).unwrap();
+            prop_assert!(moved(&here, &there) <= bound.under(Neighbours::Replace));
+            prop_assert!(moved(&here, &fewer) <= bound.under(Neighbours::AddRemove));
+        }
+    }
+
+    /// In each corner of the proof: the bound has nothing to spare but its rounding.
+    #[test]
+    fn the_sensitivities_are_attained() {
+        let at = |records: &[f64], weight| {
+            hessian(&DMatrix::from_column_slice(2, records.len() / 2, records), &[0.0; 2], 1.0, weight, 30)
+        };
+        let moved = |a: &[i64], b: &[i64]| norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>());
+        let (beyond, across, within, far) = ([1.0 + 1e-12, 0.0], [0.0, 1.0 + 1e-12], [0.5, 0.0], [1e300, 0.0]);
+        let room = |bound: f64| bound - 2f64.powi(30) * 4e-6 - 3.0;
+        for (weight, one, other) in [(1.0, beyond, across), (2.0, within, far), (1.999, beyond, across)] {
+            let bound = Hessian::bound(2, weight, 30).unwrap().under(Neighbours::Replace);
+            let largest =
+                moved(&at(&one, weight), &at(&other, weight)).max(moved(&at(&within, weight), &at(&far, weight)));
+            assert!(largest >= room(bound), "{weight}: {largest} {bound}");
+        }
+        for (weight, only) in [(2.0, within), (1.0, beyond)] {
+            let bound = Hessian::bound(2, weight, 30).unwrap().under(Neighbours::AddRemove);
+            assert!(moved(&at(&only, weight), &at(&[], weight)) >= room(bound), "{weight}");
+        }
+    }
+
+    #[test]
+    fn the_sum_is_that_of_plain_doubles_for_any_number_of_threads() {
+        let (d, n, radius) = (11, 5000, 0.9);
+        let points = DMatrix::from_fn(d, n, |i, j| ((i * 7919 + j * 104_729) % 1000) as f64 / 997.0);
+        let theta = vec![0.4; d];
+        let with = |threads| {
+            pool::set_threads(Some(threads));
+            let found = hessian(&points, &theta, radius, 1.0, 30);
+            pool::set_threads(None);
+            found
+        };
+        let found = with(1);
+        assert_eq!(found, with(4));
+        let mut entry = found[1..].iter();
+        for i in 0..d {
+            for j in i..d {
+                let product = |record: nalgebra::DVectorView<'_, f64>| {
+                    let difference: Vec<f64> = theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect();
+                    let distance = norm(&difference);
+                    if distance > radius { difference[i] * difference[j] / distance.powi(3) * radius } else { 0.0 }
+                };
+                let sum: f64 = points.column_iter().map(product).sum();
+                let expected = sum * if i == j { 1.0 } else { std::f64::consts::SQRT_2 };
+                let value = *entry.next().unwrap() as f64 / 2f64.powi(30);
+                // Every coordinate is off by at most 2^-20, and a record has a norm of at most 1.
+                assert!((value - expected).abs() < 2.0 * n as f64 * 2f64.powi(-20), "{i} {j}: {value} {expected}");
+            }
+        }
+    }
+}
