@@ -206,8 +206,8 @@ class State:
         ask, c, region = self.ask, self.ask.c, self.ask.region
         assert region is not None
         for_moments = max(region.hessian, self.for_moments) if region.hessian else 0.0
-        deviations = 1.0 / c.region_noise
-        self.measure_hessian(ask.every, theta, region.curvature, for_moments, c.region_edge, c.smoothing[0], deviations)
+        edge, deviations = c.region_edge[0 if region.ellipsoid else 1], 1.0 / c.region_noise
+        self.measure_hessian(ask.every, theta, region.curvature, for_moments, edge, c.smoothing[0], deviations)
         if with_directions:
             self.measure_directions(theta)
 
