@@ -407,11 +407,11 @@ def test_the_larger_of_two_values_is_found_or_the_run_fails(n, d, share, rho):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "d", "most"), [(127, 2, 4), (200, 5, 4), (101, 2, 15)])
+@pytest.mark.parametrize(("n", "d", "most"), [(127, 2, 4), (200, 5, 4), (101, 2, 22)])
 def test_few_records_far_away_are_found(n, d, most):
-    """s = n sqrt(rho/d) is 15, 15 and 12, 10^3 spreads from the center: of 80 runs 1 and 10 % fail in the mean.
+    """s = n sqrt(rho/d) is 15, 15 and 12, 10^3 spreads from the center: of 80 runs 1 and 15 % fail in the mean.
 
-    By a Poisson law with mean 0.8 more than 4 do so with probability 1e-3, and with mean 8 more than 15 with 8e-3; the
+    By a Poisson law with mean 0.8 more than 4 do so with probability 1e-3, and with mean 12 more than 22 with 3e-3; the
     seeds are fixed.
     """
     plan = dpmedian.plan(n, d, rho=0.028, method="adaptive")

@@ -182,9 +182,9 @@ def test_shares_are_small_and_vanish_with_many_records():
         Shares.of(PublicParameters.of(n, d, rho=0.03), 0.03, CONSTANTS, n < 20_000)
         for n, d in ((2000, 5), (1_000_000, 5), (200, 50))
     )
-    assert few.hessian <= 0.025 * 0.03
+    assert few.hessian <= 0.021 * 0.03
     assert many.hessian < 1e-4 * 0.03
-    assert none == Shares(0.02 * 0.03, 0.0, 0.0, False, False)
+    assert none == Shares(0.013 * 0.03, 0.0, 0.0, False, False)
     # Where records are replaced the directions are free, and elsewhere they have a part of a gradient.
     assert few.directions == many.directions == FREE_WEIGHT
     private = PublicParameters.of(2000, 5, rho=0.03, neighbours="add_remove")
@@ -240,7 +240,7 @@ def test_on_a_globe_the_region_is_one_of_longitude_and_latitude():
     region = release.confidence_region()
     flat = released(arcs).confidence_region()
     assert region.radius == pytest.approx(flat.radius, rel=0.15)
-    assert region.standard_errors == pytest.approx(flat.standard_errors * [2.0, 1.0], rel=0.15)
+    assert region.standard_errors == pytest.approx(flat.standard_errors * [2.0, 1.0], rel=0.2)
     assert region.contains([180.0, 60.0])
     assert region.contains([-180.0, 60.0])
     assert not region.contains([180.0 + 4.0 * region.radius, 60.0])

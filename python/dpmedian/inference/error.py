@@ -20,12 +20,14 @@ Matrix = NDArray[np.float64]
 _DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
 # The curvature is at least this part of the records, and so is every eigenvalue of the Hessian of the curvature.
 _FLATTEST, _SOFTEST = 0.02, 0.05
-# The curvature is drawn from its noise, but not below this part of what was released.
+# Eigenvalues of the Hessian are drawn from their noise, but not below this part of what was found.
 _LOWEST = 0.2
 # The noise of the directions, as an eigenvalue relative to their mean, up to which they give the error a shape.
 KNOWN = 0.25
-# Eigenvalues of the directions are at least this part of their mean, where they are known and where they are not.
-_LEAST_KNOWN, _LEAST_UNKNOWN = 0.001, 0.25
+# What was released below zero counts as no farther below than so many deviations of its noise.
+_BELOW = 5.0
+# Of d/n this part is added to the square of lengths.
+_SPANNED = 0.5
 # The most that what is hidden in the noise adds to the square of the error, relative to it.
 _HIDDEN = 1.5
 
@@ -67,28 +69,52 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
 
 
 def _in_space(moments: Moments) -> Error:
-    """H^-1 g, g being the gradient's sampling error and its noise."""
+    """H^-1 g, g being the gradient's sampling error and its noise, with H drawn from its own noise."""
     d, n = moments.d, moments.size
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))
     directions, relative = _directions(moments)
     gradient = directions / n + np.eye(d) * (moments.gradient_variance / n**2)
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
-    values, vectors = np.zeros(d), np.eye(d)
-    if moments.hessian is not None:
-        values, vectors, _ = without_noise(moments.hessian.matrix, moments.hessian.noise)
+    values, vectors, doubt = _softness(moments)
+    found = np.maximum(mean - values, _SOFTEST * mean)
+    # Everything that follows is in the basis of the Hessian. The curvature adds the same in all directions.
+    within = vectors.T @ gradient @ vectors
     rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST))
-    drawn = np.maximum(mean + moments.curvature_noise * rng.normal(size=count), _LOWEST * mean)
-    root = np.linalg.cholesky(vectors.T @ gradient @ vectors)
-    # In the basis of the Hessian, to which the curvature adds the same in all directions.
-    errors = rng.normal(size=(count, d)) @ root.T / np.maximum(drawn[:, None] - values, _SOFTEST * mean)
+    drawn = found + moments.curvature_noise * rng.normal(size=(count, 1))
+    pulled = rng.normal(size=(count, d)) @ np.linalg.cholesky(within).T
+    covariance = within / np.outer(found, found)
+    if doubt.any():
+        drawn = drawn + doubt * rng.normal(size=(count, d))
+        # Off the diagonal the noise turns an error in one direction into a pull in all others.
+        squares = (pulled / found) ** 2
+        turned = np.maximum(squares.sum(axis=1, keepdims=True) - squares, 0.0)
+        pulled = pulled + math.sqrt(0.5) * doubt.max() * np.sqrt(turned) * rng.normal(size=(count, d))
+        others = np.trace(covariance) - np.diag(covariance)
+        covariance = covariance + np.diag(0.5 * doubt.max() ** 2 * others / found**2)
+    errors = pulled / np.maximum(drawn, _LOWEST * found)
     # Of d directions that n records span, the sampling error has some of its own.
-    draws = math.sqrt(1.0 + d / n) * moments.records * errors @ vectors.T
+    draws = math.sqrt(1.0 + _SPANNED * d / n) * moments.records * errors @ vectors.T
     if relative >= KNOWN:
         hidden = _hidden(moments, mean, directions, (vectors * values) @ vectors.T, float(np.trace(gradient)))
         return Error(moments.radius, hidden * draws)
-    inverse = (vectors * (moments.records / np.maximum(mean - values, _SOFTEST * mean))) @ vectors.T
-    return Error(moments.radius, draws, inverse @ gradient @ inverse, 1.0 + relative**2)
+    return Error(moments.radius, draws, moments.records**2 * vectors @ covariance @ vectors.T, 1.0 + relative**2)
+
+
+def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
+    """Eigenvalues and vectors of T without its noise, and the deviation of what the noise leaves in doubt of each.
+
+    A value that the noise shrinks to a part of what was released has this part of the noise's variance left, as has
+    the mean of a normal law whose variance was estimated.
+    """
+    d, noisy = moments.d, moments.hessian
+    if noisy is None:
+        return np.zeros(d), np.eye(d), np.zeros(d)
+    values, vectors, _ = without_noise(noisy.matrix, noisy.noise)
+    released = np.diag(vectors.T @ noisy.matrix @ vectors)
+    released = released - released.mean()
+    kept = np.clip(values / np.where(released == 0.0, 1.0, released), 0.0, 1.0)
+    return values, vectors, noisy.noise * np.sqrt(kept)
 
 
 def _hidden(moments: Moments, mean: float, directions: Matrix, hessian: Matrix, square: float) -> float:
@@ -114,7 +140,41 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
         return np.eye(d) / d, 0.0 if d == 1 else math.inf
     relative = noisy.noise * math.sqrt((d + 1.0) / 2.0) * d / n
     known = relative < KNOWN
-    # Where they are not known, at least their sum of squares is right: on it depends how much lengths vary.
     values, vectors, _ = without_noise(noisy.matrix / n, noisy.noise / n, 1.0 if known else 0.5)
-    values = np.maximum(values + 1.0 / d, (_LEAST_KNOWN if known else _LEAST_UNKNOWN) / d)
-    return (vectors * (values / values.sum())) @ vectors.T, relative
+    if known:
+        values = _positive(values + 1.0 / d, noisy.noise / n)
+        return (vectors * (values / values.sum())) @ vectors.T, relative
+    # Where they are not known, at least their sum of squares is right: on it depends how much lengths vary.
+    traceless = noisy.matrix / n - np.eye(d) * np.trace(noisy.matrix) / (n * d)
+    squares = float((traceless**2).sum()) - (d * (d + 1) / 2.0 - 1.0) * (noisy.noise / n) ** 2
+    return (vectors * _uneven(values, squares)) @ vectors.T, relative
+
+
+def _positive(values: Vector, noise: float) -> Vector:
+    """The means of values above zero that were seen with this noise: of a normal law that is cut off there."""
+    seen = np.maximum(values / noise, -_BELOW)
+    density = np.exp(-0.5 * seen**2) / math.sqrt(2.0 * math.pi)
+    above = np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in seen])
+    return np.asarray(noise * (seen + density / above))
+
+
+def _uneven(values: Vector, squares: float) -> Vector:
+    """Positive values of sum 1, in the order of `values`, whose squared differences from their mean have this sum.
+
+    They are proportional to exponentials of a multiple of `values`, so none is cut off, and every sum can be reached.
+    """
+    d, span = len(values), float(np.ptp(values))
+    if squares <= 0.0 or span == 0.0:
+        return np.full(d, 1.0 / d)
+    shape = (values - values.max()) / span
+
+    def scaled(part: float) -> Vector:
+        powers = np.exp(part / (1.0 - part) * shape)
+        return np.asarray(powers / powers.sum())
+
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        reached = float(((scaled(middle) - 1.0 / d) ** 2).sum()) >= squares
+        low, high = (low, middle) if reached else (middle, high)
+    return scaled(low)

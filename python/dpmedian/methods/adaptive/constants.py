@@ -205,20 +205,26 @@ class Constants:
     bias: float = _safety(0.5, "of the Hessian per smoothing radius in spreads: by how much smoothing may change it")
 
     # Confidence region.
-    region_curvature: Share = _simulated(Share(8_000.0, 0.0, 0.02), "a curvature alone to 3 % or so")
-    region_hessian: Share = _simulated(Share(5_000.0, 0.0, 0.025), "eigenvalues to some percent, times d + 1")
+    region_curvature: Share = _simulated(
+        Share(800.0, 0.008, 0.013, generous=16.0),
+        "a curvature alone to some percent, and better in many dimensions, where lengths vary less: times d",
+    )
+    region_hessian: Share = _simulated(
+        Share(1_500.0, 0.014, 0.021, generous=16.0), "eigenvalues and the curvature to some percent, times d + 1"
+    )
     region_directions: Share = _simulated(
-        Share(200.0, 0.0, 0.015), "eigenvalues to 5 %, times d^2 (d + 1), where the directions are not free"
+        Share(30.0, 0.008, 0.014, generous=16.0),
+        "eigenvalues to 13 %, and where it is cheap to 3 %, times d^2 (d + 1), where the directions are not free",
     )
     carrier: tuple[float, float] = _safety(
         (0.7, 0.8),
         "of rho for the gradient that carries the directions: over the steps of a descent, and after a sample",
     )
-    carriers: int = _safety(
-        128, "dimensions up to which more gradients than one carry the directions, which take time"
+    carriers: int = _safety(128, "dimensions up to which more gradients than one carry the directions, which take time")
+    region_edge: tuple[float, float] = _simulated(
+        (0.15, 0.36), "noise of the second moments, as `edge`, for an ellipsoid, and for a ball, which needs them less"
     )
-    region_edge: float = _simulated(0.15, "noise of the second moments for a region, as `edge`")
-    region_noise: float = _simulated(0.05, "of the curvature, in units of the smoothing radius")
+    region_noise: float = _simulated(0.06, "of the curvature, in units of the smoothing radius")
 
     # All records after a sample.
     all_costs: tuple[float, float] = _simulated((0.005, 0.026), "of rho for the first two gradients of all records")

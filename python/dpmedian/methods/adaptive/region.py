@@ -36,7 +36,7 @@ class Shares:
     def of(cls, p: PublicParameters, rho: float, c: Constants, sampled_all: bool) -> Shares:
         """For so many records in d dimensions; where n is private, for a noisy number of them."""
         n, d = max(p.size, 1), p.d
-        curvature = c.region_curvature.of(rho, n)
+        curvature = c.region_curvature.of(rho, n, d)
         if not 1 < d <= MOMENTS_DIMENSION:
             return cls(curvature, 0.0, 0.0, False, d == 1)
         hessian = c.region_hessian.of(rho, n, d + 1)

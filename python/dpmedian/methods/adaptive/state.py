@@ -214,8 +214,8 @@ class State:
         assert region is not None
         deviations, least = 1.0 / c.region_noise, c.smoothing[0]
         if region.hessian:
-            cost = max(region.hessian, self.for_moments)
-            self.measure_hessian(ask.every, theta, cost, c.region_edge, least, deviations)
+            cost, edge = max(region.hessian, self.for_moments), c.region_edge[0 if region.ellipsoid else 1]
+            self.measure_hessian(ask.every, theta, cost, edge, least, deviations)
         else:
             self.measure_curvature(ask.every, theta, region.curvature, least, deviations)
 
