@@ -122,13 +122,16 @@ def approach_all(state: State) -> bool:
         for _ in range(c.all_attempts):
             state.measure(ask.every, state.theta, share * ask.rho)
             state.propose(c.memory_all)
-            left = state.left_over()
-            if left > c.all_left[1] or (last and not state.known_here):
+            left, enough = state.left_over(), 1.0
+            if left > 1.0 or (last and not state.known_here):
                 # At the better place; then the same gradients in the better metric.
                 state.measure_hessian_of_all()
                 state.propose(c.memory_all)
                 left = state.left_over()
-            if left < c.all_left[last] or ask.left < c.all_keeps:
+                # The Hessian of a round cloud is nearly the same around here, so the second gradient repairs the rest.
+                most, round_up_to = c.all_left
+                enough = most if not last and state.metric.condition < round_up_to else 1.0
+            if left < enough or ask.left < c.all_keeps:
                 break
     return _kink(state)
 

@@ -229,14 +229,15 @@ class Constants:
     # All records after a sample.
     all_costs: tuple[float, float] = _simulated((0.005, 0.026), "of rho for the first two gradients of all records")
     all_left: tuple[float, float] = _simulated(
-        (10.0, 1.0),
-        "variances of its noise that the errors of the Hessian may leave of each: the second repairs the first",
+        (10.0, 2.0),
+        "variances of its noise that errors of the Hessian may leave of the first one, in place of one, where the "
+        "eigenvalues of the Hessian differ by less than a factor of 2",
     )
     all_attempts: int = _safety(4, "times that each of them is repeated while they leave more")
     all_keeps: float = _safety(0.75, "of rho that is left when they are no longer repeated")
     sample_most: float = _simulated(0.005, "of rho for a gradient of the sample")
     kink_all: tuple[float, float, float, float] = _simulated(
-        (0.01, 0.1, 1.2, 3.3),
+        (0.01, 0.1, 1.2, 4.3),
         "of rho for a count near the center, but 0.1/d, whose noise is that of a gradient; deviations of its noise "
         "from which on a second one is asked, and of both together from which on records coincide",
     )

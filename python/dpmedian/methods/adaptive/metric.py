@@ -55,6 +55,11 @@ class Metric:
         changed = bias * max(self.smoothing, length / n) * float(self.values.mean())
         return (self.doubt + changed**2 / len(step)) * length**2
 
+    @property
+    def condition(self) -> float:
+        """By which factor eigenvalues differ."""
+        return float(self.values.max() / self.values.min())
+
     def root(self, gradient: Vector) -> Vector:
         """A vector, or rows, whose squared norm is the decrement g^T H^-1 g."""
         return np.asarray(gradient @ self.vectors / np.sqrt(self.values))
