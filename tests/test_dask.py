@@ -162,6 +162,29 @@ def test_units_have_the_same_bits_as_in_memory(client, visits, partitions, who):
         assert np.array_equal(released(collection, unit=who, **options), released(rows, unit=who, **options))
 
 
+def test_a_worker_that_is_lost_while_rows_are_moved_costs_time_only(distributed, visits):
+    """It goes between the look at the ids and the cut by their ranges: its rows are read, and cut, elsewhere."""
+    frames = pytest.importorskip("dask.dataframe")
+    rows = visits[["x", "y", "name"]]
+    expected, ledger = released(rows, unit="name"), dpmedian.Ledger(rho=2.0, unit="name")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        count_threads, killed = distributed.Client.nthreads, []
+
+        def counted_with_a_loss(self, *arguments, **named):
+            if not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+            return count_threads(self, *arguments, **named)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(distributed.Client, "nthreads", counted_with_a_loss)
+            collection = frames.from_pandas(rows, npartitions=5)
+            assert np.array_equal(released(collection, unit="name", ledger=ledger), expected)
+    assert len(killed) == 1
+    assert len(ledger.entries) == 1
+
+
 def test_ids_beside_the_points_and_rows_without_one(client, array, visits):
     frames = pytest.importorskip("dask.dataframe")
     points, person = visits[["x", "y"]].to_numpy(), visits["person"].to_numpy()
