@@ -115,7 +115,7 @@ def curvature_weight(d: int, neighbours: Neighbours) -> float:
     q = 1.0 - 1.0 / d
     if neighbours == "replace":
         return min(math.sqrt(2.0), 1.0 / q)
-    return min((2.0 / (q**2 * (d + 1.0))) ** 0.25, (1.0 - q**2) ** -0.5)
+    return min(math.sqrt(math.sqrt(2.0 / (d + 1.0)) / q), 1.0 / math.sqrt(1.0 - q**2))
 
 
 def symmetric(triangle: Vector, d: int) -> Matrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpmedian.methods.adaptive.constants import Constants
-from dpmedian.methods.adaptive.descent import steps_of
+from dpmedian.methods.adaptive.steps import steps_of
 from dpmedian.methods.contract import Prediction, cloud_error, worth
 from dpmedian.parameters import PublicParameters
 
