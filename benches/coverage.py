@@ -29,6 +29,7 @@ import dpmedian
 from dpmedian import nonprivate
 from dpmedian.inference import confidence_region
 from dpmedian.inference import region as regions_of
+from dpmedian.inference.error import error_of
 from dpmedian.release import MethodResult
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
@@ -236,7 +237,7 @@ def main() -> None:
     parser.add_argument("--bootstrap", action="store_true", help="only radii beside those of a bootstrap")
     options = parser.parse_args()
     # One release has regions at three levels, of the same draws.
-    setattr(regions_of, "error_of", functools.lru_cache(maxsize=1)(regions_of.error_of))  # noqa: B010 - for mypy.
+    setattr(regions_of, "error_of", functools.lru_cache(maxsize=1)(error_of))  # noqa: B010 - for mypy.
     if options.bootstrap:
         bootstrap(min(options.runs, 20))
         return
