@@ -4,10 +4,11 @@
     python benches/auto.py --quick     # fewer sizes and runs
     python benches/auto.py --neighbours add_remove
 
-Every method that the parameters allow runs on the same fresh data, of spread 1 and 0.3 radii away from the center (10
-spreads where there is no radius). The error of a run is its distance from the median in spreads, at most 3, and 1 where
-it failed, as a plan counts it; measured is the mean over all sets, and predicted is what the plan says of this spread.
-A plan that `run` would refuse spends and returns nothing.
+Every method that the parameters allow runs on the same fresh data, of spread 1. Their median is between a sixth and a
+half of the radius away from the center, or where there is none 500 to 1500 spreads, as plans assume: at one given
+distance a descent of a few long steps may happen to end nearby. The error of a run is its distance from the median in
+spreads, at most 3, and 1 where it failed, as a plan counts it; measured is the mean over all sets, and predicted is
+what the plan says of this spread. A plan that `run` would refuse spends and returns nothing.
 
 The ratio is the measured error of the choice over that of the best method that is not refused, with a lower 5 % bound
 by bootstrap. A choice knows public parameters only, which are the same for all rows of a block, but for the unit of
@@ -51,7 +52,8 @@ def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Poi
     distances = np.linalg.norm(points - center, axis=1)
     spread = float(np.quantile(distances, 0.4)) or float(np.quantile(distances, 0.9))
     direction = rng.normal(size=d)
-    place = (10.0 if radius is None else 0.3 * radius) * direction / np.linalg.norm(direction)
+    away = 1000.0 if radius is None else radius / 3.0
+    place = away * rng.uniform(0.5, 1.5) * direction / np.linalg.norm(direction)
     points = (points - center) / spread + place
     if radius is not None:
         # Records outside of the public ball are projected onto it: the second cluster of `two` is.

@@ -26,6 +26,9 @@ __all__ = [
     "cloud_error",
     "hopeless",
     "least_size",
+    "softened",
+    "useful_error",
+    "within",
     "worth",
 ]
 
@@ -132,6 +135,31 @@ def cloud_error(noise: float, d: int) -> float:
     """
     mean = math.sqrt(2.0 / d) * math.exp(math.lgamma((d + 1) / 2.0) - math.lgamma(d / 2.0))
     return mean * noise / cloud_curvature(d)
+
+
+def useful_error(error: float, d: int) -> float:
+    """Of runs with this mean error, in spreads, the mean error of those that are of use.
+
+    The larger it is the more evenly they lie in the ball of `USELESS` spreads, and the mean distance from its center is
+    d/(d + 1) of its radius.
+    """
+    return error / math.hypot(1.0, error * (d + 1.0) / (USELESS * d))
+
+
+def within(value: float, border: float, sharpness: float) -> float:
+    """The probability that a value is borne: one half at the border, and the odds fall with this power of it."""
+    return 1.0 / (1.0 + math.exp(min(sharpness * math.log(value / border), 700.0)))
+
+
+def softened(step: float, noise: float, d: int) -> float:
+    """By how much noisy steps make a cloud less curved: they keep the iterates away from its middle.
+
+    `step` is in spreads and `noise` the root of the mean squared length of that of one gradient, in n. Steps that
+    contract by their curvature c' and add noise leave iterates at a mean square w^2 = step noise^2/(2 c') from the
+    median, and there the curvature c of the middle has become c' = c/sqrt(1 + (c w)^2). This is c/c'.
+    """
+    wide = cloud_curvature(d) * step * noise**2 / 2.0
+    return math.sqrt(1.0 + wide * (wide + math.hypot(wide, 2.0)) / 2.0)
 
 
 class Calibrated(ABC):
