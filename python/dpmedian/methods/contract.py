@@ -35,7 +35,7 @@ __all__ = [
 # An error of this many spreads is useless, and a larger one is no worse. A failure says so, and weighs as one spread.
 USELESS = 3.0
 
-# The share of data sets that are taken to be uneven when methods are compared.
+# The share of data sets that are taken to be of each uneven kind when methods are compared.
 _UNEVEN = 0.25
 
 
@@ -56,8 +56,8 @@ class Prediction:
     `absolute_error`, which is in the units of the data and comes from a public radius or resolution. `failure` is the
     probability that nothing useful comes of a run: `ReleaseFailed`, or a point far away from the median, and `silent`
     is that of the latter alone, both for a cloud; `uneven` is the probability of a point far away from the median of
-    records of which two fifths lie somewhere else. `error_at` and `expected_error` make one number of them, by which
-    methods are compared.
+    records of which two fifths lie somewhere else, plus by how much it is larger for records of which three fifths
+    coincide. `error_at` and `expected_error` make one number of them, by which methods are compared.
     """
 
     excess: float | None = None
@@ -76,7 +76,8 @@ class Prediction:
     def expected_error(self, spread: float) -> float:
         """The same with failures counted: as one spread of error if they raise, as three if they are silent.
 
-        Nobody knows beforehand what the data are: a quarter of them is taken to be uneven.
+        Nobody knows beforehand what the data are: a quarter of them is taken to be uneven, and in another quarter many
+        records are taken to coincide.
         """
         useful = (1.0 - self.failure) * min(self.error_at(spread), USELESS * spread)
         cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * spread

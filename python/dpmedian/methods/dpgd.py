@@ -20,7 +20,7 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, cloud_error, worth
+from dpmedian.methods.contract import USELESS, CalibratedMethod, Prediction, cloud_curvature, cloud_error, worth
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
@@ -137,6 +137,8 @@ class Dpgd(CalibratedMethod):
             relative_error=noise,
             absolute_error=error - noise * spread,
             excess_distance_bound=min(bound, 2.0 * self.radius),
+            # Towards the larger of two clusters the way is twice as long, for the other one pulls back.
+            uneven=error / (USELESS * spread - error) if 2.0 * error < USELESS * spread else 1.0,
         )
 
     def _bias(self, spread: float) -> NDArray[np.float64]:

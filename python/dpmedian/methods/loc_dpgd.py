@@ -26,6 +26,7 @@ from dpmedian.methods.contract import (
     cloud_error,
     softened,
     useful_error,
+    within,
     worth,
 )
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
@@ -44,7 +45,7 @@ relations = frozenset({"replace", "add_remove"})
 sized = True
 
 # By how much the steps of a run are longer, in effect, than those of the expected scale. Simulated.
-_UNEQUAL = 1.66
+_UNEQUAL = 1.62
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +131,22 @@ class LocDpgd(CalibratedMethod):
         # A scale varies from run to run, and the mean of what a larger one does is larger.
         relative = cloud_error(self.error, d) * softened(_UNEQUAL * step, self.error * math.sqrt(averaged), d)
         relative = useful_error(relative, d)
-        silent = 1.0 if localization.whole(spread) else 1.0 / (1.0 + (localization.rounds_of(spread) / 17.0) ** 2)
+        silent = 1.0 if localization.whole(spread) else 1.0 / (1.0 + (localization.rounds_of(spread) / 21.0) ** 2)
         return Prediction(
             excess=min(0.5 * cloud_curvature(d) * relative**2, relative) if failure <= 0.5 else None,
             relative_error=relative,
             failure=failure,
             silent=silent * failure,
-            uneven=localization.uneven(spread, self.cost.rho, 2.0),
+            uneven=self._uneven(spread),
         )
+
+    def _uneven(self, spread: float) -> float:
+        """The scale of two clusters is how far they are apart, and steps that long need noise that is as much smaller.
+
+        Between the gradients of both, a fifth of n, and steps of a scale the error falls with the square of the scale.
+        """
+        signal = worth(self.parameters) * self.parameters.size * math.sqrt(self.cost.rho / self.parameters.d)
+        return 1.0 - within(0.3 * (self.localization.radius / spread) ** 2, signal, 1.5)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)

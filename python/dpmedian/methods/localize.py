@@ -116,18 +116,15 @@ class Localize(Calibrated):
 
         There is a border between noise, relative to the reach of a round, that all of them bear and noise that one of
         them does not. The more rounds there are the lower it lies, and the more numbers they release the sharper it is.
+        Within the whole ball less is lost.
         """
         rounds, d = max(self.rounds_of(spread), 4.0), self.parameters.d
         noise = math.sqrt(2.0 * d * rounds / self.rho) / (worth(self.parameters) * self.parameters.size)
-        kept = within(noise, 0.54 + 3.9 / rounds, math.sqrt(d * rounds))
+        border = 1.55 if self.whole(spread) else 0.58 + 3.2 / rounds
+        kept = within(noise, border, math.sqrt(d * rounds))
         # A search by pairs is rather wrong than that it finds nothing, and a wrong scale does little harm.
         missed = 0.0 if self.parameters.profile.radius_search == "pair counts" else self.finder.failure
         return 1.0 - (1.0 - missed) * kept
-
-    def uneven(self, spread: float, rho: float, factor: float) -> float:
-        """The probability that the larger of two clusters is missed; `factor` is what the stage that follows needs."""
-        signal = worth(self.parameters) * self.parameters.size * math.sqrt(rho / max(self.parameters.d, 2))
-        return 1.0 / (1.0 + math.pow(signal / (factor * (self.rounds_of(spread) + 0.01) ** 2), 4.0))
 
     @property
     def unpredictable(self) -> bool:

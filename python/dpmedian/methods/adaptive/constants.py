@@ -278,9 +278,9 @@ class Constants:
     )
     far_width: float = _simulated(2.0, "as `signal_width`")
     uneven_signal: float = _simulated(
-        0.5, "n sqrt(rho/d) at which every other run misses the larger of two clusters, per squared octave"
+        6.2, "n sqrt(rho/d) at which every other run misses the larger of two clusters, per octave of their distance"
     )
-    uneven_octaves: float = _simulated(1.5, "of the radius over the spread that are left out there")
+    uneven_octaves: float = _simulated(2.0, "of the radius over the spread that are left out there")
     signal_far: float = _simulated(20.0, "the same for data 10^5 spreads away, with some room")
 
 

@@ -6,7 +6,7 @@ import math
 
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.descent import steps_of
-from dpmedian.methods.contract import Prediction, cloud_error, worth
+from dpmedian.methods.contract import Prediction, cloud_error, within, worth
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["predict"]
@@ -34,13 +34,13 @@ def predict(parameters: PublicParameters, rho: float, c: Constants, spread: floa
     found = (1.0 - _missed(signal, near, c.signal_width)) * (1.0 - _missed(signal, far, c.far_width))
     # On the line two halves may have nothing between them: a slope is seen there only above the noise of one step.
     worst = (7.0 * math.sqrt(steps_of(n, d, rho, c)) if d == 1 else 2.0 * d / (d - 1.0)) * noise * math.sqrt(factor)
-    clusters = c.uneven_signal * (octaves - c.uneven_octaves) ** 2
+    clusters = c.uneven_signal * max(octaves - c.uneven_octaves, 0.1)
     return Prediction(
         excess=excess,
         excess_if_many_coincide=worst,
         relative_error=error,
         failure=1.0 - found,
-        uneven=1.0 / (1.0 + (signal / clusters) ** 4),
+        uneven=within(signal, clusters, 3.0),
     )
 
 
