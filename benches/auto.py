@@ -3,6 +3,7 @@
     python benches/auto.py             # n = 30 ... 1000, d = 1 ... 20, with and without radius and resolution
     python benches/auto.py --quick     # fewer sizes and runs
     python benches/auto.py --neighbours add_remove
+    python benches/auto.py --seed 100000 --sets weibull logistic scales helix five   # other noise, and other data
 
 Every method that the parameters allow runs on the same fresh data, of spread 1. Their median is between a sixth and a
 half of the radius away from the center, or where there is none 500 to 1500 spreads, as plans assume: at one given
@@ -19,10 +20,11 @@ of all methods the smallest such ratio.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from gauntlet import SETS, Points, attempt
+from gauntlet import CONFIRM, SETS, Points, attempt
 
 import dpmedian
 from dpmedian import nonprivate
@@ -32,7 +34,9 @@ from dpmedian.sources.array import ArraySource
 
 Place = tuple[float | None, float | None]
 
+# What predictions were fitted to, with seeds from 1000 on; the generators of `CONFIRM` are not among them.
 NAMES = ("gauss", "t2", "two", "atom")
+GENERATORS = SETS | CONFIRM
 # What the choice's error may be, over that of the best method.
 MOST = 1.3
 # Radius and resolution in spreads: the rows of a block have the same public parameters in different units.
@@ -47,7 +51,7 @@ BLOCKS: tuple[tuple[Place, ...], ...] = (
 def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Points, Points]:
     """Points whose spread is 1 around a median at a known distance from the origin, and that median."""
     rng = np.random.default_rng([n, d, run])
-    points = SETS[name](rng, n, d)
+    points = GENERATORS[name](rng, n, d)
     center = nonprivate.geometric_median(points)
     distances = np.linalg.norm(points - center, axis=1)
     spread = float(np.quantile(distances, 0.4)) or float(np.quantile(distances, 0.9))
@@ -91,13 +95,15 @@ def possible(n: int, d: int, block: tuple[Place, ...], neighbours: str) -> list[
 class Measured:
     """The errors of one method on some sets, and the share of failed or useless runs."""
 
-    def __init__(self, plan: dpmedian.Plan, radius: float | None, runs: int, names: tuple[str, ...] = NAMES) -> None:
+    def __init__(
+        self, plan: dpmedian.Plan, radius: float | None, runs: int, names: Sequence[str] = NAMES, seed: int = 0
+    ) -> None:
         assert plan.n is not None
         self.errors, lost = np.empty((len(names), runs)), 0
         for i, name in enumerate(names):
             for run in range(runs):
-                points, median = data(name, plan.n, plan.d, radius, run)
-                found = attempt(plan, ArraySource.of(points, plan.parameters), run)
+                points, median = data(name, plan.n, plan.d, radius, seed + run)
+                found = attempt(plan, ArraySource.of(points, plan.parameters), seed + run)
                 error = 1.0 if found is None else float(np.linalg.norm(found.point - median))
                 lost += found is None or error > USELESS
                 self.errors[i, run] = min(error, USELESS)
@@ -122,8 +128,9 @@ class Outcome(NamedTuple):
     least: float
 
 
-def show(n: int, d: int, block: tuple[Place, ...], runs: int, neighbours: str) -> Outcome | None:
+def show(n: int, d: int, block: tuple[Place, ...], options: argparse.Namespace) -> Outcome | None:
     """Prints one line for each place of a block; None where it is refused."""
+    neighbours = options.neighbours
     chosen = plan_of("auto", n, d, block[0], neighbours).method
     names = possible(n, d, block, neighbours)
     if not names:
@@ -133,7 +140,10 @@ def show(n: int, d: int, block: tuple[Place, ...], runs: int, neighbours: str) -
     ratios: dict[str, list[float]] = {name: [] for name in names}
     worst, lines = (0.0, 0.0), []
     for place in block:
-        measured = {name: Measured(plan_of(name, n, d, place, neighbours), place[0], runs) for name in names}
+        measured = {
+            name: Measured(plan_of(name, n, d, place, neighbours), place[0], options.runs, options.sets, options.seed)
+            for name in names
+        }
         best = min(names, key=lambda name: measured[name].error)
         for name in names:
             ratios[name].append(measured[name].error / measured[best].error)
@@ -156,10 +166,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer sizes, a quarter of the runs")
     parser.add_argument("--runs", type=int, help="runs of every set")
     parser.add_argument("--neighbours", choices=("replace", "add_remove"), default="replace")
+    parser.add_argument("--seed", type=int, default=0, help="the first of the runs' seeds")
+    parser.add_argument("--sets", nargs="+", choices=sorted(GENERATORS), default=NAMES, help="other data")
     options = parser.parse_args()
     sizes = (50, 150, 500) if options.quick else (30, 50, 75, 100, 150, 200, 300, 500, 1000)
     dimensions = (1, 2, 5, 20) if options.quick else (1, 2, 3, 5, 10, 20)
-    runs = options.runs or (5 if options.quick else 20)
+    options.runs = options.runs or (5 if options.quick else 20)
     print(
         "| n | d | radius | resolution | chosen | predicted | measured | predicted failure | measured | best | "
         "ratio [5 %] | least |\n" + "|---" * 12 + "|"
@@ -169,7 +181,7 @@ def main() -> None:
         for d in dimensions
         for n in sizes
         for block in BLOCKS
-        if (outcome := show(n, d, block, runs, options.neighbours)) is not None
+        if (outcome := show(n, d, block, options)) is not None
     ]
     above = [outcome for outcome in found if outcome.ratio > MOST]
     forced = [outcome for outcome in above if outcome.least > MOST]

@@ -40,7 +40,7 @@ def predict(parameters: PublicParameters, rho: float, c: Constants, spread: floa
         excess_if_many_coincide=worst,
         relative_error=error,
         failure=1.0 - found,
-        uneven=within(signal, clusters, 3.0),
+        uneven=within(signal, clusters, 4.0),
     )
 
 
