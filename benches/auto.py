@@ -20,6 +20,7 @@ of all methods the smallest such ratio.
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ BLOCKS: tuple[tuple[Place, ...], ...] = (
 )
 
 
+@functools.lru_cache(maxsize=256)  # Every method of a row asks for the same.
 def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Points, Points]:
     """Points whose spread is 1 around a median at a known distance from the origin, and that median."""
     rng = np.random.default_rng([n, d, run])

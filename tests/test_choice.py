@@ -87,9 +87,20 @@ def test_the_curvature_of_a_cloud_is_that_of_a_normal_distribution(d):
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 300])
-@pytest.mark.parametrize("given", [{"method": "dpgd", "radius": 60.0}, {"method": "adaptive"}, {"radius": 60.0}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"method": "dpgd", "radius": 60.0},
+        {"method": "adaptive"},
+        {"method": "loc_dpgd", "radius": 60.0, "resolution": 0.1},
+        {"radius": 60.0},
+        {"radius": 60.0, "resolution": 0.1},
+        {"radius": 1e4, "resolution": 0.1, "failure_probability": 0.8},
+    ],
+)
 def test_a_refusal_names_the_records_that_would_do(d, neighbours, given):
-    n = 20 if d < 100 else 100
+    """So many are accepted, and a tenth less are not: by the same method, or by `auto` whatever it then takes."""
+    n = 4 if d < 100 else 50
     plan = dpmedian.plan(n, d, **ASKED, **given, neighbours=neighbours)
     ledger = dpmedian.Ledger(**ASKED, neighbours=neighbours)
     with pytest.raises(ValueError, match=r"refused before spending.*about \d+ would do") as refused:
@@ -98,9 +109,19 @@ def test_a_refusal_names_the_records_that_would_do(d, neighbours, given):
     found = re.search(r"about (\d+) would do", str(refused.value))
     assert found is not None
     enough = int(found.group(1))
-    given = {**given, "method": plan.method}
-    assert not is_refused(dpmedian.plan(math.ceil(1.02 * enough), d, **ASKED, **given, neighbours=neighbours))
+    assert not is_refused(dpmedian.plan(enough, d, **ASKED, **given, neighbours=neighbours))
     assert is_refused(dpmedian.plan(math.floor(0.9 * enough), d, **ASKED, **given, neighbours=neighbours))
+
+
+@pytest.mark.parametrize("method", ["auto", "loc_dpgd", "loc_cutting_plane", "inverse_sensitivity"])
+def test_the_required_number_of_records_is_found_though_fewer_would_fail(method):
+    given = {"method": method, "radius": 100.0, "resolution": 0.1}
+    strict, loose = (
+        dpmedian.required_n(2, excess=0.1, **ASKED, **given, failure_probability=beta) for beta in (0.001, 0.4)
+    )
+    assert loose < strict
+    assert dpmedian.plan(strict, 2, **ASKED, **given).prediction.failure <= 0.001
+    assert dpmedian.plan(strict - 1, 2, **ASKED, **given).prediction.failure > 0.001
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)

@@ -26,6 +26,7 @@ __all__ = [
     "cloud_error",
     "hopeless",
     "least_size",
+    "most_failures",
     "softened",
     "useful_error",
     "within",
@@ -84,6 +85,11 @@ class Prediction:
         return cloud + _UNEVEN * self.uneven * max(USELESS * spread - cloud, 0.0)
 
 
+def most_failures(parameters: PublicParameters) -> float:
+    """The probability of failure above which a release is refused."""
+    return max(parameters.failure_probability, 0.5)
+
+
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
     """Why a release would be worth nothing, whatever the spread of the data is, or None.
 
@@ -104,9 +110,12 @@ def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
 
 
 def _hopeless_at(spread: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
-    if prediction.failure > max(parameters.failure_probability, 0.5):
+    if prediction.failure > most_failures(parameters):
         return f"would fail with probability {prediction.failure:.2g}"
-    if 0.5 * parameters.assumed_distance <= prediction.error_at(spread) < math.inf:
+    # A point that is lost without a word is no better than the center.
+    error = prediction.error_at(spread)
+    error += prediction.silent * max(parameters.assumed_distance - error, 0.0)
+    if 0.5 * parameters.assumed_distance <= error < math.inf:
         return "would release a point that hardly depends on the data"
     return None
 
