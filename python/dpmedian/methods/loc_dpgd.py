@@ -119,7 +119,8 @@ class LocDpgd(CalibratedMethod):
     def predict(self, spread: float | None = None) -> Prediction:
         """What the noise of averaged steps leaves on a curved F, and runs that localization lost.
 
-        Most of these end anywhere; with more rounds more of them end at the border of its ball, and fail.
+        Most of these end anywhere; with more rounds, and in more dimensions, more of them end at the border of its ball,
+        and fail.
         """
         d, localization = self.parameters.d, self.localization
         spread = spread or self.parameters.assumed_spread
@@ -131,12 +132,12 @@ class LocDpgd(CalibratedMethod):
         # A scale varies from run to run, and the mean of what a larger one does is larger.
         relative = cloud_error(self.error, d) * softened(_UNEQUAL * step, self.error * math.sqrt(averaged), d)
         relative = useful_error(relative, d)
-        silent = 1.0 if localization.whole(spread) else 1.0 / (1.0 + (localization.rounds_of(spread) / 21.0) ** 2)
+        loud = 0.0 if localization.whole(spread) else math.sqrt(d) * (localization.rounds_of(spread) / 21.0) ** 2
         return Prediction(
             excess=min(0.5 * cloud_curvature(d) * relative**2, relative) if failure <= 0.5 else None,
             relative_error=relative,
             failure=failure,
-            silent=silent * failure,
+            silent=failure / (1.0 + loud),
             uneven=self._uneven(spread),
         )
 
