@@ -119,7 +119,7 @@ class LocDpgd(CalibratedMethod):
     def predict(self, spread: float | None = None) -> Prediction:
         """What the noise of averaged steps leaves on a curved F, and runs that localization lost.
 
-        Most of these end anywhere; with more rounds, and in more dimensions, more of them end at the border of its ball,
+        Most of these end anywhere; with more rounds, and in more dimensions, more of them end at the border of the ball
         and fail.
         """
         d, localization = self.parameters.d, self.localization
