@@ -3,6 +3,7 @@
     python benches/auto.py             # n = 30 ... 1000, d = 1 ... 20, with and without radius and resolution
     python benches/auto.py --quick     # fewer sizes and runs
     python benches/auto.py --neighbours add_remove
+    python benches/auto.py --refusals  # how many records a refusal names, and whether they do
     python benches/auto.py --seed 100000 --sets weibull logistic scales helix five   # other noise, and other data
 
 Every method that the parameters allow runs on the same fresh data, of spread 1. Their median is between a sixth and a
@@ -21,6 +22,9 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
+import math
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -163,6 +167,54 @@ def show(n: int, d: int, block: tuple[Place, ...], options: argparse.Namespace) 
     return Outcome(*worst, least)
 
 
+REFUSED = (
+    {},
+    {"radius": 60.0},
+    {"radius": 1e6},
+    {"radius": 60.0, "resolution": 0.1},
+    {"radius": 1e4, "resolution": 0.1},
+)
+
+
+def refusals(neighbours: str) -> None:
+    """Plans for four records: what a refusal names must be accepted, with all larger numbers, and a tenth less not."""
+    print("| method | d | given | failure probability | refused plan of | records named | wrong |\n" + "|---" * 7 + "|")
+    total = wrong = free = 0
+    for method in ("auto", *METHODS):
+        for d, given, beta in itertools.product((1, 2, 3, 10, 100), REFUSED, (0.05, 0.8)):
+            uses = frozenset(given) if method == "auto" else METHODS[method].uses
+            if not given.keys() <= uses:
+                continue
+            asked = {**given, "method": method, "neighbours": neighbours, "failure_probability": beta}
+
+            def made(n: int, d: int = d, asked: dict[str, object] = asked) -> dpmedian.Plan:
+                return dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, **asked)  # type: ignore[arg-type]
+
+            try:
+                plan = made(4)
+            except ValueError:  # Out of its reach.
+                continue
+            try:
+                plan.refuse_if_hopeless()
+            except ValueError as error:
+                found = re.search(r"about (\d+) would do", str(error))
+            else:
+                free += 1
+                continue
+            total += 1
+            n = 0 if found is None else int(found.group(1))
+            bad = []
+            if n == 0 or refused(made(n)):
+                bad.append("not accepted")
+            elif not refused(made(max(math.floor(0.9 * n), 2))):
+                bad.append("a tenth less is accepted")
+            if n and any(refused(made(math.ceil(factor * n))) for factor in (1.05, 1.2, 1.5, 2.0, 3.0, 5.0)):
+                bad.append("more are not accepted")
+            wrong += bool(bad)
+            print(f"| {method} | {d} | {given} | {beta} | {plan.method} | {n} | {', '.join(bad)} |", flush=True)
+    print(f"\nOf {total} refusals {wrong} are wrong. {free} plans for four records are not refused.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, a quarter of the runs")
@@ -170,7 +222,11 @@ def main() -> None:
     parser.add_argument("--neighbours", choices=("replace", "add_remove"), default="replace")
     parser.add_argument("--seed", type=int, default=0, help="the first of the runs' seeds")
     parser.add_argument("--sets", nargs="+", choices=sorted(GENERATORS), default=NAMES, help="other data")
+    parser.add_argument("--refusals", action="store_true", help="what refusals name instead")
     options = parser.parse_args()
+    if options.refusals:
+        refusals(options.neighbours)
+        return
     sizes = (50, 150, 500) if options.quick else (30, 50, 75, 100, 150, 200, 300, 500, 1000)
     dimensions = (1, 2, 5, 20) if options.quick else (1, 2, 3, 5, 10, 20)
     options.runs = options.runs or (5 if options.quick else 20)
