@@ -269,17 +269,15 @@ class Constants:
     small_signal: float = _simulated(
         17.0, "n sqrt(rho/d) at which it is one more, in many dimensions; the square is added"
     )
-    signal: tuple[float, float] = _simulated(
-        (8.0, 2.0), "n sqrt(rho) below which releases fail, and n sqrt(rho/d) in many dimensions"
-    )
+    signal: float = _simulated(8.0, "n sqrt(rho) below which releases fail")
     signal_width: float = _simulated(3.0, "of n sqrt(rho/d) by which failures become rarer by a factor e, then faster")
     far_signal: float = _simulated(
-        2.45, "n sqrt(rho/d) below which releases fail, times the root of the octaves of `far_octaves`"
+        2.97, "n sqrt(rho/d) at which half of all releases fail, over the root of the octaves of `far_octaves`"
     )
     far_octaves: tuple[float, float] = _simulated(
-        (12.8, 4.3), "octaves of the radius over the spread where there is none, and those that cost nothing"
+        (13.1, 1.7), "octaves of the radius over the spread where there is none, and those that cost nothing"
     )
-    far_width: float = _simulated(3.5, "as `signal_width`")
+    far_width: tuple[float, float] = _simulated((4.4, 0.12), "as `signal_width`, over this power of d")
     rare: tuple[float, float] = _simulated(
         (0.006, 40.0), "of runs fail on the line beyond that, over d^2, and the n sqrt(rho/d) at which they cease"
     )

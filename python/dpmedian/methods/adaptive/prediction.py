@@ -30,9 +30,11 @@ def predict(parameters: PublicParameters, rho: float, c: Constants, spread: floa
     # The farther away the center may be, the more questions the search for it needs in every dimension. Their noise
     # grows with the root of their number.
     octaves = c.far_octaves[0] if parameters.radius is None else math.log2(parameters.radius) - math.log2(spread)
-    far = c.far_signal * math.sqrt(max(octaves - c.far_octaves[1], 0.0))
-    near = max(c.signal[0] / math.sqrt(d), c.signal[1])
-    found = (1.0 - _missed(signal, near, c.signal_width, 1.5)) * (1.0 - _missed(signal, far, c.far_width, 2.0))
+    far, width = c.far_signal * math.sqrt(max(octaves - c.far_octaves[1], 0.0)), c.far_width[0] / d ** c.far_width[1]
+    # Half of all runs are missed at that.
+    far -= width * math.sqrt(math.log(2.0))
+    missed = _missed(signal, c.signal / math.sqrt(d), c.signal_width, 1.5), _missed(signal, far, width, 2.0)
+    found = (1.0 - missed[0]) * (1.0 - missed[1])
     found *= 1.0 - c.rare[0] / d**2 * math.exp(-((signal / c.rare[1]) ** 2))
     # On the line two halves may have nothing between them: a slope is seen there only above the noise of one step.
     worst = (7.0 * math.sqrt(steps_of(n, d, rho, c)) if d == 1 else 2.0 * d / (d - 1.0)) * noise * math.sqrt(factor)
