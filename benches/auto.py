@@ -3,11 +3,14 @@
     python benches/auto.py             # n = 30 ... 1000, d = 1 ... 20, with and without radius and resolution
     python benches/auto.py --quick     # fewer sizes and runs
     python benches/auto.py --neighbours add_remove
+    python benches/auto.py --refusals  # how many records a refusal names, and whether they do
+    python benches/auto.py --seed 100000 --sets weibull logistic scales helix five   # other noise, and other data
 
-Every method that the parameters allow runs on the same fresh data, of spread 1 and 0.3 radii away from the center (10
-spreads where there is no radius). The error of a run is its distance from the median in spreads, at most 3, and 1 where
-it failed, as a plan counts it; measured is the mean over all sets, and predicted is what the plan says of this spread.
-A plan that `run` would refuse spends and returns nothing.
+Every method that the parameters allow runs on the same fresh data, of spread 1. Their median is between a sixth and a
+half of the radius away from the center, or where there is none 500 to 1500 spreads, as plans assume: at one given
+distance a descent of a few long steps may happen to end nearby. The error of a run is its distance from the median in
+spreads, at most 3, and 1 where it failed, as a plan counts it; measured is the mean over all sets, and predicted is
+what the plan says of this spread. A plan that `run` would refuse spends and returns nothing.
 
 The ratio is the measured error of the choice over that of the best method that is not refused, with a lower 5 % bound
 by bootstrap. A choice knows public parameters only, which are the same for all rows of a block, but for the unit of
@@ -18,10 +21,15 @@ of all methods the smallest such ratio.
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
+import math
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from gauntlet import SETS, Points, attempt
+from gauntlet import CONFIRM, SETS, Points, attempt
 
 import dpmedian
 from dpmedian import nonprivate
@@ -31,7 +39,9 @@ from dpmedian.sources.array import ArraySource
 
 Place = tuple[float | None, float | None]
 
+# What predictions were fitted to, with seeds from 1000 on; the generators of `CONFIRM` are not among them.
 NAMES = ("gauss", "t2", "two", "atom")
+GENERATORS = SETS | CONFIRM
 # What the choice's error may be, over that of the best method.
 MOST = 1.3
 # Radius and resolution in spreads: the rows of a block have the same public parameters in different units.
@@ -43,15 +53,17 @@ BLOCKS: tuple[tuple[Place, ...], ...] = (
 )
 
 
+@functools.lru_cache(maxsize=256)  # Every method of a row asks for the same.
 def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Points, Points]:
     """Points whose spread is 1 around a median at a known distance from the origin, and that median."""
     rng = np.random.default_rng([n, d, run])
-    points = SETS[name](rng, n, d)
+    points = GENERATORS[name](rng, n, d)
     center = nonprivate.geometric_median(points)
     distances = np.linalg.norm(points - center, axis=1)
     spread = float(np.quantile(distances, 0.4)) or float(np.quantile(distances, 0.9))
     direction = rng.normal(size=d)
-    place = (10.0 if radius is None else 0.3 * radius) * direction / np.linalg.norm(direction)
+    away = 1000.0 if radius is None else radius / 3.0
+    place = away * rng.uniform(0.5, 1.5) * direction / np.linalg.norm(direction)
     points = (points - center) / spread + place
     if radius is not None:
         # Records outside of the public ball are projected onto it: the second cluster of `two` is.
@@ -89,13 +101,15 @@ def possible(n: int, d: int, block: tuple[Place, ...], neighbours: str) -> list[
 class Measured:
     """The errors of one method on some sets, and the share of failed or useless runs."""
 
-    def __init__(self, plan: dpmedian.Plan, radius: float | None, runs: int, names: tuple[str, ...] = NAMES) -> None:
+    def __init__(
+        self, plan: dpmedian.Plan, radius: float | None, runs: int, names: Sequence[str] = NAMES, seed: int = 0
+    ) -> None:
         assert plan.n is not None
         self.errors, lost = np.empty((len(names), runs)), 0
         for i, name in enumerate(names):
             for run in range(runs):
-                points, median = data(name, plan.n, plan.d, radius, run)
-                found = attempt(plan, ArraySource.of(points, plan.parameters), run)
+                points, median = data(name, plan.n, plan.d, radius, seed + run)
+                found = attempt(plan, ArraySource.of(points, plan.parameters), seed + run)
                 error = 1.0 if found is None else float(np.linalg.norm(found.point - median))
                 lost += found is None or error > USELESS
                 self.errors[i, run] = min(error, USELESS)
@@ -120,8 +134,9 @@ class Outcome(NamedTuple):
     least: float
 
 
-def show(n: int, d: int, block: tuple[Place, ...], runs: int, neighbours: str) -> Outcome | None:
+def show(n: int, d: int, block: tuple[Place, ...], options: argparse.Namespace) -> Outcome | None:
     """Prints one line for each place of a block; None where it is refused."""
+    neighbours = options.neighbours
     chosen = plan_of("auto", n, d, block[0], neighbours).method
     names = possible(n, d, block, neighbours)
     if not names:
@@ -131,7 +146,10 @@ def show(n: int, d: int, block: tuple[Place, ...], runs: int, neighbours: str) -
     ratios: dict[str, list[float]] = {name: [] for name in names}
     worst, lines = (0.0, 0.0), []
     for place in block:
-        measured = {name: Measured(plan_of(name, n, d, place, neighbours), place[0], runs) for name in names}
+        measured = {
+            name: Measured(plan_of(name, n, d, place, neighbours), place[0], options.runs, options.sets, options.seed)
+            for name in names
+        }
         best = min(names, key=lambda name: measured[name].error)
         for name in names:
             ratios[name].append(measured[name].error / measured[best].error)
@@ -149,15 +167,69 @@ def show(n: int, d: int, block: tuple[Place, ...], runs: int, neighbours: str) -
     return Outcome(*worst, least)
 
 
+REFUSED = (
+    {},
+    {"radius": 60.0},
+    {"radius": 1e6},
+    {"radius": 60.0, "resolution": 0.1},
+    {"radius": 1e4, "resolution": 0.1},
+)
+
+
+def refusals(neighbours: str) -> None:
+    """Plans for four records: what a refusal names must be accepted, with all larger numbers, and a tenth less not."""
+    print("| method | d | given | failure probability | refused plan of | records named | wrong |\n" + "|---" * 7 + "|")
+    total = wrong = free = 0
+    for method in ("auto", *METHODS):
+        for d, given, beta in itertools.product((1, 2, 3, 10, 100), REFUSED, (0.05, 0.8)):
+            uses = frozenset(given) if method == "auto" else METHODS[method].uses
+            if not given.keys() <= uses:
+                continue
+            asked = {**given, "method": method, "neighbours": neighbours, "failure_probability": beta}
+
+            def made(n: int, d: int = d, asked: dict[str, object] = asked) -> dpmedian.Plan:
+                return dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, **asked)  # type: ignore[arg-type]
+
+            try:
+                plan = made(4)
+            except ValueError:  # Out of its reach.
+                continue
+            try:
+                plan.refuse_if_hopeless()
+            except ValueError as error:
+                found = re.search(r"about (\d+) would do", str(error))
+            else:
+                free += 1
+                continue
+            total += 1
+            n = 0 if found is None else int(found.group(1))
+            bad = []
+            if n == 0 or refused(made(n)):
+                bad.append("not accepted")
+            elif not refused(made(max(math.floor(0.9 * n), 2))):
+                bad.append("a tenth less is accepted")
+            if n and any(refused(made(math.ceil(factor * n))) for factor in (1.05, 1.2, 1.5, 2.0, 3.0, 5.0)):
+                bad.append("more are not accepted")
+            wrong += bool(bad)
+            print(f"| {method} | {d} | {given} | {beta} | {plan.method} | {n} | {', '.join(bad)} |", flush=True)
+    print(f"\nOf {total} refusals {wrong} are wrong. {free} plans for four records are not refused.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, a quarter of the runs")
     parser.add_argument("--runs", type=int, help="runs of every set")
     parser.add_argument("--neighbours", choices=("replace", "add_remove"), default="replace")
+    parser.add_argument("--seed", type=int, default=0, help="the first of the runs' seeds")
+    parser.add_argument("--sets", nargs="+", choices=sorted(GENERATORS), default=NAMES, help="other data")
+    parser.add_argument("--refusals", action="store_true", help="what refusals name instead")
     options = parser.parse_args()
+    if options.refusals:
+        refusals(options.neighbours)
+        return
     sizes = (50, 150, 500) if options.quick else (30, 50, 75, 100, 150, 200, 300, 500, 1000)
     dimensions = (1, 2, 5, 20) if options.quick else (1, 2, 3, 5, 10, 20)
-    runs = options.runs or (5 if options.quick else 20)
+    options.runs = options.runs or (5 if options.quick else 20)
     print(
         "| n | d | radius | resolution | chosen | predicted | measured | predicted failure | measured | best | "
         "ratio [5 %] | least |\n" + "|---" * 12 + "|"
@@ -167,7 +239,7 @@ def main() -> None:
         for d in dimensions
         for n in sizes
         for block in BLOCKS
-        if (outcome := show(n, d, block, runs, options.neighbours)) is not None
+        if (outcome := show(n, d, block, options)) is not None
     ]
     above = [outcome for outcome in found if outcome.ratio > MOST]
     forced = [outcome for outcome in above if outcome.least > MOST]

@@ -2,7 +2,9 @@
 
     python benches/calibration.py             # the default method: excess, its bound, and failures: half an hour
     python benches/calibration.py --methods   # every method: expected error and failures: a quarter of an hour
+    python benches/calibration.py --signal    # the default method where it begins to work: failures: two minutes
     python benches/calibration.py --quick     # a fifth of the runs
+    python benches/calibration.py --methods --seed 1000   # other data and noise
     python benches/calibration.py --methods --neighbours add_remove
 
 Excess: predictions are relative to F of the core, n times the median distance from the median; the first ratio is
@@ -11,8 +13,10 @@ relative to F itself, which far records make larger. The bound is compared with 
 Failure: a run is lost if it fails or returns an excess above 1. A prediction is missed if it lies below the 95 % lower
 bound of what was measured. `laplace` lies 10^7 spreads away from the center, which predictions leave out.
 
-Methods: clouds (gauss, t2) of spread 1, 0.3 radii away from the center; error and failure as `benches/auto.py` counts
-them. A ratio is missed if it is not within a factor of 1.5, a failure if it is outside of its 95 % bounds.
+Signal: failures as above at s = n sqrt(rho/max(d, 2)), without a radius, and with one of 1000 spreads.
+
+Methods: clouds (gauss, t2) of spread 1; their distance from the center, errors and failures as in `benches/auto.py`. A
+ratio is missed if it is not within a factor of 1.5, a failure if it is outside of its 95 % bounds.
 """
 
 from __future__ import annotations
@@ -20,10 +24,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from auto import Measured, Place, plan_of, refused
-from gauntlet import PREDICTIONS, SETS, Yardstick, attempt, garbage, paper, predictions, upper_bound
+from auto import Measured, Place, data, plan_of, refused
+from gauntlet import PREDICTIONS, SETS, Points, Yardstick, attempt, garbage, paper, predictions, upper_bound
 
 import dpmedian
 from dpmedian.methods.contract import USELESS
@@ -96,34 +101,68 @@ def failure_table(runs: int) -> None:
                 print(f"| {n} | {d} | {epsilon:g} | {predicted:.2g} | {cells} | {named} |", flush=True)
 
 
+# What may fail without a radius, and with one of 1000 spreads, at n sqrt(rho/max(d, 2)).
+SIGNALS = {12: (0.15, 0.05), 15: (0.05, 0.05), 18: (0.05, 0.05)}
+SIGNAL_SETS = ("gauss", "t2", "two", "halves")
+
+
+def signal_table(runs: int, seed: int) -> None:
+    """The least numbers of records, in few dimensions and in many."""
+    print("\n## Lost runs of the default method with few records: epsilon = 1, delta = 1e-6\n")
+    print(f"| s | d | n | radius | predicted | {' | '.join(SIGNAL_SETS)} | at most | above |")
+    print("|---" * (len(SIGNAL_SETS) + 7) + "|")
+    rho = dpmedian.plan(1000, 2, epsilon=1.0, delta=1e-6, method="adaptive").cost.rho
+    for signal, most in SIGNALS.items():
+        for radius, limit in zip((None, 1000.0), most, strict=True):
+            for d in (1, 2, 5, 20):
+                n = round(signal * (max(d, 2) / rho) ** 0.5)
+                plan = plan_of("adaptive", n, d, (radius, None), "replace")
+                lost = {}
+                for name in SIGNAL_SETS:
+                    made = SETS[name] if radius is None else partial(place, name, radius)
+                    lost[name] = sum(garbage(plan, made, seed + run) is not False for run in range(runs))
+                above = [name for name, k in lost.items() if 1.0 - upper_bound(runs - k, runs) > limit]
+                cells = " | ".join(f"{k / runs:.2g}" for k in lost.values())
+                print(
+                    f"| {signal} | {d} | {n} | {radius or ''} | {plan.calibrated.predict(1.0).failure:.2g} | {cells} | "
+                    f"{limit:.2g} | {', '.join(above)} |",
+                    flush=True,
+                )
+
+
+def place(name: str, radius: float, rng: np.random.Generator, n: int, d: int) -> Points:
+    """Data of spread 1 within the public ball."""
+    return data(name, n, d, radius, int(rng.integers(2**31)))[0]
+
+
 # Radius and resolution in spreads.
 PLACES: tuple[Place, ...] = ((None, None), (10.0, 0.01), (100.0, 0.01), (1000.0, 0.1), (1e6, 0.1))
 FACTOR = 1.5
 
 
-def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], neighbours: str) -> None:
+def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], neighbours: str, seed: int) -> None:
     """Every method that is not refused."""
     print("\n## Predicted error with failures counted, in spreads, and predicted failure: epsilon = 1, delta = 1e-6\n")
     print("| method | n | d | radius | resolution | predicted | measured | ratio | failure | measured | missed |")
     print("|---" * 11 + "|")
     rows, missed = 0, {"error": 0, "failure": 0}
     for name, method in METHODS.items():
-        for place in PLACES:
+        for where in PLACES:
             if any(
-                value is None for key, value in zip(("radius", "resolution"), place, strict=True) if key in method.needs
+                value is None for key, value in zip(("radius", "resolution"), where, strict=True) if key in method.needs
             ):
                 continue
             for d in dimensions:
                 for n in sizes:
                     try:
-                        plan = plan_of(name, n, d, place, neighbours)
+                        plan = plan_of(name, n, d, where, neighbours)
                     except ValueError:  # Out of its reach.
                         continue
                     if refused(plan):
                         continue
                     # These are clouds: nothing is uneven.
                     predicted = replace(plan.calibrated.predict(1.0), uneven=0.0)
-                    measured = Measured(plan, place[0], runs, CLOUDS[:2])
+                    measured = Measured(plan, where[0], runs, CLOUDS[:2], seed)
                     ratio = predicted.expected_error(1.0) / measured.error
                     total = measured.errors.size
                     lost = round(measured.failure * total)
@@ -138,7 +177,7 @@ def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], ne
                         missed[each] += 1
                     rows += 1
                     print(
-                        f"| {name} | {n} | {d} | {place[0] or ''} | {place[1] or ''} | "
+                        f"| {name} | {n} | {d} | {where[0] or ''} | {where[1] or ''} | "
                         f"{predicted.expected_error(1.0):.2g} | {measured.error:.2g} | {ratio:.2f} | "
                         f"{predicted.failure:.2g} | {measured.failure:.2g} | {', '.join(wrong)} |",
                         flush=True,
@@ -153,11 +192,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a fifth of the runs")
     parser.add_argument("--methods", action="store_true", help="every method instead of the default one")
+    parser.add_argument("--signal", action="store_true", help="failures of the default method with few records")
+    parser.add_argument("--seed", type=int, default=0, help="with --methods or --signal: the first of the runs' seeds")
     parser.add_argument("--neighbours", choices=("replace", "add_remove"), default="replace", help="with --methods")
     options = parser.parse_args()
     if options.methods:
         sizes = (100, 300, 1000) if options.quick else (50, 75, 100, 150, 200, 300, 500, 1000)
-        methods_table(10 if options.quick else 25, sizes, (1, 2, 5, 20), options.neighbours)
+        methods_table(10 if options.quick else 25, sizes, (1, 2, 5, 20), options.neighbours, options.seed)
+        return
+    if options.signal:
+        signal_table(40 if options.quick else 200, options.seed)
         return
     runs = 20 if options.quick else 100
     excess_table(runs)

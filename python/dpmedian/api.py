@@ -263,9 +263,11 @@ def required_n(
 
     def enough(n: int) -> bool:
         predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
-        if predicted.excess is None:
+        if predicted.failure > min(failure_probability, 0.5):  # Of what rather fails nothing else may be predicted.
+            return False
+        if predicted.excess is None and method != "auto":  # That takes another method with more records.
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
-        return predicted.excess <= excess and predicted.failure <= failure_probability
+        return predicted.excess is not None and predicted.excess <= excess
 
     most = PRIVATE_RECORDS_MAX if neighbours == "add_remove" else RECORDS_MAX
     low, high = 1, 2

@@ -26,13 +26,17 @@ __all__ = [
     "cloud_error",
     "hopeless",
     "least_size",
+    "most_failures",
+    "softened",
+    "useful_error",
+    "within",
     "worth",
 ]
 
 # An error of this many spreads is useless, and a larger one is no worse. A failure says so, and weighs as one spread.
 USELESS = 3.0
 
-# The share of data sets that are taken to be uneven when methods are compared.
+# The share of data sets that are taken to be of each uneven kind when methods are compared.
 _UNEVEN = 0.25
 
 
@@ -53,8 +57,8 @@ class Prediction:
     `absolute_error`, which is in the units of the data and comes from a public radius or resolution. `failure` is the
     probability that nothing useful comes of a run: `ReleaseFailed`, or a point far away from the median, and `silent`
     is that of the latter alone, both for a cloud; `uneven` is the probability of a point far away from the median of
-    records of which two fifths lie somewhere else. `error_at` and `expected_error` make one number of them, by which
-    methods are compared.
+    records of which two fifths lie somewhere else, plus by how much it is larger for records of which three fifths
+    coincide. `error_at` and `expected_error` make one number of them, by which methods are compared.
     """
 
     excess: float | None = None
@@ -73,11 +77,17 @@ class Prediction:
     def expected_error(self, spread: float) -> float:
         """The same with failures counted: as one spread of error if they raise, as three if they are silent.
 
-        Nobody knows beforehand what the data are: a quarter of them is taken to be uneven.
+        Nobody knows beforehand what the data are: a quarter of them is taken to be uneven, and in another quarter many
+        records are taken to coincide.
         """
         useful = (1.0 - self.failure) * min(self.error_at(spread), USELESS * spread)
         cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * spread
         return cloud + _UNEVEN * self.uneven * max(USELESS * spread - cloud, 0.0)
+
+
+def most_failures(parameters: PublicParameters) -> float:
+    """The probability of failure above which a release is refused."""
+    return max(parameters.failure_probability, 0.5)
 
 
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
@@ -100,9 +110,12 @@ def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
 
 
 def _hopeless_at(spread: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
-    if prediction.failure > max(parameters.failure_probability, 0.5):
+    if prediction.failure > most_failures(parameters):
         return f"would fail with probability {prediction.failure:.2g}"
-    if 0.5 * parameters.assumed_distance <= prediction.error_at(spread) < math.inf:
+    # A point that is lost without a word is no better than the center.
+    error = prediction.error_at(spread)
+    error += prediction.silent * max(parameters.assumed_distance - error, 0.0)
+    if 0.5 * parameters.assumed_distance <= error < math.inf:
         return "would release a point that hardly depends on the data"
     return None
 
@@ -132,6 +145,31 @@ def cloud_error(noise: float, d: int) -> float:
     """
     mean = math.sqrt(2.0 / d) * math.exp(math.lgamma((d + 1) / 2.0) - math.lgamma(d / 2.0))
     return mean * noise / cloud_curvature(d)
+
+
+def useful_error(error: float, d: int) -> float:
+    """Of runs with this mean error, in spreads, the mean error of those that are of use.
+
+    The larger it is the more evenly they lie in the ball of `USELESS` spreads, and the mean distance from its center is
+    d/(d + 1) of its radius.
+    """
+    return error / math.hypot(1.0, error * (d + 1.0) / (USELESS * d))
+
+
+def within(value: float, border: float, sharpness: float) -> float:
+    """The probability that a value is borne: one half at the border, and the odds fall with this power of it."""
+    return 1.0 / (1.0 + math.exp(min(sharpness * math.log(value / border), 700.0)))
+
+
+def softened(step: float, noise: float, d: int) -> float:
+    """By how much noisy steps make a cloud less curved: they keep the iterates away from its middle.
+
+    `step` is in spreads and `noise` the root of the mean squared length of that of one gradient, in n. Steps that
+    contract by their curvature c' and add noise leave iterates at a mean square w^2 = step noise^2/(2 c') from the
+    median, and there the curvature c of the middle has become c' = c/sqrt(1 + (c w)^2). This is c/c'.
+    """
+    wide = cloud_curvature(d) * step * noise**2 / 2.0
+    return math.sqrt(1.0 + wide * (wide + math.hypot(wide, 2.0)) / 2.0)
 
 
 class Calibrated(ABC):

@@ -14,12 +14,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, cloud_curvature, cloud_error, worth
+from dpmedian.methods.contract import USELESS, CalibratedMethod, Prediction, cloud_curvature, cloud_error, worth
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
@@ -44,6 +45,9 @@ uses = frozenset({"radius", "center", "profile"})
 needs = frozenset({"radius"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
+
+# Distances of the median from the center for which a descent is predicted: enough that their mean is smooth in n.
+_DISTANCES = 21
 
 
 def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
@@ -121,32 +125,37 @@ class Dpgd(CalibratedMethod):
         """The proved bound is radius sqrt((1 + d s^2)/T) per record, s the noise on the average gradient.
 
         What to expect is how far from the median the mean of iterates is that walk to it without noise, and the noise
-        of the averaged gradients.
+        of the averaged gradients. Nothing fails here: a mean that is far away is an error.
         """
         n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
+        spread = spread or self.parameters.assumed_spread
         noise = cloud_error(math.sqrt(d / steps) * self.gradient.noise / n, d)
+        # The two are independent, so their squares add up.
+        error = float(np.mean(np.hypot(self._bias(spread), noise * spread)))
         return Prediction(
             relative_error=noise,
-            absolute_error=self._bias(spread or self.parameters.assumed_spread),
+            absolute_error=error - noise * spread,
             excess_distance_bound=min(bound, 2.0 * self.radius),
+            # Towards the larger of two clusters the way is twice as long, for the other one pulls back.
+            uneven=error / (USELESS * spread - error) if 2.0 * error < USELESS * spread else 1.0,
         )
 
-    def _bias(self, spread: float) -> float:
+    def _bias(self, spread: float) -> NDArray[np.float64]:
         """How far the mean iterate is from the median of a cloud without noise, on the line through the center.
 
-        A mean over medians that are half as far, as far, and half as far again as is assumed: with few steps it may
-        happen to lie near one of them. Iterates that have arrived stay there, or jump from side to side.
+        For medians from half as far to half as far again as is assumed: with few steps it may happen to lie near one of
+        them. Iterates that have arrived stay there, or jump from side to side.
         """
         length, steps = self.step * self.parameters.size, self.gradient.releases
         curvature = cloud_curvature(self.parameters.d) / spread
-        center = -self.parameters.assumed_distance * np.array([0.5, 1.0, 1.5])
-        place, total = center, np.zeros(3)
+        center = -self.parameters.assumed_distance * np.linspace(0.5, 1.5, _DISTANCES)
+        place, total = center, np.zeros(_DISTANCES)
         for _ in range(min(steps, math.ceil(4.0 * math.sqrt(steps)) + 8)):
             total = total + place
             place = place - length * curvature * place / np.hypot(1.0, curvature * place)
             place = np.clip(place, center - self.radius, center + self.radius)
-        return float(np.mean(np.abs(total))) / steps
+        return np.asarray(np.abs(total)) / steps
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin

@@ -180,33 +180,41 @@ class LatticeDraw(CalibratedMethod):
         loss = 2.0 * self.radius
         if math.isfinite(bound.factor):
             loss = min(bound.loss(n * self.radius) / n - self.radius, loss)
-        error, square, lost = self._draw(spread or self.parameters.assumed_spread)
+        spread = spread or self.parameters.assumed_spread
+        # On the line the score is that of the nearest point within the resolution, and a draw there is uniform. Above,
+        # records that coincide are blurred by it, and others hardly: a sixteenth is in between, simulated.
+        error, square, lost = self._draw(spread, self.resolution if d == 1 else 0.0)
+        blur = 0.0 if d == 1 else self.resolution / 16.0
         return Prediction(
             excess=0.5 * cloud_curvature(d) * square,
             relative_error=error,
-            # Within the resolution a draw on the line is uniform. Above, only records that coincide feel it: simulated.
-            absolute_error=self.resolution / (2.0 if d == 1 else 16.0),
+            absolute_error=math.hypot(error * spread, blur) - error * spread,
             excess_distance_bound=loss,
             failure=lost,
             silent=lost,
-            uneven=self._uneven(spread or self.parameters.assumed_spread),
+            uneven=self._uneven(spread) + max(self._draw(spread, 0.0, coincide=0.6)[2] - lost, 0.0),
         )
 
     def _uneven(self, spread: float) -> float:
         """Where two fifths lie elsewhere the pull towards the median is less than a tenth of n in most of the ball."""
         volume = self.parameters.d * (math.log(self.radius) - math.log(1.5 * spread))
-        return 0.5 * (1.0 + math.tanh(0.5 * (volume - 0.09 * self.mechanism.decay * self.parameters.size)))
+        return 0.5 * (1.0 + math.tanh(0.5 * (volume - 0.08 * self.mechanism.decay * self.parameters.size)))
 
-    def _draw(self, spread: float) -> tuple[float, float, float]:
+    def _draw(self, spread: float, free: float, coincide: float = 0.0) -> tuple[float, float, float]:
         """Mean distance from the median and mean square in spreads of draws that are useful, and the share of others.
 
         The gradient of a cloud, twice the score over n, grows with the distance t as its curvature c does and ends at
-        one: c t/sqrt(1 + (c t)^2). The draw weighs distances by exp(-decay score) t^(d - 1), out to the radius.
+        one: c t/sqrt(1 + (c t)^2). The draw weighs distances by exp(-decay score) t^(d - 1), out to the radius; the
+        score begins at the distance `free`. A share of the records may coincide: within the resolution they pull as far
+        as that is left, and beyond all one way.
         """
         n, d, c = self.parameters.size, self.parameters.d, cloud_curvature(self.parameters.d)
         logarithm = np.linspace(-12.0, math.log(self.radius) - math.log(spread), 2000)
         t = np.exp(logarithm)
-        weight = d * logarithm - 0.5 * self.mechanism.decay * n * c * t / np.sqrt(1.0 + (c * t) ** 2)
+        pulled = c * np.maximum(t - free / spread, 0.0)
+        pull = (1.0 - coincide) * pulled / np.hypot(1.0, pulled)
+        pull = pull + coincide * np.minimum(t * spread / self.resolution, 1.0)
+        weight = d * logarithm - 0.5 * self.mechanism.decay * n * pull
         mass = np.exp(weight - weight.max())
         useful = mass * (t <= USELESS)
         total = float(useful.sum())

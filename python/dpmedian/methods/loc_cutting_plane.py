@@ -24,7 +24,15 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import localize
-from dpmedian.methods.contract import CalibratedMethod, Prediction, worth
+from dpmedian.methods.contract import (
+    CalibratedMethod,
+    Prediction,
+    cloud_curvature,
+    cloud_error,
+    useful_error,
+    within,
+    worth,
+)
 from dpmedian.methods.localize import FINAL, Localize, Localized
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
@@ -49,7 +57,11 @@ LOCALIZATION, CUTS, SELECTION = 0.36, 0.62, 0.02
 LOST = 0.4
 
 # By how much the error on the line is larger than that of the late cuts' mean: there are few cuts. Simulated.
-LINE = 1.6
+LINE = 1.36
+
+# The noise of the late cuts' mean at which half of its error is theirs that are not near the median, within a ball of
+# ten spreads. Simulated.
+UNSETTLED = 0.15
 
 # A window of cuts whose misfit exceeds this many standard deviations is not noise around a linear gradient.
 CONSISTENT = 3.0
@@ -97,20 +109,32 @@ class LocCuttingPlane(CalibratedMethod):
         )
 
     def predict(self, spread: float | None = None) -> Prediction:
-        """As for `loc_dpgd`: second order in the noise where F is curved. Most lost runs are seen."""
+        """What the noise of the late cuts leaves, and runs that localization lost or that cuts do not bring home.
+
+        All cuts together shrink the ball by kappa. If that leaves many spreads the gradients still agree, and most such
+        runs are seen to be lost; the noisier they are the fewer, and none where the ball is the public one.
+        """
+        d, localization = self.parameters.d, self.localization
         spread = spread or self.parameters.assumed_spread
-        failure = self.localization.failure(spread, room=3.5)
-        if self.localization.unpredictable:
+        ball = min(FINAL * localization.scale_of(spread), self.localization.radius) / spread
+        signal = worth(self.parameters) * self.parameters.size * math.sqrt(self.cost.rho / d)
+        arrives = within(ball / (signal + math.sqrt(d)), 13.9 / math.sqrt(d), 1.5 + 1.5 * math.sqrt(d))
+        failure = 1.0 - (1.0 - localization.failure(spread)) * arrives
+        if localization.unpredictable:
             return Prediction(failure=failure)
-        unsettled = self.localization.rounds_of(spread) / 3.0
-        relative = self.localization.error(self.error, self.cost.rho, unsettled)
-        relative *= LINE if self.parameters.d == 1 else 1.0
+        # The noisier cuts are, and the larger the ball, the fewer of the late ones are near the median; in few
+        # dimensions even wild ones do not lead far.
+        wild, most = (self.error / UNSETTLED) ** 2 * math.sqrt(ball / 10.0), d**0.6 * (ball / 10.0) ** 0.25
+        unsettled = 1.0 + wild / (1.0 + wild / most)
+        relative = useful_error((LINE if d == 1 else 1.0) * unsettled * cloud_error(self.error, d), d)
+        silent = 1.0 if localization.whole(spread) else self.error / (self.error + 0.22 * math.sqrt(d))
         return Prediction(
-            excess=min(self.error**2 / 2.0, self.error) if failure <= 0.5 else None,
+            excess=min(0.5 * cloud_curvature(d) * relative**2, relative) if failure <= 0.5 else None,
             relative_error=relative,
             failure=failure,
-            silent=0.4 * failure,
-            uneven=self.localization.uneven(spread, self.cost.rho, 0.7),
+            silent=silent * failure,
+            # The farther two clusters are apart the more cuts are made before the smaller one is left.
+            uneven=within(signal, 22.0 * math.sqrt(max(localization.rounds_of(spread) - 2.0, 0.1)), 2.5),
         )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:

@@ -24,7 +24,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods import find_radius
-from dpmedian.methods.contract import Calibrated, cloud_error, worth
+from dpmedian.methods.contract import Calibrated, within, worth
 from dpmedian.methods.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.find_radius import FindRadius
 from dpmedian.parameters import PublicParameters
@@ -99,35 +99,32 @@ class Localize(Calibrated):
         """About how many rounds there will be for data with this spread, whose scale is about twice that."""
         return max(math.log2(self.radius) - math.log2(spread) - 1.0, 0.0)
 
-    def failure(self, spread: float, room: float) -> float:
-        """The probability that the scale is wrong or a round loses the median, of data with this spread, about.
+    def scale_of(self, spread: float) -> float:
+        """About the scale that is found: above one dimension pairs are hardly farther apart than sqrt(2) spreads.
 
-        Simulated, like all numbers here: `benches/calibration.py --methods`. A wrong scale does little harm within a
-        small ball. The more rounds there are, the sharper the border between noise, relative to the reach of a round,
-        that all of them bear and noise that one does not; `room` is what the stage that follows bears.
+        It is rounded up on the grid, by sqrt(2) in the mean, and clouds with heavy tails have more. Simulated, like all
+        numbers of predictions here: `benches/calibration.py --methods`.
         """
-        rounds = max(self.rounds_of(spread), 4.0)
-        wrong = self.finder.failure
-        if self.parameters.profile.radius_search == "pair counts":  # It is rather wrong than found to be nowhere.
-            wrong *= min((rounds - 2.0) / 6.0, 1.0)
-        n = worth(self.parameters) * self.parameters.size
-        noise = math.sqrt(2.0 * self.parameters.d * rounds / self.rho) / n
-        border = 0.46 + room / rounds
-        kept = 1.0 / (1.0 + math.pow(noise / border, min(border * rounds, 16.0)))
-        return 1.0 - (1.0 - wrong) * kept
+        return (2.4 + 1.5 / self.parameters.d) * spread
 
-    def error(self, noise: float, rho: float, unsettled: float = 1.0) -> float:
-        """The mean distance to the median in spreads after a descent with this noise, in n; rho is that of the plan.
+    def whole(self, spread: float) -> bool:
+        """Whether the ball that is left is all of the public one: then nothing can be lost, nor seen to be."""
+        return FINAL * self.scale_of(spread) >= self.radius
 
-        With few records the descent does not settle, `unsettled` times as much.
+    def failure(self, spread: float) -> float:
+        """The probability that a round loses the median of data with this spread, about.
+
+        There is a border between noise, relative to the reach of a round, that all of them bear and noise that one of
+        them does not. The more rounds there are the lower it lies, and the more numbers they release the sharper it is.
+        Within the whole ball less is lost.
         """
-        signal = worth(self.parameters) * self.parameters.size * math.sqrt(rho / self.parameters.d)
-        return cloud_error(noise, self.parameters.d) * (1.0 + unsettled * 121.0 / (signal**2 + 25.0))
-
-    def uneven(self, spread: float, rho: float, factor: float) -> float:
-        """The probability that the larger of two clusters is missed; `factor` is what the stage that follows needs."""
-        signal = worth(self.parameters) * self.parameters.size * math.sqrt(rho / max(self.parameters.d, 2))
-        return 1.0 / (1.0 + math.pow(signal / (factor * (self.rounds_of(spread) + 0.01) ** 2), 4.0))
+        rounds, d = max(self.rounds_of(spread), 4.0), self.parameters.d
+        noise = math.sqrt(2.0 * d * rounds / self.rho) / (worth(self.parameters) * self.parameters.size)
+        border = 1.55 if self.whole(spread) else 0.58 + 3.2 / rounds
+        kept = within(noise, border, math.sqrt(d * rounds))
+        # A search by pairs is rather wrong than that it finds nothing, and a wrong scale does little harm.
+        missed = 0.0 if self.parameters.profile.radius_search == "pair counts" else self.finder.failure
+        return 1.0 - (1.0 - missed) * kept
 
     @property
     def unpredictable(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless, least_size
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless, least_size, most_failures
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
@@ -131,11 +132,12 @@ class PrivateSize(CalibratedMethod):
 
     @property
     def enough_to_see(self) -> int:
-        """The same so that a run sees that they are enough, as often as not, where the guess is right."""
+        """The same so that a run sees that they are enough, as often as it must, where the guess is right."""
         rho, found = self.cost.rho, self.enough
+        sure = max(_SURE - NormalDist().inv_cdf(most_failures(self.parameters)), 0.0)
         for _ in range(20):  # The noise of the size grows with the guess, far more slowly than that.
             noise = math.sqrt(0.5 / (size_share(found, rho) * rho))
-            found = min(self.enough + math.ceil(_SURE * noise), PRIVATE_RECORDS_MAX)
+            found = min(self.enough + math.ceil(sure * noise), PRIVATE_RECORDS_MAX)
         return found
 
     def _hopeless_at(self, n: int) -> str | None:

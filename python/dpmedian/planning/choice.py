@@ -88,6 +88,6 @@ def choose(parameters: PublicParameters) -> Plan:
     least = [min(column) for column in zip(*errors, strict=True)]
     ratios = [max(error / best for error, best in zip(row, least, strict=True)) for row in errors]
     chosen = useful[ratios.index(min(ratios))]
-    others = ", ".join(made.method for made in plans if made is not chosen)
-    compared = f" (compared with {others})" if others else ", and it needs no radius"
-    return replace(chosen, reason=f"chosen by auto: smallest predicted error{compared}")
+    others = tuple(made for made in plans if made is not chosen)
+    compared = f" (compared with {', '.join(made.method for made in others)})" if others else ", and it needs no radius"
+    return replace(chosen, reason=f"chosen by auto: smallest predicted error{compared}", others=others)

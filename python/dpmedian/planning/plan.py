@@ -40,6 +40,8 @@ class Plan(Recorded):
     method: str
     calibrated: CalibratedMethod = field(repr=False)
     reason: str = ""
+    others: tuple[Plan, ...] = field(default=(), repr=False)
+    """What `auto` compared it with."""
 
     @property
     def n(self) -> int | None:
@@ -94,7 +96,9 @@ class Plan(Recorded):
         if wrong is None:
             return
         further = ", a radius" if self.parameters.radius is None else ""
-        enough = self._enough()
+        # With so many records `auto` would take that method.
+        found = [enough for made in (self, *self.others) if (enough := made._enough()) is not None]
+        enough = min(found, default=None)
         records = "more records" if enough is None else f"more records (about {enough} would do)"
         raise ValueError(
             f"refused before spending: method {self.method!r} {wrong} at n={self.n}, d={self.d} under this budget; "

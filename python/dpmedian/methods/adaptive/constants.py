@@ -283,21 +283,25 @@ class Constants:
     # Predictions.
     settled_excess: float = _simulated(1.04, "excess over that of one gradient with all of rho, with many records")
     few_dimensions: float = _simulated(30.0, "over d n sqrt(rho/d) is added: few dimensions average less")
-    small_signal: float = _simulated(14.0, "n sqrt(rho/d) at which it is one more; the square is added")
-    signal: tuple[float, float] = _simulated(
-        (8.0, 2.0), "n sqrt(rho) below which releases fail, and n sqrt(rho/d) in many dimensions"
+    small_signal: float = _simulated(
+        17.0, "n sqrt(rho/d) at which it is one more, in many dimensions; the square is added"
     )
-    signal_width: float = _simulated(3.3, "of n sqrt(rho/d) by which failures become rarer by a factor e, then faster")
-    far_signal: float = _simulated(1.05, "n sqrt(rho/d) for every octave of `far_octaves` below which releases fail")
-    far_octaves: tuple[float, float, float] = _simulated(
-        (11.3, 3.3, 10.5),
-        "octaves of the radius over the spread where there is none, those that cost nothing, and the most that count",
+    signal: float = _simulated(8.0, "n sqrt(rho) below which releases fail")
+    signal_width: float = _simulated(3.0, "of n sqrt(rho/d) by which failures become rarer by a factor e, then faster")
+    far_signal: float = _simulated(
+        2.97, "n sqrt(rho/d) at which half of all releases fail, over the root of the octaves of `far_octaves`"
     )
-    far_width: float = _simulated(2.0, "as `signal_width`")
+    far_octaves: tuple[float, float] = _simulated(
+        (13.1, 1.7), "octaves of the radius over the spread where there is none, and those that cost nothing"
+    )
+    far_width: tuple[float, float] = _simulated((4.4, 0.12), "as `signal_width`, over this power of d")
+    rare: tuple[float, float] = _simulated(
+        (0.006, 40.0), "of runs fail on the line beyond that, over d^2, and the n sqrt(rho/d) at which they cease"
+    )
     uneven_signal: float = _simulated(
-        0.5, "n sqrt(rho/d) at which every other run misses the larger of two clusters, per squared octave"
+        6.2, "n sqrt(rho/d) at which every other run misses the larger of two clusters, per octave of their distance"
     )
-    uneven_octaves: float = _simulated(1.5, "of the radius over the spread that are left out there")
+    uneven_octaves: float = _simulated(2.0, "of the radius over the spread that are left out there")
     signal_far: float = _simulated(20.0, "the same for data 10^5 spreads away, with some room")
 
 
