@@ -133,8 +133,10 @@ class LocCuttingPlane(CalibratedMethod):
             relative_error=relative,
             failure=failure,
             silent=silent * failure,
-            # The farther two clusters are apart the more cuts are made before the smaller one is left.
-            uneven=within(signal, 22.0 * math.sqrt(max(localization.rounds_of(spread) - 2.0, 0.1)), 2.5),
+            # The farther two clusters are apart the more cuts are made before the smaller one is left. Within a small
+            # ball a point between them is not as far away.
+            uneven=min(localization.rounds_of(spread) / 5.0, 1.0)
+            * within(signal, 22.0 * math.sqrt(max(localization.rounds_of(spread) - 2.0, 0.1)), 2.5),
         )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
