@@ -116,7 +116,8 @@ def replay() -> Callable[..., int]:
                 result = plan.calibrated.run(source, tape)
             except ReleaseFailed as failed:
                 return failed.message
-            return (result.point.tobytes(), result.scale, result.error_radius, result.notes, result.size)
+            moments = None if result.moments is None else result.moments.to_dict()
+            return (result.point.tobytes(), result.scale, result.error_radius, result.notes, result.size, moments)
 
         recorded = Tape.record(seed.to_bytes(32, "little"), plan.parameters.neighbours)
         expected = outcome(points, recorded)

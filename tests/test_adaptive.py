@@ -75,6 +75,19 @@ def test_it_replays_on_neighbours_with_a_hidden_sample(replay):
     replay(sampled(700, 3, 2.0, 150), points, neighbours(points, 60, rng))
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("d", [1, 2])
+def test_every_dimension_has_releases_after_a_sample(d, inference, neighbours):
+    """On the line there is no Hessian but the curvature."""
+    points = np.random.default_rng(d).normal(size=(50_000, d)) + 5.0
+    plan = dpmedian.plan(50_000, d, rho=0.5, method="adaptive", inference=inference, neighbours=neighbours)
+    for seed in range(3):
+        tape = Tape.draw(seed.to_bytes(32, "little"), neighbours)
+        result = plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
+        assert np.linalg.norm(result.point - dpmedian.nonprivate.geometric_median(points)) < 0.01
+
+
 def spent(tape: Tape) -> float:
     return math.fsum((sensitivity / sigma) ** 2 / 2.0 for _, sensitivity, sigma, _, _ in tape.entries())
 

@@ -19,8 +19,8 @@
 //! are computed from the same difference theta - x: its unit vector u is rounded in the gradient, which moves it by at most
 //! sqrt(d) 2^-41 + (d + 6) 2^-53 (the proof of [`super::gradient`] on a lattice of 2^-40), and in the second part to a vector v
 //! 2^-20 that is at most t = sqrt(d) 2^-20 (1 + 2^-20) away and not longer than 1. So u u^T moves by at most t (|u| + |v|
-//! 2^-20) <= 2t. Two records move the distance by twice as much, 2e and 4 t b, which is less than 6 sqrt(d) 2^-20 b. Of one record
-//! the parts have norms of at most 1 + e and b. Weights in the vector are rounded down, and rounding to the lattice moves the
+//! 2^-20) <= 2t. That is e/2 in the first part and 2 t b in the second. Two records move the distance by twice as much, e and 4 t
+//! b, which is less than 6 sqrt(d) 2^-20 b. Of one record the parts have norms of at most 1 + e/2 and b. Weights in the vector are rounded down, and rounding to the lattice moves the
 //! distance of two vectors by at most 1 in every coordinate, s in all. ∎
 
 use super::second_moments::{
@@ -62,7 +62,8 @@ impl GradientAndDirections {
 
     /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
-        let weight = checked_weight(weight, WEIGHT_MAX)?;
+        checked_dimension(d)?;
+        let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
         let (unit, values, d) = (f64::from(bits).exp2(), (d + entries(d)) as f64, d as f64);
         let computed = d.sqrt() * 2f64.powi(-40) + (d + 6.0) * f64::EPSILON;
         let truncated = 6.0 * d.sqrt() * 2f64.powi(-20) * weight;

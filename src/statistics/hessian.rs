@@ -6,10 +6,11 @@
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits). With q = 1 - 1/d and s = sqrt(d (d + 1)/2 + 1), a record
-//! that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20) + s, and one that is added
-//! or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a 2^-21) + s. So for a up to min(sqrt(2), 1/q) K costs
-//! nothing beside T where records are replaced.
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d and
+//! s = sqrt(d (d + 1)/2 + 1), a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) +
+//! a 2^-20) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a 2^-21)
+//! (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T where records are replaced. On the line q is
+//! 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] has the last factor exactly.
 //!
 //! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T 2^-40
 //! of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
@@ -65,7 +66,8 @@ impl Hessian {
 
     /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
-        let weight = checked_weight(weight, WEIGHT_MAX)?;
+        checked_dimension(d)?;
+        let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
         let (unit, values) = (f64::from(bits).exp2(), (entries(d) + 1) as f64);
         let others = (1.0 / d as f64).min(1.0);
         let sum = |q: f64| 1.0 + (weight * q).powi(2);

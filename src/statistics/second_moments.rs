@@ -3,7 +3,7 @@
 //!
 //! u is the unit vector between a record and theta and r their distance; v is sqrt(w) u 2^20, rounded towards zero. Without a
 //! radius w = 1. With a radius w = radius/r beyond the radius and 0 within it, and the curvature of the records is summed
-//! beside the products, as [`super::curvature`] has it. A record at theta has no direction: its v is zero.
+//! beside the products, as [`super::curvature`] has it, up to the rounding of distances below 1e-290 and beyond 1e290. A record at theta has no direction: its v is zero.
 //!
 //! **Exactness.** In a block of at most 2^12 records all sums of products are integers of at most 2^52: doubles hold them
 //! exactly, in whatever order they are added.

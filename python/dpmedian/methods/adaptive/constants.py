@@ -220,6 +220,7 @@ class Constants:
         (0.7, 0.8),
         "of rho for the gradient that carries the directions: over the steps of a descent, and after a sample",
     )
+    least_weight: float = _derived(2.0**-20, "of the directions: the core rounds weights down to multiples of 2^-30")
     carriers: int = _safety(128, "dimensions up to which more gradients than one carry the directions, which take time")
     region_edge: tuple[float, float] = _simulated(
         (0.15, 0.36), "noise of the second moments, as `edge`, for an ellipsoid, and for a ball, which needs them less"

@@ -82,7 +82,8 @@ class Offers:
                     lambda rho: GradientAndDirections.of("directions", rho, p, weight),
                     _CARRIERS if p.d <= c.carriers else 2,
                     1.0,
-                    "with gradients, for a confidence region",
+                    "with gradients, for a confidence region"
+                    + (f", weighed for {p.size} records" if p.private_size else ""),
                 )
         return cls(
             parameters=p,

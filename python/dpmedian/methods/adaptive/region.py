@@ -48,7 +48,8 @@ class Shares:
             if p.neighbours == "replace":
                 return FREE_WEIGHT
             # They are not free: a weight of b costs b^2/(1 + b^2) of the gradients.
-            return min(math.sqrt(c.region_directions.of(rho, n, d**2 * (d + 1)) / carriers), FREE_WEIGHT)
+            weight = math.sqrt(c.region_directions.of(rho, n, d**2 * (d + 1)) / carriers)
+            return min(max(weight, c.least_weight), FREE_WEIGHT)
 
         def known(carriers: float) -> bool:
             """Whether their noise is small beside the directions, whose eigenvalues are n/d in the mean."""

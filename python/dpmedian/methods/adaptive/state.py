@@ -145,11 +145,11 @@ class State:
         return self.ask.spread(theta, self.quarter, window, self.ask.c.core)
 
     def measure_again(self, theta: Vector, with_moments: bool) -> None:
-        """The spread and the Hessian here."""
+        """The spread and the Hessian here, without its second moments where their noise would hide them."""
         ask, c, for_moments = self.ask, self.ask.c, self.for_moments
         least = c.smoothing[0] if ask.sampled_all else c.smoothing_sample
         self.place(self.measure_spread(theta))
-        if with_moments:
+        if with_moments and for_moments:
             self.measure_hessian(ask.sample, theta, for_moments, c.edge, least)
         else:
             self.measure_curvature(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), least)
@@ -194,11 +194,14 @@ class State:
         return min(max(noise / records.size, least), self.ask.c.smoothing[1])
 
     def measure_hessian_of_all(self) -> None:
-        """With all records, at the present point."""
+        """With all records, at the present point: on the line, and in very many dimensions, the curvature alone."""
         ask, c = self.ask, self.ask.c
         needed, most = c.moments_all
         cost = min(needed * ask.d / (ask.n * ask.n_worth), most * ask.rho)
-        self.measure_hessian(ask.every, self.theta, cost, c.edge_all, c.smoothing_all)
+        if ask.offers.hessian is None:
+            self.measure_curvature(ask.every, self.theta, cost, c.smoothing_all)
+        else:
+            self.measure_hessian(ask.every, self.theta, cost, c.edge_all, c.smoothing_all)
         self.hessian_at = self.theta
 
     @property
