@@ -144,7 +144,7 @@ class Hessian(Statistic):
 
     First `weight` times what `Curvature` sums. Then the sum over the records beyond the radius of radius/distance times
     u u^T, u the unit vector to theta: the upper triangle in the order of numpy's `triu_indices`, off the diagonal times
-    sqrt(2), so that its norm is the Frobenius norm.
+    sqrt(2), so that its norm is the Frobenius norm. The weight is at most 2, bits are at most 40, and dimensions 4000.
     """
 
     def __new__(cls, theta: NDArray[np.float64], radius: float, weight: float, bits: int) -> Hessian: ...
@@ -153,7 +153,10 @@ class Hessian(Statistic):
 
 @final
 class GradientAndDirections(Statistic):
-    """The gradient, then `weight` times the sum of u u^T over all records, as `Hessian` has it: in units of 2^-bits."""
+    """The gradient, then `weight` times the sum of u u^T over all records, as `Hessian` has it: in units of 2^-bits.
+
+    The weight is at most 1/sqrt(2), bits are at most 40, and dimensions 4000.
+    """
 
     def __new__(cls, theta: NDArray[np.float64], weight: float, bits: int) -> GradientAndDirections: ...
     @staticmethod

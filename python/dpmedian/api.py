@@ -263,9 +263,11 @@ def required_n(
 
     def enough(n: int) -> bool:
         predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
-        if predicted.failure > min(failure_probability, 0.5):  # Of what rather fails nothing else may be predicted.
+        # A plan that rather fails may predict nothing else.
+        if predicted.failure > min(failure_probability, 0.5):
             return False
-        if predicted.excess is None and method != "auto":  # That takes another method with more records.
+        # With more records `auto` may take a method that predicts one.
+        if predicted.excess is None and method != "auto":
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
         return predicted.excess is not None and predicted.excess <= excess
 

@@ -1,26 +1,27 @@
 //! The gradient of the sum of distances and the second moments of the directions to all records, in one vector, on an
 //! integer lattice.
 //!
-//! u is the unit vector from a record to theta. The sum of u is the gradient, as [`super::gradient`] has it, and the sum of
-//! u u^T, divided by the number of records, the covariance of the directions. They belong to one release because a record
-//! that is replaced moves the gradient most where it turns around, and u u^T does not move then.
+//! u is the unit vector from a record to theta. The sum of u is the gradient, as [`super::gradient`] has it, and the
+//! sum of u u^T, divided by the number of records, the covariance of the directions. They belong to one release because
+//! a record that is replaced moves the gradient most where it turns around, and u u^T does not move then.
 //!
 //! **The vector.** First the gradient, then a weight b times the upper triangle of the sum of u u^T, as
 //! [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2) and with s = sqrt(d + d (d + 1)/2): a record
-//! that is replaced moves the vector by at most 2^bits (2 + 6 sqrt(d) 2^-20 b + e) + s, and one that is added or removed by at
-//! most 2^bits (sqrt(1 + b^2) + e) + s, with e = sqrt(d) 2^-40 + (d + 6) 2^-52. So where records are replaced the directions cost
-//! nothing beside the gradient.
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2) and with s = sqrt(d + d (d +
+//! 1)/2): a record that is replaced moves the vector by at most 2^bits (2 + 6 sqrt(d) 2^-20 b + e) + s, and one that is
+//! added or removed by at most 2^bits (sqrt(1 + b^2) + e) + s, with e = sqrt(d) 2^-40 + (d + 6) 2^-52. So where records
+//! are replaced the directions cost nothing beside the gradient.
 //!
-//! *Proof.* Let u and v be exact unit vectors, or zero. With c = u.v, the square of the distance is f(c) = 2 - 2c +
-//! b^2 (2 - 2 c^2), whose derivative -2 - 4 b^2 c is not positive for c >= -1 and b^2 <= 1/2: it is largest at c = -1, where
-//! it is 4. If one of them is zero it is 1 + b^2, and so it is where a record is added or removed. In the program both parts
-//! are computed from the same difference theta - x: its unit vector u is rounded in the gradient, which moves it by at most
-//! sqrt(d) 2^-41 + (d + 6) 2^-53 (the proof of [`super::gradient`] on a lattice of 2^-40), and in the second part to a vector v
-//! 2^-20 that is at most t = sqrt(d) 2^-20 (1 + 2^-20) away and not longer than 1. So u u^T moves by at most t (|u| + |v|
-//! 2^-20) <= 2t. That is e/2 in the first part and 2 t b in the second. Two records move the distance by twice as much, e and 4 t
-//! b, which is less than 6 sqrt(d) 2^-20 b. Of one record the parts have norms of at most 1 + e/2 and b. Weights in the vector are rounded down, and rounding to the lattice moves the
+//! *Proof.* Let u and v be exact unit vectors, or zero. With c = u.v, the square of the distance is f(c) = 2 - 2c + b^2
+//! (2 - 2 c^2), whose derivative -2 - 4 b^2 c is not positive for c >= -1 and b^2 <= 1/2: it is largest at c = -1,
+//! where it is 4. If one of them is zero it is 1 + b^2, and so it is where a record is added or removed. In the program
+//! both parts are computed from the same difference theta - x: its unit vector u is rounded in the gradient, which
+//! moves it by at most sqrt(d) 2^-41 + (d + 6) 2^-53 (the proof of [`super::gradient`] on a lattice of 2^-40), and in
+//! the second part to a vector v 2^-20 that is at most t = sqrt(d) 2^-20 (1 + 2^-20) away and not longer than 1. So u
+//! u^T moves by at most t (|u| + |v| 2^-20) <= 2t. That is e/2 in the first part and 2 t b in the second. Two records
+//! move the distance by twice as much, e and 4 t b, which is less than 6 sqrt(d) 2^-20 b. Of one record the parts have
+//! norms of at most 1 + e/2 and b. Weights in the vector are rounded down, and rounding to the lattice moves the
 //! distance of two vectors by at most 1 in every coordinate, s in all. ∎
 
 use super::second_moments::{
@@ -117,18 +118,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::numeric::float_scale::norm;
     use crate::release::sensitivity::Neighbours;
     use crate::statistics::gradient::Gradient;
     use crate::statistics::second_moments::tests::value;
-    use crate::statistics::tests::values;
+    use crate::statistics::tests::{moved, values};
 
     fn both(points: &DMatrix<f64>, theta: &[f64], weight: f64, bits: u32) -> Vec<i64> {
         values(&GradientAndDirections::new(theta, weight, bits).unwrap(), points)
-    }
-
-    fn moved(a: &[i64], b: &[i64]) -> f64 {
-        norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
     }
 
     #[test]

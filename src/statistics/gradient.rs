@@ -242,7 +242,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
 
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
 #[inline(never)]
-pub(super) fn add_singles(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+fn add_singles(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     for record in block.records() {
         add_single(theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect(), rounder, total);
     }

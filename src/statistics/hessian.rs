@@ -1,26 +1,28 @@
-//! The Hessian of the sum of distances at a point, smoothed at a radius: the curvature K of [`super::curvature`] and the
-//! second moments T of [`super::second_moments`] beyond the radius, in one vector, on an integer lattice.
+//! The Hessian of the sum of distances at a point, smoothed at a radius: the curvature K of [`super::curvature`] and
+//! the second moments T of [`super::second_moments`] beyond the radius, in one vector, on an integer lattice.
 //!
 //! The Hessian is (K - T')/radius with T' the traceless part of T. K and T belong to one release because their
 //! sensitivities hardly add up: a record with a large part in one has a small part in the other, or the same part.
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d and
-//! s = sqrt(d (d + 1)/2 + 1), a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) +
-//! a 2^-20) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a 2^-21)
-//! (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T where records are replaced. On the line q is
-//! 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] has the last factor exactly.
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d and s =
+//! sqrt(d (d + 1)/2 + 1), a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2))
+//! + a 2^-20) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a
+//! 2^-21) (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T where records are replaced. On the
+//! line q is 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] computes the
+//! last factor.
 //!
-//! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T 2^-40
-//! of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
+//! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T
+//! 2^-40 of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
 //! [`super::second_moments`] the Frobenius norm of M is at most w (1 + e), with e = (d + 8) 2^-52, and k is q w up to
-//! 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= (w^2 + w'^2)(1 + e)^2.
-//! Two records beyond the radius are apart by the root of a^2 q^2 (w - w')^2 + w^2 + w'^2, times 1 + e, and 2 a 2^-21: the
-//! square is convex in (w, w') and largest in a corner of the unit square, 2 or 1 + a^2 q^2. A record within the radius and one beyond
-//! it are apart by the root of a^2 (1 - q w)^2 + w^2, with corners a^2 and 1 + a^2/d^2, where 1/d <= q for d >= 2; for d = 1 take
-//! 1/d in place of q. Added or removed it is a^2, or a^2 q^2 w^2 + w^2. Weights in the vector are rounded down, and rounding
-//! to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= (w^2 + w'^2)(1 +
+//! e)^2. Two records beyond the radius are apart by the root of a^2 q^2 (w - w')^2 + w^2 + w'^2, times 1 + e, and 2 a
+//! 2^-21: the square is convex in (w, w') and largest in a corner of the unit square, 2 or 1 + a^2 q^2. A record within
+//! the radius and one beyond it are apart by the root of a^2 (1 - q w)^2 + w^2, with corners a^2 and 1 + a^2/d^2, where
+//! 1/d <= q for d >= 2; for d = 1 take 1/d in place of q. Added or removed it is a^2, or a^2 q^2 w^2 + w^2. Weights in
+//! the vector are rounded down, and rounding to the lattice moves the distance of two vectors by at most 1 in every
+//! coordinate, s in all. ∎
 
 use super::curvature::CONTRIBUTION_BITS;
 use super::second_moments::{
@@ -129,7 +131,7 @@ mod tests {
     use crate::release::sensitivity::Neighbours;
     use crate::runtime::pool;
     use crate::statistics::second_moments::tests::value;
-    use crate::statistics::tests::values;
+    use crate::statistics::tests::{moved, values};
 
     fn hessian(points: &DMatrix<f64>, theta: &[f64], radius: f64, weight: f64, bits: u32) -> Vec<i64> {
         values(&Hessian::new(theta, radius, weight, bits).unwrap(), points)
@@ -162,9 +164,6 @@ mod tests {
                 let points = DMatrix::from_column_slice(d, records.len(), &records.concat());
                 hessian(&points, record(4), scale(1.0, octave), weight, bits)
             };
-            let moved = |a: &[i64], b: &[i64]| {
-                norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
-            };
             let (here, there) = (at(&[record(0), record(1), record(2)]), at(&[record(0), record(1), record(3)]));
             let fewer = at(&[record(0), record(1)]);
             let bound = Hessian::bound(d, weight, bits).unwrap();
@@ -176,21 +175,27 @@ mod tests {
     /// In each corner of the proof: the bound has nothing to spare but its rounding.
     #[test]
     fn the_sensitivities_are_attained() {
-        let at = |records: &[f64], weight| {
-            hessian(&DMatrix::from_column_slice(2, records.len() / 2, records), &[0.0; 2], 1.0, weight, 30)
+        let along =
+            |axis: usize, length: f64| move |d: usize| (0..d).map(|j| if j == axis { length } else { 0.0 }).collect();
+        let records: [Box<dyn Fn(usize) -> Vec<f64>>; 4] = [
+            Box::new(along(0, 1.0 + 1e-12)),
+            Box::new(along(1, 1.0 + 1e-12)),
+            Box::new(along(0, 0.5)),
+            Box::new(along(0, 1e300)),
+        ];
+        let [beyond, across, within, far] = &records;
+        let at = |d: usize, records: &[f64], weight| {
+            hessian(&DMatrix::from_column_slice(d, records.len() / d, records), &vec![0.0; d], 1.0, weight, 30)
         };
-        let moved = |a: &[i64], b: &[i64]| norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>());
-        let (beyond, across, within, far) = ([1.0 + 1e-12, 0.0], [0.0, 1.0 + 1e-12], [0.5, 0.0], [1e300, 0.0]);
-        let room = |bound: f64| bound - 2f64.powi(30) * 4e-6 - 3.0;
-        for (weight, one, other) in [(1.0, beyond, across), (2.0, within, far), (1.999, beyond, across)] {
-            let bound = Hessian::bound(2, weight, 30).unwrap().under(Neighbours::Replace);
-            let largest =
-                moved(&at(&one, weight), &at(&other, weight)).max(moved(&at(&within, weight), &at(&far, weight)));
-            assert!(largest >= room(bound), "{weight}: {largest} {bound}");
+        let room = |bound: f64| bound - 2f64.powi(30) * 4e-6 - 8.0;
+        for (d, weight, one, other) in [(2, 1.0, beyond, across), (2, 2.0, within, far), (10, 2.0, beyond, far)] {
+            let bound = Hessian::bound(d, weight, 30).unwrap().under(Neighbours::Replace);
+            let moved = moved(&at(d, &one(d), weight), &at(d, &other(d), weight));
+            assert!(moved >= room(bound), "{d} {weight}: {moved} {bound}");
         }
         for (weight, only) in [(2.0, within), (1.0, beyond)] {
             let bound = Hessian::bound(2, weight, 30).unwrap().under(Neighbours::AddRemove);
-            assert!(moved(&at(&only, weight), &at(&[], weight)) >= room(bound), "{weight}");
+            assert!(moved(&at(2, &only(2), weight), &at(2, &[], weight)) >= room(bound), "{weight}");
         }
     }
 
@@ -207,6 +212,12 @@ mod tests {
         };
         let found = with(1);
         assert_eq!(found, with(4));
+        let distance_to = |record: nalgebra::DVectorView<'_, f64>| {
+            norm(&theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect::<Vec<_>>())
+        };
+        let bend = |distance: f64| if distance > radius { (1.0 - 1.0 / d as f64) * radius / distance } else { 1.0 };
+        let curvature: f64 = points.column_iter().map(|record| bend(distance_to(record))).sum();
+        assert!((found[0] as f64 / 2f64.powi(30) - curvature).abs() < n as f64 * 2f64.powi(-20));
         let mut entry = found[1..].iter();
         for i in 0..d {
             for j in i..d {

@@ -77,6 +77,11 @@ pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Sta
     ]
 }
 
+/// How far two vectors are apart.
+pub(crate) fn moved(a: &[i64], b: &[i64]) -> f64 {
+    norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
+}
+
 /// How far two answers are apart, in the sense of their form.
 fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
     let moved: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect();

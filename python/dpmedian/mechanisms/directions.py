@@ -49,6 +49,12 @@ class GradientAndDirections(Gaussian):
         )
         return cls(**vars(spec), weight=weight)
 
+    @staticmethod
+    def noise_of(rho: float, parameters: PublicParameters, weight: float) -> float:
+        """The standard deviation of the directions, on their diagonal, in releases that cost rho together."""
+        bound = Statistic.bound(parameters.d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
+        return math.ldexp(bound, -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
+
     def at(self, source: Source, tape: Tape, theta: Vector) -> tuple[Vector, Matrix]:
         """The noisy gradient, and the noisy sum of u u^T with u the unit vectors to the records.
 

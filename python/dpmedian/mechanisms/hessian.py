@@ -17,7 +17,7 @@ from dpmedian.statistics import Bound
 from dpmedian.statistics import Curvature as CurvatureStatistic
 from dpmedian.statistics import Hessian as HessianStatistic
 
-__all__ = ["FINEST_PRODUCTS", "MOMENTS_DIMENSION", "Curvature", "Hessian", "curvature_weight", "symmetric"]
+__all__ = ["FINEST_PRODUCTS", "MOMENTS_DIMENSION", "Curvature", "Hessian", "symmetric"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Hessian(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Hessian:
-        d, weight = parameters.d, curvature_weight(parameters.d, parameters.neighbours)
+        d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
         spec = Gaussian.calibrate(
             name,
             Bound.of("hessian", parameters.neighbours, parameters.weighted, d=d, weight=weight),
@@ -87,7 +87,7 @@ class Hessian(Gaussian):
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters) -> tuple[float, float]:
         """The standard deviations of T, on its diagonal, and of K in a release that costs rho, up to rounding."""
-        d, weight = parameters.d, curvature_weight(parameters.d, parameters.neighbours)
+        d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
         bound = HessianStatistic.bound(d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
         noise = math.ldexp(bound, -FINEST_PRODUCTS) / math.sqrt(2.0 * rho)
         return noise, noise / weight
@@ -103,15 +103,13 @@ class Hessian(Gaussian):
         return float(vector[0]) / self.weight, symmetric(vector[1:], len(theta))
 
 
-def curvature_weight(d: int, neighbours: Neighbours) -> float:
-    """The weight of K beside T.
+def _curvature_weight(d: int, neighbours: Neighbours) -> float:
+    """The weight of K beside T, in two dimensions and more.
 
     Under replacement the largest at which K costs nothing. Under add/remove the one that leaves the least noise in a
     row of the Hessian, in which T has the variance (1 + a^2 q^2)(d + 1)/2 and K (1 + a^2 q^2)/a^2, with q = 1 - 1/d;
     and no larger than that a record within the radius has no more than one beyond it.
     """
-    if d == 1:
-        return 1.0
     q = 1.0 - 1.0 / d
     if neighbours == "replace":
         return min(math.sqrt(2.0), 1.0 / q)

@@ -56,9 +56,9 @@ class Prediction:
     Every method predicts the distance of its point from the median as `relative_error` times the spread plus
     `absolute_error`, which is in the units of the data and comes from a public radius or resolution. `failure` is the
     probability that nothing useful comes of a run: `ReleaseFailed`, or a point far away from the median, and `silent`
-    is that of the latter alone, both for a cloud; `uneven` is the probability of a point far away from the median of
-    records of which two fifths lie somewhere else, plus by how much it is larger for records of which three fifths
-    coincide. `error_at` and `expected_error` make one number of them, by which methods are compared.
+    is that of the latter alone, both for a cloud; `uneven` is the sum of two probabilities of a point far away from the
+    median: where two fifths of the records lie somewhere else, and, beyond `silent`, where three fifths coincide.
+    `error_at` and `expected_error` make one number of them, by which methods are compared.
     """
 
     excess: float | None = None
@@ -94,7 +94,8 @@ def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str 
     """Why a release would be worth nothing, whatever the spread of the data is, or None.
 
     It would fail more often than not (or more often than `failure_probability`, where that is larger), or its predicted
-    error is at least half of what returning the center would have.
+    error is at least half of what returning the center would have, where a point that is lost without a word counts as
+    the center.
     """
     reasons = [_hopeless_at(spread, calibrated.predict(spread), parameters) for spread in parameters.assumed_spreads]
     return None if None in reasons else reasons[-1]
@@ -157,7 +158,7 @@ def useful_error(error: float, d: int) -> float:
 
 
 def within(value: float, border: float, sharpness: float) -> float:
-    """The probability that a value is borne: one half at the border, and the odds fall with this power of it."""
+    """A probability that is one half where a value is at the border; its odds fall with this power of the value."""
     return 1.0 / (1.0 + math.exp(min(sharpness * math.log(value / border), 700.0)))
 
 

@@ -27,10 +27,10 @@ class _Approach:
     def __init__(self, state: State) -> None:
         ask = state.ask
         self.state, self.ask, self.c = state, ask, ask.c
-        self.for_moments = state.for_moments
+        self.for_hessian = state.for_hessian
         self.cost = min(self._price(self.c.first_noise), self.c.first_most * ask.rho)
         # A gradient that must be settled before the second moments; the best of a sample has a noise of 1/sqrt(m).
-        self.fine = min(self._price(self.c.moments_noise[0]), self.c.moments_noise[1] * ask.rho)
+        self.fine = min(self._price(self.c.before_hessian[0]), self.c.before_hessian[1] * ask.rho)
         self.most = min(max(self.cost, self._price(ask.m**-0.5)), self.c.sample_most * ask.rho)
         self.known, self.stuck, self.measures = False, 0, 0
 
@@ -52,7 +52,7 @@ class _Approach:
                 state.measure_again(state.theta, with_moments=False)
                 self.known, self.stuck = True, 0
                 state.propose()
-            elif state.settled and self.cost >= self.fine and state.hessians == 0 and self.for_moments:
+            elif state.settled and self.cost >= self.fine and state.hessians == 0 and self.for_hessian:
                 state.measure_again(state.theta, with_moments=True)
                 state.propose()
             elif self.stuck >= c.patience:
@@ -72,12 +72,12 @@ class _Approach:
 
     def _done(self) -> bool:
         state, ask, c = self.state, self.ask, self.c
-        have_hessian = state.hessians > 0 or not self.for_moments
+        have_hessian = state.hessians > 0 or not self.for_hessian
         if not ask.sampled_all:
             return self.cost > self.most and have_hessian
         if self.cost * c.growth > c.approach_last * ask.left * ask.rho:
             return True
-        return self.known and (state.hessians > 0 or (not self.for_moments and self.cost > self.fine))
+        return self.known and (state.hessians > 0 or (not self.for_hessian and self.cost > self.fine))
 
     def _far_away(self) -> None:
         """All records pull the same way: only the spread here tells how far."""
@@ -104,7 +104,7 @@ class _Approach:
                 return self._recentered(found)
         if height > c.high and not state.atom and ask.left > 0.3:
             state.atom = state.locator.is_atom(mean, state.quarter)
-        state.measure_again(mean, with_moments=0 < state.hessians < c.moments_most)
+        state.measure_again(mean, with_moments=0 < state.hessians < c.hessian_most)
         del state.measured[:-3]
         state.propose()
         return None

@@ -175,12 +175,12 @@ class Constants:
 
     # Hessian.
     curvature_share: Share = _simulated(Share(200.0, 0.005, 0.03), "a curvature alone: a noise of a few percent")
-    moments_share: tuple[float, float] = _simulated(
-        (600.0, 0.01), "needed for the second moments, times d/n^2, and the most of rho"
+    hessian_share: tuple[float, float] = _simulated(
+        (600.0, 0.01), "needed for a Hessian with second moments, times d/n^2, and the most of rho"
     )
-    moments_sample: tuple[float, float] = _simulated((4000.0, 0.005), "the same on a sample of m, where it is cheap")
-    moments_most: int = _safety(3, "times that the second moments of the approach are released")
-    moments_noise: tuple[float, float] = _simulated(
+    hessian_sample: tuple[float, float] = _simulated((4000.0, 0.005), "the same on a sample of m, where it is cheap")
+    hessian_most: int = _safety(3, "Hessians with second moments in the approach, at most")
+    before_hessian: tuple[float, float] = _simulated(
         (0.05, 0.02), "noise, or share of rho, of the gradient that must be settled before the second moments"
     )
     smoothing: tuple[float, float] = _simulated(
@@ -199,7 +199,7 @@ class Constants:
         "records, earlier, for they take most of the time",
     )
     careful: float = _simulated(2.0, "variances over an eigenvalue added to it: too soft overshoots, too stiff is slow")
-    moments_all: tuple[float, float] = _simulated(
+    hessian_all: tuple[float, float] = _simulated(
         (2e7, 0.005), "with all records: needed, times d/n^2, and the most of rho"
     )
     bias: float = _safety(0.5, "of the Hessian per smoothing radius in spreads: by how much smoothing may change it")
@@ -221,7 +221,9 @@ class Constants:
         "of rho for the gradient that carries the directions: over the steps of a descent, and after a sample",
     )
     least_weight: float = _derived(2.0**-20, "of the directions: the core rounds weights down to multiples of 2^-30")
-    carriers: int = _safety(128, "dimensions up to which more gradients than one carry the directions, which take time")
+    carriers_dimension: int = _safety(
+        128, "dimensions up to which more gradients than one carry the directions, which take time"
+    )
     region_edge: tuple[float, float] = _simulated(
         (0.15, 0.36), "noise of the second moments, as `edge`, for an ellipsoid, and for a ball, which needs them less"
     )
@@ -303,7 +305,7 @@ class Constants:
         6.2, "n sqrt(rho/d) at which every other run misses the larger of two clusters, per octave of their distance"
     )
     uneven_octaves: float = _simulated(2.0, "of the radius over the spread that are left out there")
-    signal_far: float = _simulated(20.0, "the same for data 10^5 spreads away, with some room")
+    signal_far: float = _simulated(20.0, "n sqrt(rho/d) from which on data 10^5 spreads away are found, with some room")
 
 
 CONSTANTS = Constants()

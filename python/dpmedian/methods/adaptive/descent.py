@@ -73,7 +73,7 @@ class _Descent:
     def __init__(self, state: State, found: bool) -> None:
         ask = state.ask
         self.state, self.ask, self.c = state, ask, ask.c
-        self.for_moments = state.for_moments
+        self.for_hessian = state.for_hessian
         steps = steps_of(ask.n_worth, ask.d, ask.rho, self.c)
         part, ramp = self.c.again
         self.again = round(part * steps)
@@ -118,7 +118,7 @@ class _Descent:
     @property
     def _may_measure(self) -> bool:
         """Whether the Hessian may be measured a second time: where steps stay above their noise it may be wrong."""
-        wanted = bool(self.for_moments) and not (self.sharp or self.measured_hot)
+        wanted = bool(self.for_hessian) and not (self.sharp or self.measured_hot)
         return wanted and self.ask.left > self.c.heat_keeps
 
     @property
@@ -130,14 +130,14 @@ class _Descent:
         """The Hessian, here as well as a confidence region needs it."""
         state, ask, c = self.state, self.ask, self.c
         theta = self._combined() if state.measured else state.theta
-        if self.for_moments and state.measured and not state.pulled(self._late):
+        if self.for_hessian and state.measured and not state.pulled(self._late):
             # Beside many that coincide the spread would be theirs.
             state.place(state.measure_spread(theta))
         if ask.region is not None:
             state.measure_for_region(theta)
             self.with_directions |= not self.measured_hot
-        elif self.for_moments:
-            state.measure_hessian(ask.every, theta, self.for_moments, c.edge, c.smoothing[0])
+        elif self.for_hessian:
+            state.measure_hessian(ask.every, theta, self.for_hessian, c.edge, c.smoothing[0])
         else:
             return
         self.heat.clear()

@@ -31,7 +31,7 @@ def predict(parameters: PublicParameters, rho: float, c: Constants, spread: floa
     # grows with the root of their number.
     octaves = c.far_octaves[0] if parameters.radius is None else math.log2(parameters.radius) - math.log2(spread)
     far, width = c.far_signal * math.sqrt(max(octaves - c.far_octaves[1], 0.0)), c.far_width[0] / d ** c.far_width[1]
-    # Half of all runs are missed at that.
+    # At `far_signal` half of all runs miss the center, so certainty ends earlier.
     far -= width * math.sqrt(math.log(2.0))
     missed = _missed(signal, c.signal / math.sqrt(d), c.signal_width, 1.5), _missed(signal, far, width, 2.0)
     found = (1.0 - missed[0]) * (1.0 - missed[1])

@@ -72,15 +72,17 @@ class Offers:
         region = Shares.of(p, rho, c, m == p.size) if p.inference else None
         hessian, directions = None, None
         if 1 < p.d <= MOMENTS_DIMENSION:
-            most = max(c.moments_share[1], c.moments_all[1], c.region_hessian.most if p.inference else 0.0)
+            most = max(c.hessian_share[1], c.hessian_all[1], c.region_hessian.most if p.inference else 0.0)
             hessian = Offer(
                 lambda rho: Hessian.of("hessian", rho, p), _HESSIANS, most, "one or two; more where records coincide"
             )
             if region is not None:
+                # The kinds must not depend on a noisy size, so this one is there also where it will not be asked for.
                 weight = region.directions or FREE_WEIGHT
                 directions = Offer(
                     lambda rho: GradientAndDirections.of("directions", rho, p, weight),
-                    _CARRIERS if p.d <= c.carriers else 2,
+                    # Where one gradient carries them, another does so if a run begins anew.
+                    _CARRIERS if p.d <= c.carriers_dimension else 2,
                     1.0,
                     "with gradients, for a confidence region"
                     + (f", weighed for {p.size} records" if p.private_size else ""),
@@ -332,11 +334,12 @@ class Questions:
     def gradient_and_directions(self, theta: Vector, cost: float) -> tuple[Measured, Noisy]:
         """The gradient of all records, and the second moments of the directions to them."""
         assert self.offers.directions is not None
-        assert self.region is not None
-        (gradient, moments), noise = self.spender.release(
-            self.offers.directions, cost, lambda made, tape: made.at(self.every.source, tape, theta)
+        (gradient, moments, weight), noise = self.spender.release(
+            self.offers.directions,
+            cost,
+            lambda made, tape: (*made.at(self.every.source, tape, theta), made.weight),
         )
-        return Measured(theta, gradient, noise**2), Noisy(moments, noise / self.region.directions)
+        return Measured(theta, gradient, noise**2), Noisy(moments, noise / weight)
 
     def curvature(self, records: Records, theta: Vector, radius: float, cost: float) -> tuple[float, float]:
         """The mean curvature smoothed at a radius, times the radius, and its noise."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dpmedian.inference.error import KNOWN
-from dpmedian.mechanisms.directions import FREE_WEIGHT
+from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Hessian
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.steps import steps_of
@@ -53,9 +53,7 @@ class Shares:
 
         def known(carriers: float) -> bool:
             """Whether their noise is small beside the directions, whose eigenvalues are n/d in the mean."""
-            weight = weight_of(carriers)
-            sensitivity = 2.0 if p.neighbours == "replace" else math.hypot(1.0, weight)
-            noise = sensitivity / (weight * math.sqrt(2.0 * carriers))
+            noise = GradientAndDirections.noise_of(carriers, p, weight_of(carriers))
             # As a matrix the noise has eigenvalues of about sqrt((d + 1)/2) times its deviation.
             return noise * math.sqrt((d + 1.0) / 2.0) < KNOWN * n / d
 
@@ -63,7 +61,7 @@ class Shares:
             last = c.carrier[1] * rho
             return cls(curvature, hessian, weight_of(last), False, known(last))
         step = c.carrier[0] * rho / steps_of(worth(p) * n, d, rho, c)
-        late = step * (steps_of(worth(p) * n, d, rho, c) * (1.0 - c.again[0]))
+        late = c.carrier[0] * rho * (1.0 - c.again[0])
         # Where even all of them do not show the directions, or there are very many, one will do: it takes less time.
-        every = known(late) and d <= c.carriers
+        every = known(late) and d <= c.carriers_dimension
         return cls(curvature, hessian, weight_of(late if every else step), every, every or known(step))

@@ -44,7 +44,7 @@ class State:
         self.doubted = False
         # Whether many records coincide near the point, or no smooth model explains the gradients.
         self.sharp = False
-        # Second moments released so far.
+        # Hessians with second moments released so far.
         self.hessians = 0
         # Where the Hessian of all records was measured, if it was.
         self.hessian_at: Vector | None = None
@@ -66,12 +66,12 @@ class State:
         return self.spread / self.ask.n
 
     @property
-    def for_moments(self) -> float:
-        """What the second moments of the sample cost, or 0 where their noise would hide them."""
+    def for_hessian(self) -> float:
+        """What a Hessian of the sample costs, or 0 where noise would hide its second moments."""
         ask, c = self.ask, self.ask.c
         if ask.offers.hessian is None:
             return 0.0
-        needed, most = c.moments_share if ask.sampled_all else c.moments_sample
+        needed, most = c.hessian_share if ask.sampled_all else c.hessian_sample
         cost = min(needed * ask.d / (ask.m * ask.m_worth), most * ask.rho)
         edge, _ = ask.hessian_noise(cost)
         useless = edge / ask.m > c.useless[ask.d * (ask.d + 1) // 2 > ask.m] * c.smoothing[1]
@@ -80,6 +80,7 @@ class State:
     def measure(self, records: Records, theta: Vector, cost: float, with_directions: bool = False) -> None:
         """One more gradient; with the directions, if a confidence region needs them: then of all records."""
         if with_directions and self.ask.region is not None and self.ask.region.directions:
+            assert records is self.ask.every
             measured, directions = self.ask.gradient_and_directions(theta, cost)
             self.directions = directions if self.directions is None else self.directions.combined(directions)
         else:
@@ -146,11 +147,11 @@ class State:
 
     def measure_again(self, theta: Vector, with_moments: bool) -> None:
         """The spread and the Hessian here, without its second moments where their noise would hide them."""
-        ask, c, for_moments = self.ask, self.ask.c, self.for_moments
+        ask, c, for_hessian = self.ask, self.ask.c, self.for_hessian
         least = c.smoothing[0] if ask.sampled_all else c.smoothing_sample
         self.place(self.measure_spread(theta))
-        if with_moments and for_moments:
-            self.measure_hessian(ask.sample, theta, for_moments, c.edge, least)
+        if with_moments and for_hessian:
+            self.measure_hessian(ask.sample, theta, for_hessian, c.edge, least)
         else:
             self.measure_curvature(ask.sample, theta, c.curvature_share.of(ask.rho, ask.m), least)
 
@@ -196,7 +197,7 @@ class State:
     def measure_hessian_of_all(self) -> None:
         """With all records, at the present point: on the line, and in very many dimensions, the curvature alone."""
         ask, c = self.ask, self.ask.c
-        needed, most = c.moments_all
+        needed, most = c.hessian_all
         cost = min(needed * ask.d / (ask.n * ask.n_worth), most * ask.rho)
         if ask.offers.hessian is None:
             self.measure_curvature(ask.every, self.theta, cost, c.smoothing_all)
@@ -217,7 +218,7 @@ class State:
         assert region is not None
         deviations, least = 1.0 / c.region_noise, c.smoothing[0]
         if region.hessian:
-            cost, edge = max(region.hessian, self.for_moments), c.region_edge[0 if region.ellipsoid else 1]
+            cost, edge = max(region.hessian, self.for_hessian), c.region_edge[0 if region.ellipsoid else 1]
             self.measure_hessian(ask.every, theta, cost, edge, least, deviations)
         else:
             self.measure_curvature(ask.every, theta, region.curvature, least, deviations)
