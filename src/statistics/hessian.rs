@@ -7,8 +7,8 @@
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
 //! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d and s =
-//! sqrt(d (d + 1)/2 + 1), a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2))
-//! + a 2^-20) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a
+//! sqrt(d (d + 1)/2 + 1), a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2
+//! q^2)) + a 2^-20) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a
 //! 2^-21) (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T where records are replaced. On the
 //! line q is 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] computes the
 //! last factor.
