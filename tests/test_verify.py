@@ -249,8 +249,8 @@ def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, ve
         places = [place for place in places if not {"bits", "times", "target", "weight"} & set(place)]
     for place in places:
         for value in other_digits(at(record, place), rng):
-            # Hyperbolic tangents differ in their last digit between machines, and that of a weight vanishes in the rounding
-            # of the sensitivity.
+            # Hyperbolic tangents differ in their last digit between machines, and the last one of a weight vanishes in
+            # the rounding of the sensitivity.
             if place[-1] in {"rho", "weight"} and math.isclose(value, at(record, place), rel_tol=1e-12):
                 continue
             wrong = refuted(with_value(record, place, value))

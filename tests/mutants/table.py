@@ -130,7 +130,7 @@ SENSITIVITY = [
         "src/statistics/second_moments.rs",
         "if distance > radius { beyond } else { 0.0 }",
         "if distance > 0.5 * radius { beyond } else { 0.0 }",
-        "cargo statistics::second_moments::tests::no_record_has_more_than_a_unit",
+        "cargo statistics::hessian::tests::one_record_gives_its_curvature_and_the_products_of_its_direction",
     ),
     Mutant(
         "directions that are free at any weight",
