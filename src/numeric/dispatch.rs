@@ -37,12 +37,6 @@ pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
     if target_cfg_f!(target_feature = "fma") { kernel.run_fused() } else { kernel.run() }
 }
 
-/// Runs a kernel without AVX-512: loads with strides become gathers there, which take longer than shuffles.
-#[multiversion::multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-pub fn strided<K: Kernel>(kernel: K) -> K::Output {
-    if target_cfg_f!(target_feature = "fma") { kernel.run_fused() } else { kernel.run() }
-}
-
 /// Runs a kernel on the baseline instruction set: what `vectorised` must agree with, bit for bit.
 #[inline(never)]
 pub fn portable<K: Kernel>(kernel: K) -> K::Output {

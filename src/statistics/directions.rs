@@ -25,7 +25,8 @@
 //! distance of two vectors by at most 1 in every coordinate, s in all. ∎
 
 use super::second_moments::{
-    FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block, scale_triangle,
+    Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
+    scale_triangle,
 };
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_weight};
@@ -104,7 +105,7 @@ impl Statistic for GradientAndDirections {
         let (per_block, size) = (records_per_block(points.n(), d), d + entries(d));
         let mut total = sum_lying(points, coordinates(d), per_block, size, pulse, |total, block| {
             let (sum, triangle) = total.split_at_mut(d);
-            add_block(block, theta, None, Some(sum), triangle);
+            add_block(block, theta, Beside::Gradient(sum), triangle);
         })?;
         total[..d].iter_mut().for_each(|entry| *entry <<= FACTOR_BITS);
         scale_triangle(&mut total[d..], d, self.weight);

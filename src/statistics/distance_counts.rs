@@ -33,19 +33,37 @@ pub const LAST_QUARTER_OCTAVE: i32 = 4 * 1021;
 const BUCKETS: usize = (LAST_QUARTER_OCTAVE - FIRST_QUARTER_OCTAVE + 1) as usize;
 
 /// The bits of a double below its exponent.
-const MANTISSA: u64 = (1 << 52) - 1;
+const MANTISSA: i64 = (1 << 52) - 1;
 
 /// The smallest k with distance <= 2^(k/4), at least [`FIRST_QUARTER_OCTAVE`].
 #[inline(always)]
-fn quarter_octave(distance: f64) -> i32 {
-    const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
-    if distance < f64::MIN_POSITIVE {
-        return if distance == 0.0 { FIRST_QUARTER_OCTAVE } else { quarter_octave(scale(distance, 64)) - 4 * 64 };
+fn quarter_octave(distance: f64) -> i64 {
+    if distance == 0.0 {
+        FIRST_QUARTER_OCTAVE.into()
+    } else if distance < f64::MIN_POSITIVE {
+        normal_quarter_octave(scale(distance, 64)) - 4 * 64
+    } else {
+        normal_quarter_octave(distance)
     }
-    let bits = distance.to_bits();
-    let beyond = ROOTS.map(|root| i32::from(bits & MANTISSA > root.to_bits() & MANTISSA));
-    4 * ((bits >> 52) as i32 - 1023) + beyond.iter().sum::<i32>()
 }
+
+/// The same for doubles that are neither zero nor subnormal, whose result is below that of the others or the least of them.
+#[inline(always)]
+fn normal_quarter_octave(distance: f64) -> i64 {
+    const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
+    let bits = distance.to_bits().cast_signed();
+    let beyond = ROOTS.map(|root| i64::from(bits & MANTISSA > root.to_bits().cast_signed() & MANTISSA));
+    4 * ((bits >> 52) - 1023) + beyond.iter().sum::<i64>()
+}
+
+/// The place of a quarter octave among the counts.
+#[inline(always)]
+fn bucket(quarter_octave: i64) -> usize {
+    (quarter_octave - i64::from(FIRST_QUARTER_OCTAVE)) as usize
+}
+
+/// From this place on only normal doubles are counted: 2^-1022 and all below it come before.
+const FIRST_NORMAL: usize = (4 * -1022 + 1 - FIRST_QUARTER_OCTAVE) as usize;
 
 /// Counters of a bucket, which take turns: most records fall into few buckets, and a counter that was just written takes
 /// some time until it can be read again. A block has them for the buckets in a window around that of its first record.
@@ -65,18 +83,17 @@ impl<T: Coordinate> Kernel for QuarterOctaves<'_, T> {
     #[inline(always)]
     fn run(self) {
         let distances = distances(self.block, self.theta);
-        let bucket = |distance: f64| (quarter_octave(distance) - FIRST_QUARTER_OCTAVE) as usize;
-        let first = distances.first().map_or(0, |distance| bucket(*distance).saturating_sub(WINDOW / 2));
-        let mut near = [[0i64; TURNS]; WINDOW];
-        for (record, distance) in distances.into_iter().enumerate() {
-            let bucket = bucket(distance);
-            match near.get_mut(bucket.wrapping_sub(first)) {
-                Some(counters) => counters[record % TURNS] += 1,
-                None => self.counts[bucket] += 1,
+        let buckets: Vec<usize> = distances.iter().map(|distance| bucket(normal_quarter_octave(*distance))).collect();
+        let first = buckets.first().map_or(0, |bucket| bucket.saturating_sub(WINDOW / 2)).max(FIRST_NORMAL);
+        let mut near = [[0i64; WINDOW]; TURNS];
+        for (record, near_or_not) in buckets.into_iter().enumerate() {
+            match near[record % TURNS].get_mut(near_or_not.wrapping_sub(first)) {
+                Some(count) => *count += 1,
+                None => self.counts[bucket(quarter_octave(distances[record]))] += 1,
             }
         }
-        for (count, counters) in self.counts[first..].iter_mut().zip(near) {
-            *count += counters.iter().sum::<i64>();
+        for counters in near {
+            self.counts[first..].iter_mut().zip(counters).for_each(|(count, counter)| *count += counter);
         }
     }
 }
@@ -184,7 +201,7 @@ mod tests {
         #[test]
         fn a_quarter_octave_is_the_smallest_that_covers(mantissa in 1.0..2.0f64, octave in -1022i32..1000) {
             let distance = scale(mantissa, octave);
-            let k = quarter_octave(distance);
+            let k = quarter_octave(distance) as i32;
             // Beyond rounding of the quarter roots themselves.
             let power = |k: i32| f64::from(k) / 4.0;
             prop_assert!(distance.log2() <= power(k) + 1e-12 && distance.log2() >= power(k - 1) - 1e-12);
@@ -215,7 +232,7 @@ mod tests {
                 counts: &mut counts,
             });
             let mut expected = vec![0; BUCKETS];
-            points.iter().for_each(|x| expected[(quarter_octave(*x) - FIRST_QUARTER_OCTAVE) as usize] += 1);
+            points.iter().for_each(|x| expected[bucket(quarter_octave(*x))] += 1);
             assert_eq!(counts, expected);
         }
     }

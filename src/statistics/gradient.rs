@@ -19,7 +19,7 @@ use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    Few, GROUP, LARGE, Many, SMALL, all_usual, by_dimension, side_by_side, squared_distance, sum_of_squares,
+    Few, GROUP, LARGE, Many, Row, SMALL, all_usual, by_dimension, side_by_side, squared_distance, sum_of_squares,
     with_dimension,
 };
 use crate::numeric::float_scale::{finite, rescale};
@@ -39,9 +39,6 @@ const BLOCK: usize = 1 << 12;
 
 /// Records that are taken together in more dimensions.
 const TOGETHER: usize = 4;
-
-/// Sums of a coordinate that are kept side by side in few dimensions.
-pub(super) const LANES: usize = 8;
 
 /// Up to this many coordinates one thread is done before others are awake: a descent on few records asks thousands of
 /// times.
@@ -159,16 +156,16 @@ impl<T: Coordinate> Kernel for Many<BlockGradient<'_, T>> {
 #[inline(always)]
 fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
-    let (mut differences, mut inverses) = ([[0.0; GROUP]; D], [0.0; GROUP]);
-    let (mut sums, mut summed) = ([[0; LANES]; D], 0);
+    let (mut differences, mut inverses) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
+    let (mut sums, mut summed) = ([Row([0; GROUP]); D], 0);
     let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
     for group in groups {
-        side_by_side(group, coordinates, &mut differences, &mut inverses);
-        if !all_usual(&inverses) {
+        side_by_side(group, coordinates, &mut differences, &mut inverses.0);
+        if !all_usual(&inverses.0) {
             add_singles(Block::new(group.as_flattened(), D, GROUP), theta, rounder, total);
             continue;
         }
-        inverses.iter_mut().for_each(|x| *x = 1.0 / x.sqrt());
+        inverses.0.iter_mut().for_each(|x| *x = 1.0 / x.sqrt());
         add_units(&mut sums, &differences, &inverses, rounder);
         summed += GROUP;
     }
@@ -180,26 +177,24 @@ fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], rounder
 /// the bits of a rounder for every record.
 #[inline(always)]
 pub(super) fn add_units<const D: usize>(
-    sums: &mut [[u64; LANES]; D],
-    differences: &[[f64; GROUP]; D],
-    inverses: &[f64; GROUP],
+    sums: &mut [Row<u64>; D],
+    differences: &[Row<f64>; D],
+    inverses: &Row<f64>,
     rounder: f64,
 ) {
     for (sum, row) in sums.iter_mut().zip(differences) {
-        for (row, inverses) in row.as_chunks::<LANES>().0.iter().zip(inverses.as_chunks::<LANES>().0) {
-            for l in 0..LANES {
-                sum[l] = sum[l].wrapping_add((row[l] * inverses[l] + rounder).to_bits());
-            }
+        for r in 0..GROUP {
+            sum.0[r] = sum.0[r].wrapping_add((row.0[r] * inverses.0[r] + rounder).to_bits());
         }
     }
 }
 
 /// Adds the sums of this many unit vectors to a total, without the bits of their rounder.
 #[inline(always)]
-pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[[u64; LANES]; D], summed: usize, rounder: f64) {
+pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], summed: usize, rounder: f64) {
     let surplus = rounder.to_bits().wrapping_mul(summed as u64);
     for (total, sum) in total.iter_mut().zip(sums) {
-        let sum = sum.iter().fold(0u64, |sum, x| sum.wrapping_add(*x));
+        let sum = sum.0.iter().fold(0u64, |sum, x| sum.wrapping_add(*x));
         *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
     }
 }

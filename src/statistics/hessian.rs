@@ -15,8 +15,8 @@
 //!
 //! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T
 //! 2^-40 of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
-//! [`super::second_moments`] the Frobenius norm of M is at most w (1 + e), with e = (d + 8) 2^-52, and k is q w up to
-//! 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= (w^2 + w'^2)(1 +
+//! [`super::second_moments`] the Frobenius norm of M is at most w (1 + e), with e = (d + 20) 2^-53, and k is q w up
+//! to 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= (w^2 + w'^2)(1 +
 //! e)^2. Two records beyond the radius are apart by the root of a^2 q^2 (w - w')^2 + w^2 + w'^2, times 1 + e, and 2 a
 //! 2^-21: the square is convex in (w, w') and largest in a corner of the unit square, 2 or 1 + a^2 q^2. A record within
 //! the radius and one beyond it are apart by the root of a^2 (1 - q w)^2 + w^2, with corners a^2 and 1 + a^2/d^2, where
@@ -26,7 +26,7 @@
 
 use super::curvature::CONTRIBUTION_BITS;
 use super::second_moments::{
-    FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
+    Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
     scale_triangle,
 };
 use super::spelled::Spelled;
@@ -109,11 +109,11 @@ impl Statistic for Hessian {
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
-        let (d, theta, radius) = (points.d(), self.theta.as_slice(), Some(self.radius));
+        let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         let (per_block, size) = (records_per_block(points.n(), d), 1 + entries(d));
         let mut total = sum_lying(points, coordinates(d), per_block, size, pulse, |total, block| {
-            total[0] += add_block(block, theta, radius, None, &mut total[1..]);
+            total[0] += add_block(block, theta, Beside::Curvature { radius }, &mut total[1..]);
         })?;
         total[0] *= fixed(self.weight) << (PRODUCT_BITS - CONTRIBUTION_BITS);
         scale_triangle(&mut total[1..], d, 1.0);

@@ -9,12 +9,14 @@
 //! **Exactness.** In a block of at most 2^12 records all sums of products are integers of at most 2^52: doubles hold
 //! them exactly, in whatever order they are added.
 //!
-//! **Lemma.** |v|^2 <= 2^40 w (1 + (d + 8) 2^-52), and |v|^2 <= 2^40; without a radius v 2^-20 is at most sqrt(d) 2^-20
+//! **Lemma.** |v|^2 <= 2^40 w (1 + (d + 20) 2^-53), and |v|^2 <= 2^40; without a radius v 2^-20 is at most sqrt(d) 2^-20
 //! (1 + 2^-20) away from u. *Proof.* By the error bounds of [`super::gradient`] the computed difference over the
-//! computed distance has a norm of 1 up to (d/2 + 3) 2^-53 and higher orders; radius/r is at most 1 where r > radius,
-//! because division rounds correctly, and so is its root; the factor 2^20 is exact, and the root, the quotient and the
-//! product add 2^-53 each. Rounding towards zero lengthens no coordinate, which is the first bound, and moves each by
-//! less than 2^-20, which is the last. |v|^2 is an integer and less than 2^40 + 1 for d <= 4000: it is at most 2^40. ∎
+//! computed distance has a norm of 1 up to (d/2 + 3) 2^-53 and higher orders. With a radius the difference is multiplied by
+//! sqrt(q) times q 2^20/radius, where q is the computed radius/r, which is at most 1 where r > radius, because division
+//! rounds correctly: q, which occurs to the power 3/2, its root, the quotient, and three products add at most 13/2 2^-53,
+//! together at most (d/2 + 10) 2^-53, of which the square has twice as much. Rounding towards zero lengthens no coordinate,
+//! which is the first bound, and moves each by less than 2^-20, which is the last. |v|^2 is an integer and less than
+//! 2^40 + 1 for d <= 4000: it is at most 2^40. ∎
 
 use std::ops::RangeInclusive;
 
@@ -24,12 +26,15 @@ use super::gradient::{self, add_sums, add_units, rounder};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    FEW, Few, GROUP, Many, all_usual, by_dimension, distances, side_by_side, with_dimension,
+    FEW, Few, GROUP, Many, Row, all_usual, by_dimension, distances, opaque, side_by_side, with_dimension,
 };
 use crate::numeric::float_scale::{norm, rescale, scale};
 
 /// Coordinates of a record's vector are multiples of 2^-20, and its products of 2^-40.
 const VECTOR_BITS: u32 = 20;
+
+/// One, in units of 2^-20.
+const ONE: f64 = (1u64 << VECTOR_BITS) as f64;
 
 /// The products are multiples of 2^-40: finer lattices would show nothing more.
 pub const PRODUCT_BITS: u32 = 2 * VECTOR_BITS;
@@ -50,15 +55,20 @@ const BLOCK_FEW: usize = 1 << 12;
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
-/// In few dimensions two coordinates are multiplied by four others at a time, this many records side by side.
-const TILE: (usize, usize) = (2, 4);
-const LANES: usize = 4;
+/// In few dimensions two coordinates are multiplied by two others at a time, this many records side by side: the sums fit
+/// the registers, and few products are of coordinates that a triangle does not have.
+const TILE: usize = 2;
+const LANES: usize = 8;
 
 /// Tiles that cover the upper triangle of [`FEW`] coordinates.
-const TILES: usize = 20;
+const TILES: usize = FEW / TILE * (FEW / TILE + 1) / 2;
 
 /// Distances at which neither the factor nor its product with a difference over- or underflows.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
+
+/// A radius below this would make a quotient infinite. At usual distances all weights are below 2^-520 then, and vectors
+/// are zero with this radius as with a smaller one.
+const TINY: f64 = f64::from_bits((1023 - 1000) << 52);
 
 /// Small inputs are split further, so that every thread has work; multiples of a group leave no record alone.
 pub(super) fn records_per_block(n: usize, d: usize) -> usize {
@@ -102,20 +112,29 @@ pub(super) fn fixed(factor: f64) -> i128 {
     (factor * f64::from(FACTOR_BITS).exp2()) as i128
 }
 
+/// What is summed beside the products.
+pub(super) enum Beside<'a> {
+    /// The unit vectors are added to this, as [`super::gradient`] does, in units of 2^-40.
+    Gradient(&'a mut [i64]),
+    /// The products have weights by this radius.
+    Curvature { radius: f64 },
+}
+
+impl Beside<'_> {
+    fn radius(&self) -> Option<f64> {
+        match self {
+            Self::Gradient(_) => None,
+            Self::Curvature { radius } => Some(*radius),
+        }
+    }
+}
+
 /// Adds the products of a block's integer vectors to the upper triangle, row by row; returns the sum of what the records
 /// contribute to the curvature, in units of 2^-20, or 0 without a radius.
-///
-/// Where a gradient is given, the unit vectors are added to it, as [`super::gradient`] does, in units of 2^-40.
-pub(super) fn add_block(
-    block: Lying<'_>,
-    theta: &[f64],
-    radius: Option<f64>,
-    gradient: Option<&mut [i64]>,
-    total: &mut [i64],
-) -> i64 {
+pub(super) fn add_block(block: Lying<'_>, theta: &[f64], beside: Beside<'_>, total: &mut [i64]) -> i64 {
     match block {
-        Lying::Doubles(block) => by_dimension(theta.len(), BlockMoments { block, theta, radius, gradient, total }),
-        Lying::Singles(block) => by_dimension(theta.len(), BlockMoments { block, theta, radius, gradient, total }),
+        Lying::Doubles(block) => by_dimension(theta.len(), BlockMoments { block, theta, beside, total }),
+        Lying::Singles(block) => by_dimension(theta.len(), BlockMoments { block, theta, beside, total }),
     }
 }
 
@@ -123,8 +142,7 @@ pub(super) fn add_block(
 struct BlockMoments<'a, T> {
     block: Block<'a, T>,
     theta: &'a [f64],
-    radius: Option<f64>,
-    gradient: Option<&'a mut [i64]>,
+    beside: Beside<'a>,
     total: &'a mut [i64],
 }
 
@@ -133,14 +151,14 @@ impl<T: Coordinate> Kernel for Few<BlockMoments<'_, T>> {
 
     #[inline(always)]
     fn run(self) -> i64 {
-        let BlockMoments { block, theta, radius, gradient, total } = self.0;
-        with_dimension!(theta.len(), few, (block, theta, radius, gradient, total, rounded))
+        let BlockMoments { block, theta, beside, total } = self.0;
+        with_dimension!(theta.len(), few, (block, theta, beside, total, rounded))
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
-        let BlockMoments { block, theta, radius, gradient, total } = self.0;
-        with_dimension!(theta.len(), few, (block, theta, radius, gradient, total, f64::mul_add))
+        let BlockMoments { block, theta, beside, total } = self.0;
+        with_dimension!(theta.len(), few, (block, theta, beside, total, f64::mul_add))
     }
 }
 
@@ -149,14 +167,14 @@ impl<T: Coordinate> Kernel for Many<BlockMoments<'_, T>> {
 
     #[inline(always)]
     fn run(self) -> i64 {
-        let BlockMoments { block, theta, radius, gradient, total } = self.0;
-        many(block, theta, radius, gradient, total, rounded)
+        let BlockMoments { block, theta, mut beside, total } = self.0;
+        many(block, theta, &mut beside, total, rounded)
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
-        let BlockMoments { block, theta, radius, gradient, total } = self.0;
-        many(block, theta, radius, gradient, total, f64::mul_add)
+        let BlockMoments { block, theta, mut beside, total } = self.0;
+        many(block, theta, &mut beside, total, f64::mul_add)
     }
 }
 
@@ -167,55 +185,63 @@ fn rounded(a: f64, b: f64, c: f64) -> f64 {
     a * b + c
 }
 
-/// Lanes over the records: the vectors of a block lie coordinate by coordinate. Products are summed in tiles of two
-/// coordinates by four, which fit the registers; the last tiles reach into coordinates that are zero.
+/// Lanes over the records: the vectors of a block lie coordinate by coordinate. The last tiles may reach into a coordinate
+/// that is zero.
 #[inline(always)]
 fn few<const D: usize>(
     block: Block<'_, impl Coordinate>,
     theta: &[f64],
-    radius: Option<f64>,
-    mut gradient: Option<&mut [i64]>,
+    mut beside: Beside<'_>,
     total: &mut [i64],
     add_product: impl Fn(f64, f64, f64) -> f64 + Copy,
 ) -> i64 {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
-    let (mut differences, mut squares) = ([[0.0; GROUP]; D], [0.0; GROUP]);
-    let mut vectors = [[[0.0; LANES]; GROUP / LANES]; FEW + TILE.1];
-    let mut tiles = [[[[0.0; LANES]; TILE.1]; TILE.0]; TILES];
+    let (mut differences, mut squares) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
+    let mut vectors = [Row([0.0; GROUP]); FEW];
+    let (mut distances, mut factors) = (Row([0.0; GROUP]), Row([0.0; GROUP]));
+    let mut tiles = [Tile([[[0.0; LANES]; TILE]; TILE]); TILES];
     let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
-    let (mut units, mut summed, rounder) = ([[0; gradient::LANES]; D], 0, rounder(PRODUCT_BITS));
+    let (mut units, mut summed, rounder) = ([Row([0; GROUP]); D], 0, rounder(PRODUCT_BITS));
     let rest = Block::new(rest.as_flattened(), D, rest.len());
-    let mut curvature = singles(rest, theta, radius, gradient.as_deref_mut(), total);
+    let radius = beside.radius();
+    let mut curvature = singles(rest, theta, &mut beside, total);
     for group in groups {
-        side_by_side(group, coordinates, &mut differences, &mut squares);
-        if !all_usual(&squares) {
+        side_by_side(group, coordinates, &mut differences, &mut squares.0);
+        if !all_usual(&squares.0) {
             let group = Block::new(group.as_flattened(), D, GROUP);
-            curvature += singles(group, theta, radius, gradient.as_deref_mut(), total);
+            curvature += singles(group, theta, &mut beside, total);
             continue;
         }
-        let distances = squares.map(f64::sqrt);
-        if gradient.is_some() {
-            add_units(&mut units, &differences, &distances.map(|distance| 1.0 / distance), rounder);
+        let group = opaque(GROUP);
+        for (distance, squares) in distances.0[..group].iter_mut().zip(&squares.0) {
+            *distance = squares.sqrt();
+        }
+        for (slot, distance) in factors.0[..group].iter_mut().zip(&distances.0) {
+            *slot = factor(*distance, radius);
+            curvature += curvature_at(*distance, radius, D);
+        }
+        if radius.is_none() {
+            // The inverse distances, to the bit: a division by a power of two rounds nothing.
+            let inverses = Row(factors.0.map(|factor| factor / ONE));
+            add_units(&mut units, &differences, &inverses, rounder);
             summed += GROUP;
         }
-        let factors = distances.map(|distance| factor(distance, radius));
-        curvature += distances.iter().map(|distance| curvature_at(*distance, radius, D)).sum::<i64>();
         for (vector, row) in vectors.iter_mut().zip(&differences) {
-            for ((slot, x), factor) in vector.as_flattened_mut().iter_mut().zip(row).zip(&factors) {
+            for ((slot, x), factor) in vector.0[..group].iter_mut().zip(&row.0).zip(&factors.0) {
                 *slot = (x * factor).trunc();
             }
         }
         let mut tile = tiles.iter_mut();
-        for i in (0..D).step_by(TILE.0) {
-            for j in (i..D).step_by(TILE.1) {
+        for i in (0..D).step_by(TILE) {
+            for j in (i..D).step_by(TILE) {
                 multiply_tile(&vectors[i..], &vectors[j..], tile.next().expect("a tile for each"), add_product);
             }
         }
     }
     let mut tile = tiles.iter();
-    for i in (0..D).step_by(TILE.0) {
-        for j in (i..D).step_by(TILE.1) {
-            for (row, sums) in tile.next().expect("a tile for each").iter().enumerate() {
+    for i in (0..D).step_by(TILE) {
+        for j in (i..D).step_by(TILE) {
+            for (row, sums) in tile.next().expect("a tile for each").0.iter().enumerate() {
                 for (column, sum) in sums.iter().enumerate() {
                     let (i, j) = (i + row, j + column);
                     if i <= j && j < D {
@@ -225,7 +251,7 @@ fn few<const D: usize>(
             }
         }
     }
-    if let Some(gradient) = gradient {
+    if let Beside::Gradient(gradient) = beside {
         add_sums(gradient, &units, summed, rounder);
     }
     curvature
@@ -233,37 +259,31 @@ fn few<const D: usize>(
 
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
 #[inline(never)]
-fn singles(
-    block: Block<'_, impl Coordinate>,
-    theta: &[f64],
-    radius: Option<f64>,
-    gradient: Option<&mut [i64]>,
-    total: &mut [i64],
-) -> i64 {
-    many(block, theta, radius, gradient, total, rounded)
+fn singles(block: Block<'_, impl Coordinate>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
+    many(block, theta, beside, total, rounded)
 }
 
-/// Adds the products of two coordinates and four others over a group of records, record by record in their lanes.
+/// Sums of products, several of each pair of coordinates; aligned like a row.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Tile([[[f64; LANES]; TILE]; TILE]);
+
+/// Adds the products of two coordinates and two others over a group of records, record by record in their lanes.
 #[inline(always)]
-fn multiply_tile(
-    these: &[[[f64; LANES]; GROUP / LANES]],
-    those: &[[[f64; LANES]; GROUP / LANES]],
-    sums: &mut [[[f64; LANES]; TILE.1]; TILE.0],
-    add_product: impl Fn(f64, f64, f64) -> f64,
-) {
-    let (these, those): (&[_; TILE.0], &[_; TILE.1]) =
+fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile, add_product: impl Fn(f64, f64, f64) -> f64) {
+    let (these, those): (&[_; TILE], &[_; TILE]) =
         (these.first_chunk().expect("zeros follow"), those.first_chunk().expect("zeros follow"));
-    let mut tile = *sums;
-    for r in 0..GROUP / LANES {
-        for i in 0..TILE.0 {
-            for j in 0..TILE.1 {
-                for l in 0..LANES {
-                    tile[i][j][l] = add_product(these[i][r][l], those[j][r][l], tile[i][j][l]);
+    let mut tile = sums.0;
+    for first in (0..GROUP).step_by(LANES) {
+        for i in 0..TILE {
+            for j in 0..TILE {
+                for (l, sum) in tile[i][j].iter_mut().enumerate() {
+                    *sum = add_product(these[i].0[first + l], those[j].0[first + l], *sum);
                 }
             }
         }
     }
-    *sums = tile;
+    sums.0 = tile;
 }
 
 /// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed four rows at a time.
@@ -271,8 +291,7 @@ fn multiply_tile(
 fn many<T: Coordinate>(
     block: Block<'_, T>,
     theta: &[f64],
-    radius: Option<f64>,
-    gradient: Option<&mut [i64]>,
+    beside: &mut Beside<'_>,
     total: &mut [i64],
     add_product: impl Fn(f64, f64, f64) -> f64 + Copy,
 ) -> i64 {
@@ -280,12 +299,12 @@ fn many<T: Coordinate>(
     if n == 0 {
         return 0;
     }
-    if let Some(gradient) = gradient {
+    if let Beside::Gradient(gradient) = beside {
         gradient::many(block, theta, rounder(PRODUCT_BITS), gradient);
     }
     let doubles = T::doubles(block.coordinates());
     let block = Block::new(&doubles, d, n);
-    let (panels, curvature) = vectors(block, theta, radius);
+    let (panels, curvature) = vectors(block, theta, beside.radius());
     let per_row = panels.len() / n;
     let mut products = vec![[0.0; COLUMNS]; d.next_multiple_of(ROWS) * per_row];
     for first in (0..d).step_by(ROWS) {
@@ -366,11 +385,11 @@ fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<[f64; C
 /// What a difference is multiplied by at this distance: sqrt(w) 2^20/r.
 #[inline(always)]
 fn factor(distance: f64, radius: Option<f64>) -> f64 {
-    const ONE: f64 = (1u64 << VECTOR_BITS) as f64;
     match radius {
         None => ONE / distance,
         Some(radius) => {
-            let beyond = ONE * (radius / distance).sqrt() / distance;
+            let weight = radius / distance;
+            let beyond = weight.sqrt() * (weight * (ONE / radius.max(TINY)));
             if distance > radius { beyond } else { 0.0 }
         }
     }
@@ -412,8 +431,9 @@ pub(crate) mod tests {
 
     /// The totals of one block: upper triangle, and curvature.
     fn block_total(points: &DMatrix<f64>, theta: &[f64], radius: Option<f64>) -> (Vec<i64>, i64) {
-        let mut total = vec![0; entries(theta.len())];
-        let kernel = BlockMoments { block: of(points), theta, radius, gradient: None, total: &mut total };
+        let (mut total, mut gradient) = (vec![0; entries(theta.len())], vec![0; theta.len()]);
+        let beside = radius.map_or(Beside::Gradient(&mut gradient), |radius| Beside::Curvature { radius });
+        let kernel = BlockMoments { block: of(points), theta, beside, total: &mut total };
         let curvature = portable_by_dimension(theta.len(), kernel);
         (total, curvature)
     }
@@ -501,9 +521,11 @@ pub(crate) mod tests {
             prop_assert_eq!(&block_total(&points, &theta, radius), &expected);
             let mut total = vec![0; entries(d)];
             let mut sum = vec![0; d];
-            let curvature = add_block(Lying::Doubles(of(&points)), &theta, radius, Some(&mut sum), &mut total);
+            let beside = radius.map_or(Beside::Gradient(&mut sum), |radius| Beside::Curvature { radius });
+            let curvature = add_block(Lying::Doubles(of(&points)), &theta, beside, &mut total);
             prop_assert_eq!((total, curvature), expected);
-            prop_assert_eq!(sum, values(&Gradient::new(&theta, PRODUCT_BITS).unwrap(), &points));
+            let gradient = values(&Gradient::new(&theta, PRODUCT_BITS).unwrap(), &points);
+            prop_assert_eq!(sum, if radius.is_none() { gradient } else { vec![0; d] });
         }
     }
 }
