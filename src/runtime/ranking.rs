@@ -11,10 +11,10 @@ use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
 /// Records of a block: a coordinate of it fits the first cache.
-const BLOCK: usize = 1 << 10;
+const BLOCK: usize = 1 << 12;
 
-/// Records that are transposed together: their lines stay in the first cache.
-const TILE: usize = 1 << 6;
+/// Records, and coordinates of them, that are transposed together.
+const TILE: usize = 1 << 5;
 
 /// The fixed cost of one cut, in values that are partitioned in the same time.
 const CUT: usize = 16;
@@ -123,13 +123,18 @@ impl Ranking {
     }
 }
 
+/// In tiles of records and of coordinates: what is read and what is written stays in the first cache.
 fn transpose(block: DMatrixView<'_, f64>) -> Vec<Column> {
     let (d, n) = block.shape();
-    let mut columns: Vec<_> = (0..d).map(|_| Column { values: Vec::with_capacity(n), cuts: Vec::new() }).collect();
+    let mut columns: Vec<_> = (0..d).map(|_| Column { values: vec![0.0; n], cuts: Vec::new() }).collect();
     for start in (0..n).step_by(TILE) {
-        let tile = block.columns(start, TILE.min(n - start));
-        for (column, row) in columns.iter_mut().zip(tile.row_iter()) {
-            column.values.extend(row.iter());
+        let tile = start..n.min(start + TILE);
+        for (first, columns) in (0..d).step_by(TILE).zip(columns.chunks_mut(TILE)) {
+            for (c, column) in columns.iter_mut().enumerate() {
+                for (value, record) in column.values[tile.clone()].iter_mut().zip(tile.clone()) {
+                    *value = block[(first + c, record)];
+                }
+            }
         }
     }
     columns
