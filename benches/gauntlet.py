@@ -533,9 +533,8 @@ def long_row(n: int, name: str, runs: int) -> str:
 def long_table(runs: int) -> None:
     """Every set at every n, a process for each of them. Refused plans spend and return nothing."""
     print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
-    print(
-        "| data | n | d | runs | failed | predicted | excess above 1 | upper bound (95 %) |\n|---|---|---|---|---|---|---|---|"
-    )
+    print("| data | n | d | runs | failed | predicted | excess above 1 | upper bound (95 %) |")
+    print("|---" * 8 + "|")
     with ProcessPoolExecutor() as pool:
         for n in (50, 100, 300, 1000, 5000):
             plans = long_plans(n)
