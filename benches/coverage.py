@@ -8,10 +8,10 @@
 
 A radius is compared with that of the oracle: the 95 % quantile of the error's length under the law of inference.md with
 the true H and S of the population, and the noise of the runs. The populations in FRESH were not looked at while the
-constants of the region were chosen. The lattice has a quarter of its records at its median in two dimensions, and the
-region is a guess on the safe side there; ellipsoids of data that are thin across a flat, as aniso in the plane, are too
-thick. An asterisk marks what is outside of 93.5 to 99.5 % at the level 95 %, 78 to
-90 % at 80 %, below 98 % at 99 %, or a radius above 1.25 times the oracle's from n = 2000 on.
+constants of the region were chosen. The lattice has a quarter of its records at its median in two dimensions: there is
+no Hessian, the radius is a guess on the safe side, and a note says so. An asterisk marks what is outside of 93.5 to
+99.5 % at the level 95 %, of 78 to 90 % at 80 %, below 98 % at 99 %, or, from n = 2000 on, above 1.25 times the oracle's
+radius.
 """
 
 from __future__ import annotations

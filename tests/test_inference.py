@@ -53,8 +53,20 @@ def test_without_noise_the_covariance_is_that_of_the_theory():
     deviation = np.sqrt(0.5) / (0.5 * np.sqrt(np.pi / 2.0)) / np.sqrt(200_000)
     assert region.covariance == pytest.approx(np.diag([deviation**2] * 2), rel=0.02, abs=0.02 * deviation**2)
     assert region.standard_errors == pytest.approx([deviation] * 2, rel=0.01)
-    # A chi-square with two degrees of freedom has the tail exp(-q/2); the region leaves 0.0294 outside.
-    assert region.radius == pytest.approx(deviation * np.sqrt(-2.0 * np.log(0.0294)), rel=0.03)
+    # A chi-square with two degrees of freedom has the tail exp(-q/2); the ball leaves 0.05 (0.52 + 1.75 0.05) outside.
+    assert region.radius == pytest.approx(deviation * np.sqrt(-2.0 * np.log(0.030375)), rel=0.01)
+
+
+@pytest.mark.parametrize("thickness", [0.03, 0.1, 0.3])
+def test_across_a_thin_line_smoothing_does_not_hide_the_curvature(thickness):
+    """Standard errors with a radius far above the thickness are those of the theory, within a third."""
+    points = gauss(200_000, 2) * [10.0, thickness]
+    r = np.linalg.norm(points, axis=1)
+    u = points / r[:, None]
+    # The Hessian of a line along the first axis is diagonal.
+    hessian = ((1.0 - u**2) / r[:, None]).mean(axis=0)
+    theory = np.sqrt((u**2).mean(axis=0) / len(points)) / hessian
+    assert confidence_region(np.zeros(2), exact(points, 2.0), 0.95).standard_errors == pytest.approx(theory, rel=1 / 3)
 
 
 def test_the_noise_of_the_gradient_widens_it():

@@ -24,6 +24,9 @@ _FLATTEST, _SOFTEST = 0.02, 0.05
 _LOWEST = 0.2
 # The noise of the directions, as an eigenvalue relative to their mean, up to which they give the error a shape.
 KNOWN = 0.25
+# The square of a line's thickness in radii, over the part of T that is not along it: twice the logarithm of how long
+# the line is, in radii.
+_THICKNESS = 3.0
 # What was released below zero counts as no farther below than so many deviations of its noise.
 _BELOW = 5.0
 # Of d/n this part is added to the square of lengths.
@@ -77,7 +80,7 @@ def _in_space(moments: Moments) -> Error:
     gradient = directions / n + np.eye(d) * (moments.gradient_variance / n**2)
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
-    found = np.maximum(mean - values, _SOFTEST * mean)
+    found = np.maximum(mean - values + _across(moments, mean, values), _SOFTEST * mean)
     # Everything that follows is in the basis of the Hessian. The curvature adds the same in all directions.
     within = vectors.T @ gradient @ vectors
     rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST))
@@ -115,6 +118,23 @@ def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
     released = released - released.mean()
     kept = np.clip(values / np.where(released == 0.0, 1.0, released), 0.0, 1.0)
     return values, vectors, noisy.noise * np.sqrt(kept)
+
+
+def _across(moments: Moments, mean: float, values: Vector) -> Vector:
+    """What records within the smoothing radius add to eigenvalues across a line, where most records lie along one.
+
+    They count as if their directions were even, with 1/radius each. Along a line of thickness t each adds 1/r, down to
+    t: this is log(radius/t) more. Beyond the radius t is seen in the part of T that is not along the line.
+    """
+    extra = np.zeros(moments.d)
+    if moments.hessian is None or moments.d == 1:
+        return extra
+    trace = float(np.trace(moments.hessian.matrix))
+    within = mean - (1.0 - 1.0 / moments.d) * trace
+    aside = max((1.0 - 1.0 / moments.d) * trace - float(values.max()), moments.hessian.noise)
+    if within > 0.0 and _THICKNESS * aside < trace:
+        extra[values < values.max()] = 0.5 * within * math.log(trace / (_THICKNESS * aside))
+    return extra
 
 
 def _hidden(moments: Moments, mean: float, directions: Matrix, hessian: Matrix, square: float) -> float:

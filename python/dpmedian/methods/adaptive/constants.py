@@ -272,7 +272,7 @@ class Constants:
     lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
     blind: float = _simulated(0.6, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
-    level: float = _derived(1.645, "the 95 % quantile of a normal distribution")
+    level: float = _simulated(1.45, "deviations of an error radius that covers 95 %, with what else is added to it")
     lowered: tuple[float, float] = _simulated(
         (0.5, 1.0), "deviations by which an eigenvalue is lowered for the error radius, and that it has at least"
     )
