@@ -265,6 +265,22 @@ def test_small_samples_without_a_radius():
     assert np.mean(np.array(excesses(plan, points, 20)) < 1e-2) >= 0.95
 
 
+def test_few_records_within_a_public_radius_are_rarely_lost():
+    """At most 17 of 200: one release in twenty may be lost, and more have a probability of 0.01 then."""
+    plan = dpmedian.plan(101, 2, epsilon=1.0, delta=1e-6, method="adaptive", radius=1000.0)
+    lost = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(101, 2)) + rng.uniform(-300.0, 300.0, size=2)
+        try:
+            found = released(plan, points, seed)
+        except dpmedian.ReleaseFailed:
+            lost += 1
+        else:
+            assert objective(points, found.point) < 2.0 * objective(points, np.median(points, axis=0)) or found.notes
+    assert lost <= 17
+
+
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1000, 5), (3000, 30)])
 def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d, far):

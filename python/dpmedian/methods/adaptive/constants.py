@@ -270,6 +270,9 @@ class Constants:
 
     # Failure and error radius.
     lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
+    lost_within: float = _simulated(
+        0.6, "the same with a public radius: with few records it is noise, or a start one spread away, and has a note"
+    )
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
     blind: float = _simulated(0.6, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")
     level: float = _simulated(1.45, "deviations of an error radius that covers 95 %, with what else is added to it")

@@ -237,7 +237,7 @@ class _Descent:
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c
         slope = self._slope(state.measured)
-        if slope > c.lost and not state.atom:
+        if slope > (c.lost if ask.parameters.radius is None else c.lost_within) and not state.atom:
             raise NotFound(f"the squared mean gradient is still {slope:.2f} n^2")
         if not (self.sharp or state.atom):
             self._fail_if_pulled()
@@ -254,6 +254,8 @@ class _Descent:
         if self.sharp or atom:
             error = max(c.sharp_factor * error, state.spread if atom else 0.0)
             return MethodResult(point, state.spread, error, (COINCIDE,), state.moments(variance, error))
+        if slope > c.lost:
+            return MethodResult(point, state.spread, c.unsure_factor * error, (UNSETTLED,), state.moments(variance))
         unsure = state.metric.deviation > c.unsure * float(state.metric.found.min())
         if self._heated or unsure or (ask.d > 1 and state.hessians == 0):
             return MethodResult(point, state.spread, c.unsure_factor * error, (UNSURE,), state.moments(variance))
