@@ -269,7 +269,7 @@ class Constants:
     polish_keeps: float = _safety(0.4, "of rho that is left when they end")
 
     # Failure and error radius.
-    lost: float = _simulated(0.3, "squared mean gradient over n^2 above which the point is not near a median")
+    lost: float = _simulated(0.35, "squared mean gradient over n^2 above which the point is not near a median")
     lost_within: float = _simulated(
         0.6, "the same with a public radius: with few records it is noise, or a start one spread away, and has a note"
     )
