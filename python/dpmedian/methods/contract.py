@@ -24,9 +24,11 @@ __all__ = [
     "Reads",
     "cloud_curvature",
     "cloud_error",
+    "cloud_excess",
     "hopeless",
     "least_size",
     "most_failures",
+    "signal_of",
     "softened",
     "useful_error",
     "within",
@@ -130,6 +132,11 @@ def worth(parameters: PublicParameters) -> int:
     return 2 if parameters.neighbours == "add_remove" else 1
 
 
+def signal_of(parameters: PublicParameters, rho: float) -> float:
+    """n sqrt(rho/d): how far the records stand out of the noise of a gradient."""
+    return worth(parameters) * parameters.size * math.sqrt(rho / parameters.d)
+
+
 def cloud_curvature(d: int) -> float:
     """The curvature of F at the median of a normal distribution, in units of n/spread.
 
@@ -146,6 +153,11 @@ def cloud_error(noise: float, d: int) -> float:
     """
     mean = math.sqrt(2.0 / d) * math.exp(math.lgamma((d + 1) / 2.0) - math.lgamma(d / 2.0))
     return mean * noise / cloud_curvature(d)
+
+
+def cloud_excess(error: float, d: int) -> float:
+    """The excess at this distance from the median, in spreads: a square near it, and not above the distance itself."""
+    return min(0.5 * cloud_curvature(d) * error**2, error)
 
 
 def useful_error(error: float, d: int) -> float:

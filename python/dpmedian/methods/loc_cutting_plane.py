@@ -27,8 +27,9 @@ from dpmedian.methods import localize
 from dpmedian.methods.contract import (
     CalibratedMethod,
     Prediction,
-    cloud_curvature,
     cloud_error,
+    cloud_excess,
+    signal_of,
     useful_error,
     within,
     worth,
@@ -117,7 +118,7 @@ class LocCuttingPlane(CalibratedMethod):
         d, localization = self.parameters.d, self.localization
         spread = spread or self.parameters.assumed_spread
         ball = min(FINAL * localization.scale_of(spread), self.localization.radius) / spread
-        signal = worth(self.parameters) * self.parameters.size * math.sqrt(self.cost.rho / d)
+        signal = signal_of(self.parameters, self.cost.rho)
         arrives = within(ball / (signal + math.sqrt(d)), 13.9 / math.sqrt(d), 1.5 + 1.5 * math.sqrt(d))
         failure = 1.0 - (1.0 - localization.failure(spread)) * arrives
         if localization.unpredictable:
@@ -129,7 +130,7 @@ class LocCuttingPlane(CalibratedMethod):
         relative = useful_error((LINE if d == 1 else 1.0) * unsettled * cloud_error(self.error, d), d)
         silent = 1.0 if localization.whole(spread) else self.error / (self.error + 0.22 * math.sqrt(d))
         return Prediction(
-            excess=min(0.5 * cloud_curvature(d) * relative**2, relative) if failure <= 0.5 else None,
+            excess=cloud_excess(relative, d) if failure <= 0.5 else None,
             relative_error=relative,
             failure=failure,
             silent=silent * failure,

@@ -22,8 +22,9 @@ from dpmedian.methods import localize
 from dpmedian.methods.contract import (
     CalibratedMethod,
     Prediction,
-    cloud_curvature,
     cloud_error,
+    cloud_excess,
+    signal_of,
     softened,
     useful_error,
     within,
@@ -134,7 +135,7 @@ class LocDpgd(CalibratedMethod):
         relative = useful_error(relative, d)
         loud = 0.0 if localization.whole(spread) else math.sqrt(d) * (localization.rounds_of(spread) / 21.0) ** 2
         return Prediction(
-            excess=min(0.5 * cloud_curvature(d) * relative**2, relative) if failure <= 0.5 else None,
+            excess=cloud_excess(relative, d) if failure <= 0.5 else None,
             relative_error=relative,
             failure=failure,
             silent=failure / (1.0 + loud),
@@ -146,7 +147,7 @@ class LocDpgd(CalibratedMethod):
 
         Simulated for radii of 10 to 1000 spreads: the records that help grow with the square of that distance.
         """
-        signal = worth(self.parameters) * self.parameters.size * math.sqrt(self.cost.rho / self.parameters.d)
+        signal = signal_of(self.parameters, self.cost.rho)
         return within(signal, 0.3 * (self.localization.radius / spread) ** 2, 1.5)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
