@@ -265,6 +265,18 @@ def test_small_samples_without_a_radius():
     assert np.mean(np.array(excesses(plan, points, 20)) < 1e-2) >= 0.95
 
 
+@pytest.mark.parametrize("n", [3000, 60_000])
+def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_alone(n, monkeypatch):
+    """No second moments are planned or asked, on few records and after a sample, and the region is a ball."""
+    monkeypatch.setattr("dpmedian.methods.adaptive.questions.MOMENTS_DIMENSION", 3)
+    monkeypatch.setattr("dpmedian.methods.adaptive.region.MOMENTS_DIMENSION", 3)
+    points = np.random.default_rng(0).normal(size=(n, 4))
+    plan = dpmedian.plan(n, 4, epsilon=1.0, delta=1e-6, method="adaptive")
+    assert not {"hessian", "directions"} & {stage.name for stage in plan.stages} and plan.region == "ball"
+    found = released(plan, points, 0)
+    assert np.linalg.norm(found.point) < 0.2 and found.moments.hessian is None and found.moments.directions is None
+
+
 def test_few_records_within_a_public_radius_are_rarely_lost():
     """At most 17 of 200: one release in twenty may be lost, and more have a probability of 0.01 then."""
     plan = dpmedian.plan(101, 2, epsilon=1.0, delta=1e-6, method="adaptive", radius=1000.0)
