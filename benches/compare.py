@@ -1,6 +1,6 @@
 """Prints how much faster the kernels are than what one would use instead, all measured in this run.
 
-    python benches/compare.py [--quick] [--authors PATH] [--peers DIRECTORY]
+    python benches/compare.py [--quick] [--only KERNEL ...] [--authors PATH] [--peers DIRECTORY]
 
 Seconds vary between machines, ratios hardly. Every time is the best of several, or for whole releases the median; ours
 and the peer's alternate, so that a busy machine slows both. Ours use two threads, like cKDTree and the plain sum;
@@ -176,7 +176,7 @@ def moments(quick: bool) -> None:
         row(f"({n}, {d})", "numpy's lines", answer, partial(numpy_moments, points, theta, radius), 5)
 
 
-def noise() -> None:
+def noise(_quick: bool) -> None:
     zeros = _core.Exact.stated(np.zeros(1 << 20, dtype=np.int64), 1.0)
     tape = _core.Tape.draw(bytes(32))
     dpmedian.set_threads(1)
@@ -278,13 +278,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller inputs: a check that it runs, not a measurement")
     parser.add_argument("--authors", type=Path, help="checkout of the paper's public code")
     parser.add_argument("--peers", type=Path, help="directory of checkouts of other private locations")
+    tables = {"balls": balls, "gradients": gradients, "moments": moments, "noise": noise, "medians": medians}
+    parser.add_argument("--only", nargs="+", choices=tables, default=tables, help="some of the kernels")
     arguments = parser.parse_args()
     dpmedian.set_threads(THREADS)
-    balls(arguments.quick)
-    gradients(arguments.quick)
-    moments(arguments.quick)
-    noise()
-    medians(arguments.quick)
+    for name in arguments.only:
+        tables[name](arguments.quick)
     if arguments.authors:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
