@@ -46,6 +46,13 @@ def exact(points: np.ndarray, radius: float, *, variance: float = 0.0) -> Moment
     )
 
 
+def theory(points: np.ndarray) -> np.ndarray:
+    """Standard errors at the origin, where the Hessian is diagonal."""
+    r = np.linalg.norm(points, axis=1)
+    u = points / r[:, None]
+    return np.sqrt((u**2).mean(axis=0) / len(points)) / ((1.0 - u**2) / r[:, None]).mean(axis=0)
+
+
 def test_without_noise_the_covariance_is_that_of_the_theory():
     """H^-1 S H^-1/n for a Gaussian cloud in the plane: S = I/2, and H = E[1/r] I/2 with E[1/r] = sqrt(pi/2)."""
     points = gauss(200_000, 2)
@@ -61,12 +68,19 @@ def test_without_noise_the_covariance_is_that_of_the_theory():
 def test_across_a_thin_line_smoothing_does_not_hide_the_curvature(thickness):
     """Standard errors with a radius far above the thickness are those of the theory, within a third."""
     points = gauss(200_000, 2) * [10.0, thickness]
-    r = np.linalg.norm(points, axis=1)
-    u = points / r[:, None]
-    # The Hessian of a line along the first axis is diagonal.
-    hessian = ((1.0 - u**2) / r[:, None]).mean(axis=0)
-    theory = np.sqrt((u**2).mean(axis=0) / len(points)) / hessian
-    assert confidence_region(np.zeros(2), exact(points, 2.0), 0.95).standard_errors == pytest.approx(theory, rel=1 / 3)
+    region = confidence_region(np.zeros(2), exact(points, 2.0), 0.95)
+    assert region.standard_errors == pytest.approx(theory(points), rel=1 / 3)
+
+
+def test_a_round_cloud_between_two_far_clusters_is_no_line():
+    """Beyond the radius records lie along a line, and within it they are a disk: the theory holds within a tenth."""
+    rng, n = np.random.default_rng(0), 200_000
+    angle, clusters = rng.uniform(0.0, 2.0 * np.pi, size=n), 0.05 * rng.normal(size=(n, 2))
+    disk = np.sqrt(rng.random(size=n)) * np.array([np.cos(angle), np.sin(angle)])
+    clusters[:, 0] += 3.5 * rng.choice([-1.0, 1.0], size=n)
+    points = np.where(rng.random(size=(n, 1)) < 0.35, disk.T, clusters)
+    region = confidence_region(np.zeros(2), exact(points, 1.0), 0.95)
+    assert region.standard_errors == pytest.approx(theory(points), rel=0.1)
 
 
 def test_the_noise_of_the_gradient_widens_it():

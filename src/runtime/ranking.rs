@@ -10,7 +10,7 @@ use nalgebra::DMatrixView;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
-/// Records of a block: a coordinate of it fits the first cache.
+/// Records of a block, at most: few, so that there is work for every thread, but a cut has a cost for every block.
 const BLOCK: usize = 1 << 12;
 
 /// Records, and coordinates of them, that are transposed together.
@@ -61,7 +61,7 @@ impl Ranking {
         let (d, n) = points.shape();
         let starts: Vec<usize> = (0..n).step_by(BLOCK).collect();
         let mut blocks = Vec::with_capacity(starts.len());
-        for wave in starts.chunks((COORDINATES_PER_BEAT / BLOCK / d.max(1)).max(1)) {
+        for wave in starts.chunks(blocks_per_beat(d)) {
             let copy = |made: &mut Vec<_>, &start: &usize| {
                 made.push(transpose(points.columns(start, BLOCK.min(n - start))));
             };
@@ -82,7 +82,7 @@ impl Ranking {
         let new: Vec<usize> = (0..d).filter(is_new).collect();
         let mut counts = vec![0; new.len()];
         let count = if new.is_empty() { 0 } else { self.blocks.len() };
-        let per_beat = (COORDINATES_PER_BEAT / BLOCK / new.len().max(1)).max(1);
+        let per_beat = blocks_per_beat(new.len());
         // Values between the neighbours of every new threshold, and what a cut costs in any case.
         let between = |&j: &usize| {
             let (asked, k) = (&self.asked[j], places[j]);
@@ -123,6 +123,11 @@ impl Ranking {
     }
 }
 
+/// Blocks of this many coordinates between two beats; several in any case, so that threads share them.
+fn blocks_per_beat(d: usize) -> usize {
+    (COORDINATES_PER_BEAT / BLOCK / d.max(1)).max(4)
+}
+
 /// In tiles of records and of coordinates: what is read and what is written stays in the first cache.
 fn transpose(block: DMatrixView<'_, f64>) -> Vec<Column> {
     let (d, n) = block.shape();
@@ -156,11 +161,11 @@ mod tests {
     proptest! {
         #[test]
         fn ranks_are_counted_coordinate_by_coordinate(
-            n in prop_oneof![0..70usize, 1000..2100usize],
-            d in 1..20usize,
+            n in prop_oneof![0..70usize, Just(BLOCK - 1), Just(BLOCK), Just(BLOCK + 1), Just(2 * BLOCK + 1)],
+            d in prop_oneof![4 => 1..20usize, 1 => Just(TILE), 1 => Just(TILE + 1), 1 => Just(2 * TILE + 1)],
             questions in prop::collection::vec(prop_oneof![(-6..6i32).prop_map(f64::from), -6.0..6.0f64], 12),
         ) {
-            let points = DMatrix::from_fn(d, n, |i, j| ((i * 7 + j * 13) % 9) as f64 - 4.0);
+            let points = DMatrix::from_fn(d, n, |i, j| ((i * i + i * 7 + j * 13) % 9) as f64 - 4.0);
             let mut ranking = Ranking::new(points.as_view(), &mut Silent).unwrap();
             for question in questions {
                 let thresholds: Vec<f64> = (0..d).map(|i| question + (i % 3) as f64).collect();
@@ -180,16 +185,18 @@ mod tests {
 
     #[test]
     fn an_interrupted_question_can_be_asked_again() {
-        struct Stop;
+        /// Stops at a beat.
+        struct Stop(usize);
         impl Pulse for Stop {
             fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {
-                Err(Interrupted)
+                self.0 = self.0.checked_sub(1).ok_or(Interrupted)?;
+                Ok(())
             }
         }
-        let points = DMatrix::from_fn(2, 3000, |i, j| ((i * 7 + j * 13) % 101) as f64);
+        let points = DMatrix::from_fn(2, 2 * BLOCK + 7, |i, j| ((i * 7 + j * 13) % 101) as f64);
         let mut ranking = Ranking::new(points.as_view(), &mut Silent).unwrap();
-        for thresholds in [[50.0, 60.0], [20.0, 60.0], [30.0, 70.0]] {
-            assert_eq!(ranking.ranks(&thresholds.map(|t| t + 5.0), &mut Stop), Err(Interrupted));
+        for (beat, thresholds) in [(0, [50.0, 60.0]), (1, [20.0, 60.0]), (0, [30.0, 70.0])] {
+            assert_eq!(ranking.ranks(&thresholds.map(|t| t + 5.0), &mut Stop(beat)), Err(Interrupted));
             assert_eq!(ranking.ranks(&thresholds, &mut Silent).unwrap(), plainly(&points, &thresholds));
         }
     }

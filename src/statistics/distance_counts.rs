@@ -1,6 +1,6 @@
 //! Counts of distances: how many records lie within each radius of a grid around a point.
 //!
-//! The grid is the quarter octaves 2^(k/4), from below the smallest positive double to beyond the largest distance of
+//! The grid is the quarter octaves 2^(k/4), from the smallest positive double to beyond the largest distance of
 //! admitted records, so one pass answers every question about distances from one point.
 //!
 //! With a target f an entry is the count minus f n, see [`super::target`].
@@ -47,7 +47,7 @@ fn quarter_octave(distance: f64) -> i64 {
     }
 }
 
-/// The same for doubles that are neither zero nor subnormal, whose result is below that of the others or the least of them.
+/// The same for doubles that are neither zero nor subnormal; of those its place is below [`FIRST_NORMAL`].
 #[inline(always)]
 fn normal_quarter_octave(distance: f64) -> i64 {
     const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
@@ -222,8 +222,9 @@ mod tests {
 
     #[test]
     fn records_beyond_the_window_of_a_block_are_counted_like_others() {
-        let lengths: Vec<f64> = (0..400).map(|i| scale(1.0, [0, 3, -900, 990, 40, -40][i % 6]) * 1.1).collect();
-        for first in [1.1, 0.0, scale(1.0, 999), 5e-324] {
+        let powers = [0, 3, -900, 990, 40, -40, -1021, -1022, -1023, -1040];
+        let lengths: Vec<f64> = (0..400).map(|i| scale(1.0, powers[i % 10]) * (1.1 + (i % 7) as f64 / 8.0)).collect();
+        for first in [1.1, 0.0, scale(1.0, 999), 5e-324, f64::MIN_POSITIVE, 3e-308] {
             let points: Vec<f64> = [first].into_iter().chain(lengths.iter().copied()).collect();
             let mut counts = vec![0; BUCKETS];
             dispatch::portable(QuarterOctaves {

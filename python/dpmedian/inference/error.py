@@ -80,7 +80,7 @@ def _in_space(moments: Moments) -> Error:
     gradient = directions / n + np.eye(d) * (moments.gradient_variance / n**2)
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
-    found = np.maximum(mean - values + _across(moments, mean, values), _SOFTEST * mean)
+    found = np.maximum(mean - values + _across(moments, mean, values, vectors), _SOFTEST * mean)
     # Everything that follows is in the basis of the Hessian. The curvature adds the same in all directions.
     within = vectors.T @ gradient @ vectors
     rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST))
@@ -120,20 +120,25 @@ def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
     return values, vectors, noisy.noise * np.sqrt(kept)
 
 
-def _across(moments: Moments, mean: float, values: Vector) -> Vector:
+def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix) -> Vector:
     """What records within the smoothing radius add to eigenvalues across a line, where most records lie along one.
 
     They count as if their directions were even, with 1/radius each. Along a line of thickness t each adds 1/r, down to
-    t: this is log(radius/t) more. Beyond the radius t is seen in the part of T that is not along the line.
+    t: this is log(radius/t) more. Beyond the radius t is seen in the part of T that is not along the line; within it in
+    that of S, which records in a round cloud would have, too: t is the larger of the two.
     """
-    extra = np.zeros(moments.d)
-    if moments.hessian is None or moments.d == 1:
+    extra, even = np.zeros(moments.d), 1.0 - 1.0 / moments.d
+    if moments.hessian is None or moments.directions is None or moments.d == 1:
         return extra
-    trace = float(np.trace(moments.hessian.matrix))
-    within = mean - (1.0 - 1.0 / moments.d) * trace
-    aside = max((1.0 - 1.0 / moments.d) * trace - float(values.max()), moments.hessian.noise)
-    if within > 0.0 and _THICKNESS * aside < trace:
-        extra[values < values.max()] = 0.5 * within * math.log(trace / (_THICKNESS * aside))
+    line, trace = vectors[:, np.argmax(values)], float(np.trace(moments.hessian.matrix))
+    within = mean - even * trace
+    if min(within, trace) <= 0.0:
+        return extra
+    beyond = max(even * trace - float(values.max()), moments.hessian.noise)
+    beside = max(moments.size - float(line @ moments.directions.matrix @ line), moments.directions.noise)
+    thickness = max(math.sqrt(_THICKNESS * beyond / trace), beside / (even * within))
+    if 0.0 < thickness < 1.0:
+        extra[values < values.max()] = -within * math.log(thickness)
     return extra
 
 

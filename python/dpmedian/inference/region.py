@@ -17,8 +17,8 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # Of alpha = 1 - level a region leaves this part outside of its draws, plus so many alphas: six tenths at the level
-# 95 %, for what is beyond the first order, and all below 72 and 76 %. Lengths, which the longest axis decides, need
-# more than shapes at low levels. Measured by benches/coverage.py.
+# 95 %, for what is beyond the first order, and all below 73 and 76 %. Lengths, which the longest axis decides, need
+# more than shapes at low levels; intervals of single coordinates are lengths. Measured by benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
 # A region with a radius of so many spreads is noted: the error is then no small one, as the theory wants it.
 _LARGE = 0.5
@@ -104,7 +104,7 @@ def confidence_region(center: Vector, moments: Moments, level: float, scale: flo
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level must be a number between 0 and 1, like 0.95, got {level!r}")
     error, alpha = error_of(moments), 1.0 - level
-    of_lengths, inside = (1.0 - alpha * min(part + more * alpha, 1.0) for part, more in (_LENGTHS, _SHAPES))
+    of_lengths, of_shapes = (1.0 - alpha * min(part + more * alpha, 1.0) for part, more in (_LENGTHS, _SHAPES))
     lengths = np.linalg.norm(error.draws, axis=1)
     least, stretch, level_of = moments.least, np.ones(center.size), None
     if moments.position is not None:
@@ -136,6 +136,6 @@ def confidence_region(center: Vector, moments: Moments, level: float, scale: flo
         notes=notes,
         _unit=error.unit,
         _root=root,
-        _threshold=error.growth * float(np.quantile((white**2).sum(axis=0), inside)),
+        _threshold=error.growth * float(np.quantile((white**2).sum(axis=0), of_shapes)),
         _level=level_of,
     )
