@@ -184,7 +184,7 @@ def main() -> None:
     dpmedian.set_threads(THREADS)
     records = [n // 10 if options.quick else n for n in (100_000, 1_000_000, 10_000_000)]
     table("Records: n points in 10 dimensions", [(n, 10) for n in records], records, options.repeat)
-    singles(records[-1], options.repeat)
+    singles(records[-1], 3 * options.repeat)
     dimensions = [10, 100, 1000]
     table("Dimensions", [(records[0], d) for d in dimensions], dimensions, options.repeat)
 

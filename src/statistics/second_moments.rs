@@ -199,7 +199,7 @@ fn few<const D: usize>(
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut squares) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
     let mut vectors = [Row([0.0; GROUP]); FEW];
-    let (mut distances, mut factors) = (Row([0.0; GROUP]), Row([0.0; GROUP]));
+    let mut factors = Row([0.0; GROUP]);
     let mut tiles = [Tile([[[0.0; LANES]; TILE]; TILE]); TILES];
     let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
     let (mut units, mut summed, rounder) = ([Row([0; GROUP]); D], 0, rounder(PRODUCT_BITS));
@@ -214,12 +214,10 @@ fn few<const D: usize>(
             continue;
         }
         let group = opaque(GROUP);
-        for (distance, squares) in distances.0[..group].iter_mut().zip(&squares.0) {
-            *distance = squares.sqrt();
-        }
-        for (slot, distance) in factors.0[..group].iter_mut().zip(&distances.0) {
-            *slot = factor(*distance, radius);
-            curvature += curvature_at(*distance, radius, D);
+        for (slot, squares) in factors.0[..group].iter_mut().zip(&squares.0) {
+            let distance = squares.sqrt();
+            *slot = factor(distance, radius);
+            curvature += curvature_at(distance, radius, D);
         }
         if radius.is_none() {
             // The inverse distances, to the bit: a division by a power of two rounds nothing.
