@@ -79,7 +79,7 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 	$(BIN)/python docs/pictures.py
 
 tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; PEERS=DIRECTORY for the peers.
-	$(BIN)/python benches/gauntlet.py --runs 100 > docs/tables/gauntlet.md
+	$(BIN)/python benches/gauntlet.py --runs 200 > docs/tables/gauntlet.md
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
 	$(BIN)/python benches/compare.py $(if $(AUTHORS),--authors "$(AUTHORS)") > docs/tables/speed.md
 	if [ -n "$(PEERS)" ]; then $(BIN)/python benches/peers.py "$(PEERS)" > docs/tables/peers.md; fi
