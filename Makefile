@@ -26,11 +26,10 @@ quick: $(VENV)/tools $(VENV)/develop  ## The fast loop, at most two minutes: fas
 
 test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
 	cargo test --quiet
-	cargo bench --no-run --quiet
 	$(MAKE) lint
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints, types, stubs and schemas; warnings are errors.
+lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints (of the benches, too), types, stubs and schemas; warnings are errors.
 	cargo fmt --check
 	cargo clippy --quiet --all-targets --features python -- -D warnings
 	$(BIN)/ruff check
