@@ -516,8 +516,8 @@ def judged(plan: dpmedian.Plan, generate: Generator, run: int) -> Judged | None:
         return None
     value = nonprivate.objective(points, outcome.point)
     # The coordinate medians are near enough to the optimum to see an excess of 1, and fast.
-    bad = value > 1.5 * nonprivate.objective(points, np.median(points, axis=0))
-    bad = bad and value > 2.0 * nonprivate.objective(points, nonprivate.geometric_median(points))
+    far = value > 1.5 * nonprivate.objective(points, np.median(points, axis=0))
+    bad = far and value > 2.0 * nonprivate.objective(points, nonprivate.geometric_median(points))
     return Judged(bad, bool(outcome.notes))
 
 
@@ -540,24 +540,27 @@ def long_row(n: int, name: str, runs: int) -> str:
     made, dimensions = [one for one in seen if one is not None], ", ".join(str(plan.d) for plan in plans)
     bad, silent = sum(one.bad for one in made), sum(one.bad and not one.noted for one in made)
     predicted = runs * sum(plan.prediction.failure for plan in plans) / len(plans)
-    failed = f"{runs - len(made)} | {predicted:.0f}"
-    return f"| {name} | {n} | {dimensions} | {runs} | {failed} | {bad} | {silent} | {upper_bound(silent, runs):.2e} |"
+    counts = f"{runs - len(made)} | {predicted:.0f} | {sum(one.noted for one in made)} | {bad} | {silent}"
+    return f"| {name} | {n} | {dimensions} | {runs} | {counts} | {upper_bound(silent, runs):.2e} |"
 
 
 def long_table(runs: int) -> None:
     """Every set at every n, a process for each of them. Refused plans spend and return nothing.
 
     Garbage is silent where the release has no note: not that records coincide, nor that error_radius may be too small.
+    With few records most releases have one, so the numbers of noted releases and of bad ones are printed, too.
     """
     print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
-    print("| data | n | d | runs | failed | predicted | excess above 1 | without a note | upper bound (95 %) |")
-    print("|---" * 9 + "|")
+    print("| data | n | d | runs | failed | predicted | noted | excess above 1 | without a note | upper bound (95 %) |")
+    print("|---" * 10 + "|")
     with ProcessPoolExecutor() as pool:
         for n in (50, 100, 300, 1000, 5000):
             plans = long_plans(n)
             refused = [plan for plan in plans if plan.prediction.failure > 0.5]
             for plan in refused:
-                print(f"| all | {n} | {plan.d} | refused | | {plan.prediction.failure:.2g} of one | | | |", flush=True)
+                print(
+                    f"| all | {n} | {plan.d} | refused | | {plan.prediction.failure:.2g} of one | | | | |", flush=True
+                )
             names = list(SETS | HARD) if len(refused) < len(plans) else []
             for row in pool.map(long_row, [n] * len(names), names, [runs] * len(names)):
                 print(row, flush=True)

@@ -280,18 +280,18 @@ def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_a
 
 
 def test_few_records_within_a_public_radius_are_rarely_lost():
-    """At most 17 of 200: one release in twenty may be lost, and more have a probability of 0.01 then."""
+    """At most 17 of 200 fail or are far off: if one in twenty did, more would have a probability of 0.01."""
     plan = dpmedian.plan(101, 2, epsilon=1.0, delta=1e-6, method="adaptive", radius=1000.0)
     lost = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)
         points = rng.normal(size=(101, 2)) + rng.uniform(-300.0, 300.0, size=2)
         try:
-            found = released(plan, points, seed)
+            found = released(plan, points, seed).point
         except dpmedian.ReleaseFailed:
             lost += 1
         else:
-            assert objective(points, found.point) < 2.0 * objective(points, np.median(points, axis=0)) or found.notes
+            lost += objective(points, found) > 2.0 * objective(points, np.median(points, axis=0))
     assert lost <= 17
 
 

@@ -54,9 +54,8 @@ pub struct BernoulliExp {
 impl BernoulliExp {
     /// `None` if `q` is zero.
     pub fn new(p: u128, q: u128) -> Option<Self> {
-        // Most ratios are below one, and divisions of 128 bits are slow.
-        let whole = if p < q { 0 } else { p.checked_div(q)? };
-        Some(Self { whole, fraction: Bernoulli::new(p - whole * q, q)? })
+        let whole = p.checked_div(q)?;
+        Some(Self { whole, fraction: Bernoulli::new(p % q, q)? })
     }
 
     /// exp(-w - f) = exp(-1)^w exp(-f), with f < 1.

@@ -29,9 +29,7 @@ impl Geometric {
                 while exp_minus_one(rng) {
                     v += 1;
                 }
-                let value = u128::from(u) + u128::from(self.q) * u128::from(v);
-                // A division of 128 bits is slow.
-                return if self.p == 1 { value } else { value / u128::from(self.p) };
+                return (u128::from(u) + u128::from(self.q) * u128::from(v)) / u128::from(self.p);
             }
         }
     }

@@ -83,11 +83,12 @@ impl<T: Coordinate> Kernel for QuarterOctaves<'_, T> {
     #[inline(always)]
     fn run(self) {
         let distances = distances(self.block, self.theta);
-        let buckets: Vec<usize> = distances.iter().map(|distance| bucket(normal_quarter_octave(*distance))).collect();
-        let first = buckets.first().map_or(0, |bucket| bucket.saturating_sub(WINDOW / 2)).max(FIRST_NORMAL);
+        let places: Vec<usize> = distances.iter().map(|distance| bucket(normal_quarter_octave(*distance))).collect();
+        // Zeros and subnormals, whose places are wrong here, come before the window.
+        let first = places.first().map_or(0, |place| place.saturating_sub(WINDOW / 2)).max(FIRST_NORMAL);
         let mut near = [[0i64; WINDOW]; TURNS];
-        for (record, near_or_not) in buckets.into_iter().enumerate() {
-            match near[record % TURNS].get_mut(near_or_not.wrapping_sub(first)) {
+        for (record, place) in places.into_iter().enumerate() {
+            match near[record % TURNS].get_mut(place.wrapping_sub(first)) {
                 Some(count) => *count += 1,
                 None => self.counts[bucket(quarter_octave(distances[record]))] += 1,
             }

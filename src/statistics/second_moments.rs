@@ -9,15 +9,15 @@
 //! **Exactness.** In a block of at most 2^12 records all sums of products are integers of at most 2^52: doubles hold
 //! them exactly, in whatever order they are added.
 //!
-//! **Lemma.** With w as it is computed, from the computed distance, |v|^2 <= 2^40 w (1 + (d + 20) 2^-53), and |v|^2 <= 2^40;
-//! without a radius v 2^-20 is at most sqrt(d) 2^-20 (1 + 2^-20) away from u. *Proof.* By the error bounds of [`super::gradient`] the computed difference over the
-//! computed distance has a norm of 1 up to (d/2 + 3) 2^-53 and higher orders. With a radius the difference is multiplied by
-//! sqrt(q) times q 2^20/radius, where q is the computed radius/r, which is at most 1 where r > radius, because division
-//! rounds correctly: q, which occurs to the power 3/2, its root, the quotient, and three products add at most 13/2 2^-53,
-//! together at most (d/2 + 10) 2^-53, of which the square has twice as much. Where q is subnormal or zero, and where the
-//! radius is so small that the quotient takes another one, q is below 2^-42 and v is zero. Rounding towards zero lengthens no coordinate,
-//! which is the first bound, and moves each by less than 2^-20, which is the last. |v|^2 is an integer and less than
-//! 2^40 + 1 for d <= 4000: it is at most 2^40. ∎
+//! **Lemma.** With w as it is computed, from the computed distance, |v|^2 <= 2^40 w (1 + (d + 20) 2^-53), and |v|^2 <=
+//! 2^40; without a radius v 2^-20 is at most sqrt(d) 2^-20 (1 + 2^-20) away from u. *Proof.* By the error bounds of
+//! [`super::gradient`] the computed difference over the computed distance has a norm of 1 up to (d/2 + 3) 2^-53 and higher
+//! orders. With a radius the difference is multiplied by sqrt(q) times q 2^20/radius, where q is the computed radius/r,
+//! which is at most 1 where r > radius, because division rounds correctly: q, which occurs to the power 3/2, its root, the
+//! quotient, and three products add at most 13/2 2^-53, together at most (d/2 + 10) 2^-53, of which the square has twice
+//! as much. Where q is subnormal or zero, and where the radius is so small that the quotient takes another one, q is below
+//! 2^-42 and v is zero. Rounding towards zero lengthens no coordinate, which is the first bound, and moves each by less
+//! than 2^-20, which is the last. |v|^2 is an integer and less than 2^40 + 1 for d <= 4000: it is at most 2^40. ∎
 
 use std::ops::RangeInclusive;
 

@@ -254,9 +254,12 @@ class _Descent:
         if self.sharp or atom:
             error = max(c.sharp_factor * error, state.spread if atom else 0.0)
             return MethodResult(point, state.spread, error, (COINCIDE,), state.moments(variance, error))
-        if slope > c.lost:
-            return MethodResult(point, state.spread, c.unsure_factor * error, (UNSETTLED,), state.moments(variance))
         unsure = state.metric.deviation > c.unsure * float(state.metric.found.min())
-        if self._heated or unsure or (ask.d > 1 and state.hessians == 0):
-            return MethodResult(point, state.spread, c.unsure_factor * error, (UNSURE,), state.moments(variance))
-        return MethodResult(point, state.spread, error, (), state.moments(variance))
+        notes: tuple[str, ...] = ()
+        if slope > c.lost:
+            notes = (UNSETTLED,)
+        elif self._heated or unsure or (ask.d > 1 and state.hessians == 0):
+            notes = (UNSURE,)
+        return MethodResult(
+            point, state.spread, (c.unsure_factor if notes else 1.0) * error, notes, state.moments(variance)
+        )
