@@ -34,6 +34,7 @@ import dpmedian
 from dpmedian import nonprivate
 from dpmedian.accounting import calibrate
 from dpmedian.mechanisms.coordinates import CoordinateSearch
+from dpmedian.methods.adaptive.descent import DOUBTED
 from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.array import ArraySource
@@ -501,10 +502,10 @@ def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
 
 
 class Judged(NamedTuple):
-    """Whether a release has an excess above 1, and whether it has a note."""
+    """Whether a release has an excess above 1, and whether a note says that the records may be elsewhere."""
 
     bad: bool
-    noted: bool
+    doubted: bool
 
 
 def judged(plan: dpmedian.Plan, generate: Generator, run: int) -> Judged | None:
@@ -518,7 +519,7 @@ def judged(plan: dpmedian.Plan, generate: Generator, run: int) -> Judged | None:
     # The coordinate medians are near enough to the optimum to see an excess of 1, and fast.
     far = value > 1.5 * nonprivate.objective(points, np.median(points, axis=0))
     bad = far and value > 2.0 * nonprivate.objective(points, nonprivate.geometric_median(points))
-    return Judged(bad, bool(outcome.notes))
+    return Judged(bad, DOUBTED in outcome.notes)
 
 
 def garbage(plan: dpmedian.Plan, generate: Generator, run: int) -> bool | None:
@@ -538,20 +539,20 @@ def long_row(n: int, name: str, runs: int) -> str:
     plans = [plan for plan in long_plans(n) if plan.prediction.failure <= 0.5]
     seen = [judged(plans[run % len(plans)], (SETS | HARD)[name], run) for run in range(runs)]
     made, dimensions = [one for one in seen if one is not None], ", ".join(str(plan.d) for plan in plans)
-    bad, silent = sum(one.bad for one in made), sum(one.bad and not one.noted for one in made)
+    bad, silent = sum(one.bad for one in made), sum(one.bad and not one.doubted for one in made)
     predicted = runs * sum(plan.prediction.failure for plan in plans) / len(plans)
-    counts = f"{runs - len(made)} | {predicted:.0f} | {sum(one.noted for one in made)} | {bad} | {silent}"
+    counts = f"{runs - len(made)} | {predicted:.0f} | {sum(one.doubted for one in made)} | {bad} | {silent}"
     return f"| {name} | {n} | {dimensions} | {runs} | {counts} | {upper_bound(silent, runs):.2e} |"
 
 
 def long_table(runs: int) -> None:
     """Every set at every n, a process for each of them. Refused plans spend and return nothing.
 
-    Garbage is silent where the release has no note: not that records coincide, nor that error_radius may be too small.
-    With few records most releases have one, so the numbers of noted releases and of bad ones are printed, too.
+    Garbage is silent where the release has no note that says that the records may lie together far away from the point.
+    With few records good points have it, too, so the numbers of all points with it and of all bad ones are printed.
     """
     print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
-    print("| data | n | d | runs | failed | predicted | noted | excess above 1 | without a note | upper bound (95 %) |")
+    print("| data | n | d | runs | failed | predicted | doubted | excess above 1 | without a doubt | upper bound (95 %) |")
     print("|---" * 10 + "|")
     with ProcessPoolExecutor() as pool:
         for n in (50, 100, 300, 1000, 5000):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Bound, DistanceCounts, Exact
 
-__all__ = ["DistanceCount", "DistanceSearch", "radius_of"]
+__all__ = ["Counted", "DistanceCount", "DistanceSearch", "radius_of"]
 
 # A count minus half of all records needs no number of records where that is private, and moves by half a record there.
 _HALF = (1, 1)
@@ -63,6 +64,16 @@ class DistanceCount(Gaussian):
         return 0.5 * size + float(self.release(tape, _entry(self.table(source, theta), quarter_octave))[0])
 
 
+class Counted(NamedTuple):
+    """What a search around a point found, and its answers: noisy counts minus half of all records, with their noise."""
+
+    quarter: int
+    theta: NDArray[np.float64]
+    quarters: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    noise: float
+
+
 @dataclass(frozen=True)
 class DistanceSearch:
     """The smallest radius around a point that holds a share of the records: a posterior search.
@@ -90,8 +101,8 @@ class DistanceSearch:
         size: int,
         likely: float,
         sure: float = 0.0,
-    ) -> Found[int]:
-        """The quarter octave of the radius: `origin` plus a multiple of the stride.
+    ) -> Found[Counted]:
+        """The quarter octave of the radius, `origin` plus a multiple of the stride, and what was answered.
 
         The share is one of `size` records, which there are, or are thought to be: a share near one half hardly depends
         on it. It stops when less than `sure` is in doubt.
@@ -101,4 +112,7 @@ class DistanceSearch:
         found = search.release(
             tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width, sure
         )
-        return Found(origin + stride * found.value, found.asked)
+        indices, counts = zip(*found.answers, strict=True)
+        quarters = origin + stride * np.array(indices)
+        counted = Counted(origin + stride * found.value, theta, quarters, np.array(counts), self.count.noise)
+        return Found(counted, found.asked)

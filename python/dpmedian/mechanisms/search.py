@@ -24,6 +24,8 @@ class Found(Generic[Value]):
 
     value: Value
     asked: int
+    answers: tuple[tuple[int, float], ...] = ()
+    """What was asked about, and the noisy answer, where somebody may look at them again."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,12 @@ class GridSearch:
         """
         posterior = GridPosterior(self.high - self.low + 1, likely - self.low, width)
         gain = 2.0 * self.amplitude / self.count.noise**2
-        asked = 0
-        while asked < self.count.releases:
-            noisy = self.count.release(tape, count(self.low + posterior.ask()))[0]
+        answers: list[tuple[int, float]] = []
+        while len(answers) < self.count.releases:
+            index = self.low + posterior.ask()
+            noisy = float(self.count.release(tape, count(index))[0])
             posterior.learn(gain * (target - noisy))
-            asked += 1
+            answers.append((index, noisy))
             if posterior.doubt(1) < sure:
                 break
-        return Found(self.low + posterior.mode(), asked)
+        return Found(self.low + posterior.mode(), len(answers), tuple(answers))

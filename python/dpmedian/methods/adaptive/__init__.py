@@ -8,6 +8,7 @@
 | `location.py` | scale, center, spread, and points where records coincide |
 | `state.py`, `metric.py`, `steps.py` | what the run believes: point, Hessian, gradients, and the next step |
 | `region.py` | what a confidence region may cost |
+| `evidence.py` | whether few records are around the point, or together far away |
 | `approach.py`, `descent.py` | from the center to the noise of a cheap gradient, and from there with all that is left |
 | `prediction.py` | what to expect |
 """

@@ -270,8 +270,19 @@ class Constants:
 
     # Failure and error radius.
     lost: float = _simulated(0.35, "squared mean gradient over n^2 above which the point is not near a median")
-    lost_within: float = _simulated(
-        0.6, "the same with a public radius: with few records it is noise, or a start one spread away, and has a note"
+    few: tuple[float, float, float, float] = _simulated(
+        (30.0, 0.25, -2.0, 10.0),
+        "n sqrt(rho/d) below which all answers are compared with those of a cloud and of a single place far away; the "
+        "squared mean gradient over n^2 above which, and the logarithm of the odds of a cloud below which, a point is "
+        "not near a median; and those odds below which it has a note",
+    )
+    cloud_spreads: tuple[float, ...] = _simulated((1.0, 1.4), "over the spread that was found, of a cloud")
+    cloud_error: float = _simulated(0.35, "spreads between the point and the center of a cloud")
+    cloud_fits: tuple[float, ...] = _safety((1.4, 0.3, 0.06), "spreads of the clouds whose centers are tried")
+    place: tuple[float, float, float] = _simulated(
+        (0.06, 12.0, 3.0),
+        "spreads of a single place; how much faster its counts grow than those of a cloud; and spreads between the "
+        "point and its center, at most",
     )
     jump: float = _simulated(0.2, "by which single gradients may be higher, where iterates jump over a cluster")
     blind: float = _simulated(0.6, "noise of the squared mean gradient over n^2 with which lost runs would go unseen")

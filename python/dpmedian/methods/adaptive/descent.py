@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpmedian.inference import Moments
 from dpmedian.mechanisms.distance import radius_of
+from dpmedian.methods.adaptive.evidence import for_a_cloud
 from dpmedian.methods.adaptive.location import Located
 from dpmedian.methods.adaptive.metric import error_quantile
 from dpmedian.methods.adaptive.questions import Questions
@@ -35,6 +36,7 @@ COINCIDE = "many records coincide near the point: error_radius is a guess"
 EXACT = "many records coincide: the point is theirs"
 UNSURE = "the curvature is not known well: error_radius may be too small"
 UNSETTLED = "the last step did not settle: error_radius may be too small"
+DOUBTED = "so few records may also lie together far away from the point: error_radius may be too small"
 
 
 class NotFound(Exception):
@@ -234,11 +236,21 @@ class _Descent:
         if pulled:
             raise NotFound(f"the mean gradient is still {pulled:.2f} n: the median is in another cluster")
 
+    def _odds(self, point: Vector) -> float:
+        """Of a cloud around the point against a single place far away, as a logarithm; infinite with many records."""
+        state, ask = self.state, self.ask
+        if ask.signal > self.c.few[0] or not ask.sampled_all:
+            return math.inf
+        return for_a_cloud(state.measured, ask.counted, point, state.quarter, ask.n, self.c)
+
+    def _lost(self, slope: float, odds: float) -> bool:
+        """Whether the gradients are those of a point far from the median: with few records they alone do not tell."""
+        few, least, even, _ = self.c.few
+        return slope > self.c.lost if self.ask.signal > few else slope > least and odds < even
+
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c
         slope = self._slope(state.measured)
-        if slope > (c.lost if ask.parameters.radius is None else c.lost_within) and not state.atom:
-            raise NotFound(f"the squared mean gradient is still {slope:.2f} n^2")
         if not (self.sharp or state.atom):
             self._fail_if_pulled()
         used = state.measured if self.sharp else consistent(state.measured, state.metric, c)
@@ -246,20 +258,22 @@ class _Descent:
         # The last gradient is always used, so the ends are relative to its point.
         step = weights @ ends(used, state.metric)
         point = state.moved(np.asarray(step), damped=False)
+        odds = self._odds(point)
+        if self._lost(slope, odds) and not state.atom:
+            raise NotFound(f"the squared mean gradient is still {slope:.2f} n^2")
         variance = float(weights**2 @ np.array([measure.variance for measure in used]))
         far = np.array([length(measure.point - point) for measure in used]) / state.spread
         error = error_quantile(state.metric, variance, c, c.bend * float(np.abs(weights) @ far**2) * ask.n)
         # Gradients that vanish are those of a cluster, not of records that coincide; on the line that is hard to tell.
         atom = state.atom and (ask.d == 1 or self._heated or slope > c.late_height)
+        notes: tuple[str, ...] = (DOUBTED,) if odds < c.few[3] else ()
         if self.sharp or atom:
             error = max(c.sharp_factor * error, state.spread if atom else 0.0)
-            return MethodResult(point, state.spread, error, (COINCIDE,), state.moments(variance, error))
+            return MethodResult(point, state.spread, error, (*notes, COINCIDE), state.moments(variance, error))
         unsure = state.metric.deviation > c.unsure * float(state.metric.found.min())
-        notes: tuple[str, ...] = ()
         if slope > c.lost:
-            notes = (UNSETTLED,)
+            notes += (UNSETTLED,)
         elif self._heated or unsure or (ask.d > 1 and state.hessians == 0):
-            notes = (UNSURE,)
-        return MethodResult(
-            point, state.spread, (c.unsure_factor if notes else 1.0) * error, notes, state.moments(variance)
-        )
+            notes += (UNSURE,)
+        error *= c.unsure_factor if notes else 1.0
+        return MethodResult(point, state.spread, error, notes, state.moments(variance))

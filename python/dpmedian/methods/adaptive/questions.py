@@ -6,6 +6,7 @@ A cost is in rho. Every answer is noisy and private already; its noise follows f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 from dpmedian.inference import Noisy
 from dpmedian.mechanisms.coordinates import CoordinateSearch
 from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
-from dpmedian.mechanisms.distance import DistanceCount, DistanceSearch
+from dpmedian.mechanisms.distance import Counted, DistanceCount, DistanceSearch
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Curvature, Hessian
 from dpmedian.mechanisms.pairs import PairCount, PairSearch
 from dpmedian.mechanisms.sample import HiddenSample
+from dpmedian.mechanisms.search import Found
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.region import Shares
@@ -180,6 +182,8 @@ class Questions:
         self.m_worth, self.n_worth = worth(self.parameters) * self.m, worth(self.parameters) * self.n
         self.spender = Spender(allowance, tape)
         self.region = offers.region
+        # What the searches around points were answered.
+        self.counted: list[Counted] = []
         self.every = Records(source, self.n)
         drawn = self.spender.sample(HiddenSample(self.n, self.m, self.parameters.private_size), source)
         self.sample = self.every if self.sampled_all else Records(drawn, self.m)
@@ -271,7 +275,7 @@ class Questions:
 
     def _anywhere(self, theta: Vector, share: float, cost: float, likely: float, prior_width: float) -> int:
         c, (low, high) = self.c, self.exponents()[1]
-        return self.spender.search(
+        return self._searched(
             self.offers.initial,
             cost,
             lambda count, tape: DistanceSearch(
@@ -288,10 +292,17 @@ class Questions:
             ),
         )
 
+    def _searched(
+        self, offer: Offer[DistanceCount], cost: float, ask: Callable[[DistanceCount, Tape], Found[Counted]]
+    ) -> int:
+        """The quarter octave that a search finds; its answers are kept."""
+        self.counted.append(self.spender.search(offer, cost, ask))
+        return self.counted[-1].quarter
+
     def spread(self, theta: Vector, quarter: int, window: tuple[int, int], share: float) -> int:
         """The quarter octave around a point that covers a share of the records, in a window around another one."""
         c = self.c
-        return self.spender.search(
+        return self._searched(
             self.offers.spread,
             c.spread_share.of(self.rho, self.m_worth),
             lambda count, tape: DistanceSearch(

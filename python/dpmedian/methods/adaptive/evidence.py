@@ -1,0 +1,109 @@
+"""Whether the records are a cloud around the point, or all in one place far away from it: few records leave that open.
+
+A search whose noise is too large ends somewhere, and takes the distance to the records for their spread. A cloud and a
+place far away both explain such a radius, but not what else was answered: around a cloud the counts of records within a
+radius grow smoothly, and near its middle gradients are short; around a single place the counts jump from none to all,
+and all gradients are n long. So everything that was released is compared with both. This is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.mechanisms.distance import Counted
+from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.steps import Measured
+from dpmedian.methods.contract import cloud_curvature
+
+__all__ = ["for_a_cloud"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# How often each fit of a center to the gradients is improved, and the lengths in spreads of the first steps.
+_ROUNDS, _STARTS = 8, (0.4, 1.0)
+# Spreads beyond which it does not matter how far away a point is: its square is a double.
+_BEYOND = 1e60
+
+
+def for_a_cloud(
+    measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: int, c: Constants
+) -> float:
+    """The logarithm of the odds of a cloud around the point against a single place, each where it explains most.
+
+    `quarter` is the quarter octave of the spread that was found, in which lengths are counted; gradients and counts are
+    counted in n.
+    """
+    answers = _Answers(measured, counted, point, quarter, n)
+    centers = answers.centers(c.cloud_fits)
+    away = (centers**2).sum(axis=1)
+    # A cloud's center is near the point, for that is where its gradients vanish.
+    clouds = [answers.misfits(centers, wide, 1.0) + 0.5 * away / c.cloud_error**2 for wide in c.cloud_spreads]
+    narrow, steep, reach = c.place
+    place = answers.misfits(centers[away < reach**2], narrow, steep)
+    return float(np.min(place) - np.min(clouds))
+
+
+class _Answers:
+    """Gradients and counts, relative to the point that was found."""
+
+    def __init__(
+        self, measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: int
+    ) -> None:
+        def relative(points: Sequence[Vector]) -> Matrix:
+            # In two divisions, for the spread of tiny data has no double above its reciprocal.
+            whole, rest = divmod(quarter, 4)
+            with np.errstate(over="ignore"):
+                scaled = np.ldexp(np.array(points) - point, -whole) / 2.0 ** (rest / 4.0)
+            return np.asarray(np.clip(scaled, -_BEYOND, _BEYOND))
+
+        self.points = relative([measure.point for measure in measured])
+        self.gradients = np.array([measure.gradient for measure in measured]) / n
+        self.variances = np.array([measure.variance for measure in measured]) / n**2
+        self.thetas = relative([count.theta for count in counted])
+        self.of = np.repeat(np.arange(len(counted)), [len(count.quarters) for count in counted])
+        quarters = np.concatenate([count.quarters for count in counted])
+        self.logarithms = (quarters - quarter) * (math.log(2.0) / 2.0)
+        self.shares = np.concatenate([count.counts for count in counted]) / n
+        self.noise = np.array([count.noise for count in counted])[self.of] / n
+        d = len(point)
+        self.curvature = cloud_curvature(d)
+        # A logistic function of the logarithm of the squared distance, with the variance that a normal cloud has.
+        self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
+
+    def lengths(self, offsets: NDArray[np.float64], wide: float) -> NDArray[np.float64]:
+        """What a gradient's offset from the center is divided by: its length, or near the center the curvature's."""
+        return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
+
+    def centers(self, widths: Sequence[float]) -> Matrix:
+        """Centers that may explain the gradients, of clouds so many spreads wide: all steps of the fits.
+
+        With the lengths of the last step a gradient is linear in the center, so that the next one is a weighted mean.
+        """
+        directions = self.gradients / np.linalg.norm(self.gradients, axis=1, keepdims=True)
+        starts = np.vstack([np.zeros_like(self.points[:1]), *(self.points - step * directions for step in _STARTS)])
+        found = [starts]
+        for wide in widths:
+            centers = starts
+            for _ in range(_ROUNDS):
+                lengths = self.lengths(self.points - centers[:, None], wide)
+                weights = 1.0 / (self.variances * lengths**2)
+                ends = self.points - lengths[..., None] * self.gradients
+                centers = (weights[..., None] * ends).sum(axis=1) / weights.sum(axis=1)[:, None]
+                found.append(centers)
+        return np.vstack(found)
+
+    def misfits(self, centers: Matrix, wide: float, steep: float) -> Vector:
+        """Half of the squared differences in deviations of the noise, for each center of a cloud so wide."""
+        offsets = self.points - centers[:, None]
+        residuals = self.gradients - offsets / self.lengths(offsets, wide)[..., None]
+        squares = ((self.thetas - centers[:, None]) ** 2).sum(axis=-1)[:, self.of] + wide**2
+        # 40 % of the records within the spread.
+        logits = steep * self.steepness * (self.logarithms - np.log(squares)) + math.log(0.4 / 0.6)
+        shares = 1.0 / (1.0 + np.exp(-np.clip(logits, -50.0, 50.0))) - 0.5
+        of_gradients = ((residuals**2).sum(axis=-1) / self.variances).sum(axis=1)
+        return np.asarray(0.5 * (of_gradients + (((self.shares - shares) / self.noise) ** 2).sum(axis=1)))
