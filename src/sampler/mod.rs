@@ -3,6 +3,7 @@
 //! One distribution, one file: a constructor that checks, a `sample` that cannot fail, generic over the generator.
 
 mod bernoulli;
+mod cells;
 mod choice;
 mod gaussian;
 mod geometric;
