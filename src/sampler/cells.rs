@@ -1,14 +1,14 @@
 //! The cell of a Gaussian: j below 256 with probability proportional to exp(-j^2/512), and 256 with one proportional to
 //! 2 exp(-128).
 //!
-//! **Exactness.** Let w_j be 2^59.6 exp(-j^2/512), more precisely [`SCALE`] times the exponential. A random word chooses
-//! cell j with probability W_j/2^64, where W_j is the whole part of w_j, and with the rest of the probability, R/2^64, it
-//! chooses none. Then an integer u below R is drawn: u = j gives cell j if a coin of probability w_j - W_j falls heads,
-//! u = 256 and u = 257 both give cell 256 so, and everything else begins again. Together a word gives cell j with
-//! probability W_j/2^64 + (w_j - W_j)/2^64, which is proportional to w_j; W_256 = 0. R is less than 2^-30 of 2^64.
+//! **Exactness.** Let w_j be exp(-j^2/512) times [`SCALE`], and W_j its whole part. A random word gives cell j < 256 with
+//! probability W_j/2^64, and none with the probability that is left, R/2^64, which is less than 2^-30. Then an integer u
+//! below R is drawn: u = j <= 256 gives cell j if a coin of probability w_j - W_j falls heads, u = 257 gives cell 256 like
+//! u = 256, and everything else begins again. A word leads to cell j < 256 with probability W_j/2^64 + (w_j - W_j)/2^64 so,
+//! and to cell 256, where W_256 = 0, with 2 w_256/2^64: with the same factor these are the weights.
 //!
-//! The words of the cells are not ranges but an alias table, which needs no search: the top eight bits of the word are a
-//! column, and the other 56 decide between the column's two cells.
+//! Which words give which cell is an alias table, which needs no search: the top eight bits of a word are a column, and the
+//! other 56 decide between the two cells of the column.
 
 use rand_chacha::rand_core::Rng;
 
@@ -202,10 +202,13 @@ const fn alias_table() -> [u64; 256] {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use proptest::prelude::*;
+    use rand_chacha::rand_core::TryRng;
 
     use super::*;
-    use crate::sampler::tests::{DRAWS, assert_coin, assert_fits, generator, histogram, normalised};
+    use crate::sampler::tests::{assert_fits, generator, histogram, normalised};
 
     /// `SCALE` exp(-cell^2/512), rounded down to seven words after the point: from Python's `decimal` with 320 digits.
     const WEIGHTS: [(u64, [u64; 8]); 5] = [
@@ -356,13 +359,44 @@ mod tests {
 
     #[test]
     fn remainders_have_their_probability() {
-        let mut rng = generator(21);
-        for (cell, weight) in WEIGHTS {
-            let heads = (0..DRAWS).filter(|_| rest(cell, &mut rng) == Some(cell)).count();
-            assert_coin(heads, weight[1] as f64 / 64f64.exp2());
+        let (mut rng, draws) = (generator(21), 40_000);
+        for (cell, weight) in &WEIGHTS[..4] {
+            let heads = (0..draws).filter(|_| rest(*cell, &mut rng) == Some(*cell)).count();
+            let probability = weight[1] as f64 / 64f64.exp2();
+            assert_fits(&[heads, draws - heads], &[probability, 1.0 - probability]);
         }
-        assert!((0..DRAWS).all(|_| rest(0, &mut rng).is_none()));
-        assert!([BEYOND + 1, BEYOND + 2, REST_WEIGHT - 1].iter().all(|index| rest(*index, &mut rng).is_none()));
+        // The weight of cell 0 is an integer, and that of cell 256 below 2^-120.
+        assert!((0..draws).all(|_| rest(0, &mut rng).is_none()));
+        assert!((0..100).all(|_| rest(BEYOND, &mut rng).is_none()));
+    }
+
+    /// The generator of the least likely draws.
+    struct Zeros;
+
+    impl TryRng for Zeros {
+        type Error = Infallible;
+
+        fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+            Ok(0)
+        }
+
+        fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+            Ok(0)
+        }
+
+        fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+            bytes.fill(0);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_rest_has_every_cell_once_and_what_is_beyond_twice() {
+        for cell in 1..=BEYOND {
+            assert_eq!(rest(cell, &mut Zeros), Some(cell));
+        }
+        assert_eq!(rest(BEYOND + 1, &mut Zeros), Some(BEYOND));
+        assert!([0, BEYOND + 2, REST_WEIGHT - 1].iter().all(|index| rest(*index, &mut Zeros).is_none()));
     }
 
     fn masses() -> Vec<f64> {

@@ -1,19 +1,21 @@
 //! The discrete Gaussian: P(k) proportional to exp(-k^2 / (2 sigma^2)) on all integers.
 //!
-//! **The law.** Cell j are the magnitudes y with j sigma <= 16 y < (j + 1) sigma. In it y^2/(2 sigma^2) is j^2/512 + f,
-//! with 0 <= f < (2 j + 1)/512. A candidate is a cell below 256 with probability proportional to exp(-j^2/512)
-//! ([`super::cells`]), one of ceil(sigma/16) places, which begin with the cell's smallest magnitude, and a sign. It is
-//! rejected if its place is none of the cell's or if it is minus zero, and else accepted with probability exp(-f). So
-//! every integer below 16 sigma in magnitude is drawn with probability proportional to exp(-j^2/512) exp(-f), as it should.
+//! **The law.** Cell j has the magnitudes y with j sigma <= 16 y < (j + 1) sigma, for which y^2/(2 sigma^2) = j^2/512 + f
+//! with 0 <= f < (2 j + 1)/512. A candidate is a cell below 256, with probability proportional to exp(-j^2/512)
+//! ([`super::cells`]), one of ceil(sigma/16) places, which are counted from the smallest magnitude of the cell, and a sign.
+//! No cell has more magnitudes than places. The candidate is rejected if its place is beyond the cell or if it is minus
+//! zero, and else accepted with probability exp(-f). So every integer below 16 sigma in magnitude is drawn with probability
+//! proportional to exp(-j^2/512) exp(-f), with one factor for all of them, which is the law.
 //!
 //! **The coin.** exp(-f) is the coin of [`series`] from coins f, and a coin f is a coin (2 j + 1)/512, nine random bits, and
-//! a coin f 512/(2 j + 1), a ratio of integers. If the nine bits of the first coin f fall tails, which they do nineteen times
-//! of twenty, the candidate is accepted, and no other bit is drawn.
+//! a coin 512 f/(2 j + 1), a ratio of integers. Where the nine bits of the first coin f fall tails, nineteen times out of
+//! twenty, so does that coin: the candidate is accepted, and nothing else is computed.
 //!
 //! **Beyond.** The cells from 256 on are proposed by a run of r fair heads, which gives cell 256 + r, and accepted with
-//! probability 2^r exp(-y^2/(2 sigma^2) + 128). Two thirds of this are coins: (2/e)^r, where 2/e = exp(-(1 - ln 2)), and
-//! exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least r^2/512. The run has probability 2^-(r + 1) and all these
-//! cells together the weight 2 exp(-128): the integers there have the same factor of proportionality as the others.
+//! probability 2^r exp(128 - y^2/(2 sigma^2)). It is (2/e)^r exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least
+//! r^2/512, as 16 y >= (256 + r) sigma: r coins of probability 2/e = exp(-(1 - ln 2)) and one more. The run has probability
+//! 2^-(r + 1), and all these cells together have the weight 2 exp(-128), so that the integers in them are drawn with
+//! probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2 sigma^2)), and with the same factor as the others.
 
 use rand_chacha::rand_core::Rng;
 
@@ -24,8 +26,9 @@ use super::{Bernoulli, BernoulliExp, cells, uniform};
 /// The largest standard deviation: the integers of the acceptance then fit into 64 and 128 bits with room to spare.
 pub const SIGMA_MAX: u64 = 1 << 50;
 
-/// The longest run of heads beyond the table: a longer one has probability 2^-4096 even there, and would be accepted with
-/// one below exp(-2^14). It bounds the arithmetic and never decides in practice.
+/// Runs of heads are shorter: one of this length has probability 2^-4096, even beyond the 256 cells, where less than 2^-180
+/// of the draws are, and would be accepted with probability below exp(-2^15). The cut, at 272 sigma, bounds the arithmetic
+/// and never decides in practice.
 const RUN_MAX: u64 = 1 << 12;
 
 /// The discrete Gaussian with an integer standard deviation.
@@ -34,7 +37,7 @@ pub struct DiscreteGaussian {
     sigma: u64,
 }
 
-/// A place in a cell that belongs to it.
+/// A magnitude of a cell, with a sign; minus zero is none.
 struct Candidate {
     magnitude: u64,
     negative: bool,
@@ -72,7 +75,7 @@ impl DiscreteGaussian {
         let magnitude = (cell * self.sigma).div_ceil(16) + (drawn >> 10);
         let negative = drawn >> 9 & 1 == 1;
         let outside = 16 * magnitude >= (cell + 1) * self.sigma;
-        // Minus zero is drawn again, or zero would come twice as often.
+        // With minus zero as a candidate zero would come twice as often.
         (!outside && !(negative && magnitude == 0)).then_some(Candidate { magnitude, negative, bits: drawn % 512 })
     }
 
