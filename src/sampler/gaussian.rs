@@ -74,9 +74,10 @@ impl DiscreteGaussian {
         let drawn = uniform::below(rng, self.sigma.div_ceil(16) << 10);
         let magnitude = (cell * self.sigma).div_ceil(16) + (drawn >> 10);
         let negative = drawn >> 9 & 1 == 1;
-        let outside = 16 * magnitude >= (cell + 1) * self.sigma;
-        // With minus zero as a candidate zero would come twice as often.
-        (!outside && !(negative && magnitude == 0)).then_some(Candidate { magnitude, negative, bits: drawn % 512 })
+        let inside = 16 * magnitude < (cell + 1) * self.sigma;
+        // As a candidate it would make zero come twice as often.
+        let minus_zero = negative && magnitude == 0;
+        (inside && !minus_zero).then_some(Candidate { magnitude, negative, bits: drawn % 512 })
     }
 
     fn within<R: Rng + ?Sized>(&self, cell: u64, rng: &mut R) -> Option<i64> {

@@ -83,8 +83,8 @@ NOISE = [
     Mutant(
         "a Gaussian that is zero too often",
         "src/sampler/gaussian.rs",
-        "(!outside && !(negative && magnitude == 0))",
-        "(!outside)",
+        "(inside && !minus_zero)",
+        "(inside || minus_zero)",
         "cargo sampler::tests::the_discrete_gaussian_has_its_masses_symmetry_and_zero",
     ),
     Mutant(
