@@ -193,8 +193,11 @@ fn samplers(criterion: &mut Criterion) {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut group = criterion.benchmark_group("draw");
     group.throughput(Throughput::Elements(1));
-    let gaussian = DiscreteGaussian::new(1 << 40).expect("a positive sigma");
-    group.bench_function("discrete Gaussian, sigma=2^40", |b| b.iter(|| gaussian.sample(&mut rng)));
+    for (name, sigma) in [("1", 1), ("30", 30), ("1000", 1000), ("2^20", 1 << 20), ("2^40", 1 << 40), ("2^50", 1 << 50)]
+    {
+        let gaussian = DiscreteGaussian::new(sigma).expect("a positive sigma");
+        group.bench_function(format!("discrete Gaussian, sigma={name}"), |b| b.iter(|| gaussian.sample(&mut rng)));
+    }
     let laplace = DiscreteLaplace::new(1, 1 << 40).expect("a positive rate");
     group.bench_function("discrete Laplace, scale=2^40", |b| b.iter(|| laplace.sample(&mut rng)));
     let geometric = Geometric::new(1, 1 << 40).expect("a positive rate");

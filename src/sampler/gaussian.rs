@@ -1,39 +1,198 @@
 //! The discrete Gaussian: P(k) proportional to exp(-k^2 / (2 sigma^2)) on all integers.
+//!
+//! **The law.** Cell j has the magnitudes y with j sigma <= 16 y < (j + 1) sigma, for which y^2/(2 sigma^2) = j^2/512 + f
+//! with 0 <= f < (2 j + 1)/512. A candidate is a cell below 256, with probability proportional to exp(-j^2/512)
+//! ([`super::cells`]), one of ceil(sigma/16) places, which are counted from the smallest magnitude of the cell, and a sign.
+//! No cell has more magnitudes than places. The candidate is rejected if its place is beyond the cell or if it is minus
+//! zero, and else accepted with probability exp(-f). So every integer below 16 sigma in magnitude is drawn with probability
+//! proportional to exp(-j^2/512) exp(-f), with one factor for all of them, which is the law.
+//!
+//! **The coin.** exp(-f) is the coin of [`series`] from coins f, and a coin f is a coin (2 j + 1)/512, nine random bits, and
+//! a coin 512 f/(2 j + 1), a ratio of integers. Where the nine bits of the first coin f fall tails, nineteen times out of
+//! twenty, so does that coin: the candidate is accepted, and nothing else is computed.
+//!
+//! **Beyond.** The cells from 256 on are proposed by a run of r fair heads, which gives cell 256 + r, and accepted with
+//! probability 2^r exp(128 - y^2/(2 sigma^2)). It is (2/e)^r exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least
+//! r^2/512, as 16 y >= (256 + r) sigma: r coins of probability 2/e = exp(-(1 - ln 2)) and one more. The run has probability
+//! 2^-(r + 1), and all these cells together have the weight 2 exp(-128), so that the integers in them are drawn with
+//! probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2 sigma^2)), and with the same factor as the others.
 
 use rand_chacha::rand_core::Rng;
 
-use super::{BernoulliExp, DiscreteLaplace};
+use super::bernoulli::series;
+use super::power::{fair, ln_two};
+use super::{Bernoulli, BernoulliExp, cells, uniform};
 
-/// The largest standard deviation: the acceptance exponent then fits into 128 bits with room to spare.
+/// The largest standard deviation: the integers of the acceptance then fit into 64 and 128 bits with room to spare.
 pub const SIGMA_MAX: u64 = 1 << 50;
+
+/// Runs of heads are shorter: one of this length has probability 2^-4096, even beyond the 256 cells, where less than 2^-180
+/// of the draws are, and would be accepted with probability below exp(-2^15). The cut, at 272 sigma, bounds the arithmetic
+/// and never decides in practice.
+const RUN_MAX: u64 = 1 << 12;
 
 /// The discrete Gaussian with an integer standard deviation.
 #[derive(Debug, Clone, Copy)]
 pub struct DiscreteGaussian {
     sigma: u64,
-    proposal: DiscreteLaplace,
+}
+
+/// A magnitude of a cell, with a sign; minus zero is none.
+struct Candidate {
+    magnitude: u64,
+    negative: bool,
+    /// Nine random bits.
+    bits: u64,
+}
+
+impl Candidate {
+    fn value(&self) -> i64 {
+        let magnitude = self.magnitude.cast_signed();
+        if self.negative { -magnitude } else { magnitude }
+    }
 }
 
 impl DiscreteGaussian {
     /// `None` unless `1 <= sigma <= SIGMA_MAX`.
     pub fn new(sigma: u64) -> Option<Self> {
-        let proposal = DiscreteLaplace::new(1, sigma)?;
-        (sigma <= SIGMA_MAX).then_some(Self { sigma, proposal })
+        (1..=SIGMA_MAX).contains(&sigma).then_some(Self { sigma })
     }
 
-    /// Rejection from a discrete Laplace of scale sigma: accept y with probability exp(-(|y| - sigma)^2 / (2 sigma^2)).
+    /// Candidates until one is accepted: of large sigma 1.03 on average, of sigma = 1, where most cells are empty, 16.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
-        let sigma = u128::from(self.sigma);
         loop {
-            let candidate = self.proposal.sample(rng);
-            let distance = candidate.unsigned_abs().abs_diff(sigma);
-            // A candidate above 2^62 is proposed with probability below exp(-4096), and accepted with one below
-            // exp(-2^23): the conversion bounds the arithmetic and never decides in practice.
-            if let Ok(value) = i64::try_from(candidate)
-                && distance < 1 << 62
-                && BernoulliExp::new(distance * distance, 2 * sigma * sigma).is_some_and(|coin| coin.sample(rng))
-            {
+            let cell = cells::sample(rng);
+            let drawn = if cell < cells::BEYOND { self.within(cell, rng) } else { self.beyond(rng) };
+            if let Some(value) = drawn {
                 return value;
+            }
+        }
+    }
+
+    /// A place, a sign and nine bits, from one uniform integer.
+    fn candidate<R: Rng + ?Sized>(&self, cell: u64, rng: &mut R) -> Option<Candidate> {
+        let drawn = uniform::below(rng, self.sigma.div_ceil(16) << 10);
+        let magnitude = (cell * self.sigma).div_ceil(16) + (drawn >> 10);
+        let negative = drawn >> 9 & 1 == 1;
+        let inside = 16 * magnitude < (cell + 1) * self.sigma;
+        // As a candidate it would make zero come twice as often.
+        let minus_zero = negative && magnitude == 0;
+        (inside && !minus_zero).then_some(Candidate { magnitude, negative, bits: drawn % 512 })
+    }
+
+    fn within<R: Rng + ?Sized>(&self, cell: u64, rng: &mut R) -> Option<i64> {
+        let candidate = self.candidate(cell, rng)?;
+        let accepted = candidate.bits > 2 * cell || self.second_coin(cell, candidate.magnitude, rng);
+        accepted.then(|| candidate.value())
+    }
+
+    /// The coin exp(-f), given that the bits of its first coin f fell heads.
+    fn second_coin<R: Rng + ?Sized>(&self, cell: u64, magnitude: u64, rng: &mut R) -> bool {
+        let (sigma, start) = (u128::from(self.sigma), u128::from(cell * self.sigma));
+        let place = u128::from(16 * magnitude);
+        let ratio = Bernoulli::new((place - start) * (place + start), u128::from(2 * cell + 1) * sigma * sigma);
+        let ratio = ratio.expect("a place of the cell");
+        let mut first = true;
+        series(rng, |rng| (std::mem::take(&mut first) || rng.next_u64() >> 55 <= 2 * cell) && ratio.sample(rng))
+    }
+
+    #[cold]
+    fn beyond<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<i64> {
+        let mut run = 0;
+        while fair(rng) {
+            run += 1;
+            if run == RUN_MAX {
+                return None;
+            }
+        }
+        let candidate = self.candidate(cells::BEYOND + run, rng)?;
+        let (square, twice) = (u128::from(candidate.magnitude).pow(2), 2 * u128::from(self.sigma).pow(2));
+        let rest = BernoulliExp::new(square - u128::from(128 + run) * twice, twice)?;
+        let accepted = (0..run).all(|_| series(rng, |rng| !ln_two(rng))) && rest.sample(rng);
+        accepted.then(|| candidate.value())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::tests::{DRAWS, assert_coin, assert_fits, generator};
+
+    /// Every candidate of some cells, accepted or not, against `mass(y)`, which is its probability; the others are rejected.
+    fn assert_masses(
+        cells: std::ops::Range<u64>,
+        sigma: u64,
+        mass: impl Fn(f64) -> f64,
+        mut draw: impl FnMut() -> Option<i64>,
+    ) {
+        let (low, high) = ((cells.start * sigma).div_ceil(16) as i64, (cells.end * sigma).div_ceil(16) as i64);
+        let values: Vec<i64> = (1 - high..high).filter(|value| value.abs() >= low).collect();
+        let mut counts = vec![0; values.len() + 1];
+        for _ in 0..DRAWS {
+            counts[draw().map_or(values.len(), |value| values.binary_search(&value).expect("a value of the cells"))] +=
+                1;
+        }
+        let mut masses: Vec<f64> =
+            values.iter().map(|value| mass((*value as f64 / sigma as f64).powi(2) / 2.0)).collect();
+        masses.push(1.0 - masses.iter().sum::<f64>());
+        if masses.len() > 1 {
+            assert_fits(&counts, &masses);
+        }
+    }
+
+    #[test]
+    fn every_place_of_a_cell_has_its_mass() {
+        let mut rng = generator(24);
+        for sigma in [1, 2, 5, 30, 1000] {
+            let gaussian = DiscreteGaussian::new(sigma).unwrap();
+            let places = sigma.div_ceil(16) as f64;
+            for cell in [0, 1, 16, 23, 101, 240, 255] {
+                let mass = |x: f64| ((cell as f64).powi(2) / 512.0 - x).exp() / (2.0 * places);
+                assert_masses(cell..cell + 1, sigma, mass, || gaussian.within(cell, &mut rng));
+            }
+        }
+    }
+
+    #[test]
+    fn every_integer_beyond_the_cells_has_its_mass() {
+        let mut rng = generator(25);
+        for sigma in [1, 2, 5, 30, 1000] {
+            let gaussian = DiscreteGaussian::new(sigma).unwrap();
+            let places = sigma.div_ceil(16) as f64;
+            // The coin 2 exp(-128) stands before: what it leaves is half of exp(-x + 128), for each sign.
+            let mass = |x: f64| (128.0 - x).exp() / (4.0 * places);
+            assert_masses(256..256 + RUN_MAX, sigma, mass, || gaussian.beyond(&mut rng));
+        }
+    }
+
+    #[test]
+    fn second_coins_have_their_probability() {
+        let mut rng = generator(26);
+        for sigma in [16, 1000, (1 << 40) + 12_345, SIGMA_MAX] {
+            let gaussian = DiscreteGaussian::new(sigma).unwrap();
+            for cell in [0, 1, 20, 127, 255] {
+                let (first, next) = ((cell * sigma).div_ceil(16), ((cell + 1) * sigma).div_ceil(16));
+                for magnitude in [first, first + (next - first) / 3, next - 1] {
+                    let heads = (0..DRAWS).filter(|_| gaussian.second_coin(cell, magnitude, &mut rng)).count();
+                    let coin = (2 * cell + 1) as f64 / 512.0;
+                    let (place, start) = (16 * u128::from(magnitude), u128::from(cell * sigma));
+                    let f = (place * place - start * start) as f64 / 512.0 / (sigma as f64).powi(2);
+                    assert_coin(heads, ((-f).exp_m1() + coin) / coin);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn candidates_of_the_widest_lie_in_their_cells() {
+        let mut rng = generator(27);
+        for sigma in [SIGMA_MAX - 1, SIGMA_MAX] {
+            let gaussian = DiscreteGaussian::new(sigma).unwrap();
+            for cell in 0..cells::BEYOND + RUN_MAX {
+                let Some(candidate) = gaussian.candidate(cell, &mut rng) else { continue };
+                assert_eq!(16 * candidate.magnitude / sigma, cell);
+                assert_eq!(candidate.value().unsigned_abs(), candidate.magnitude);
+                assert_eq!(candidate.value() < 0, candidate.negative);
             }
         }
     }

@@ -1,8 +1,12 @@
-//! Exact discrete distributions after Canonne, Kamath and Steinke (2020): integers only, no floating point, no libm.
+//! Exact discrete distributions: integers only, no floating point, no libm.
+//!
+//! The coins, the geometric and the Laplace distribution are those of Canonne, Kamath and Steinke (2020). The discrete
+//! Gaussian has the same coins, but candidates that are nearly always accepted.
 //!
 //! One distribution, one file: a constructor that checks, a `sample` that cannot fail, generic over the generator.
 
 mod bernoulli;
+mod cells;
 mod choice;
 mod gaussian;
 mod geometric;

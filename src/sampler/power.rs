@@ -25,12 +25,12 @@ impl BernoulliPower {
     }
 }
 
-fn fair<R: Rng + ?Sized>(rng: &mut R) -> bool {
+pub(super) fn fair<R: Rng + ?Sized>(rng: &mut R) -> bool {
     rng.next_u64() >> 63 == 1
 }
 
 /// Heads with probability ln 2 = sum over k >= 1 of 2^-k / k: a run of fair coins gives k, a coin 1/k the rest.
-fn ln_two<R: Rng + ?Sized>(rng: &mut R) -> bool {
+pub(super) fn ln_two<R: Rng + ?Sized>(rng: &mut R) -> bool {
     let mut k = 1;
     while fair(rng) {
         k += 1;

@@ -6,9 +6,9 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
 
-const DRAWS: usize = 400_000;
+pub(super) const DRAWS: usize = 400_000;
 
-fn generator(seed: u64) -> ChaCha20Rng {
+pub(super) fn generator(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn assert_fits(counts: &[usize], probabilities: &[f64]) {
     assert!(statistic <= threshold, "chi-square {statistic:.1} above {threshold:.1} with {freedom} degrees of freedom");
 }
 
-fn histogram(low: i64, high: i64, mut draw: impl FnMut() -> i64) -> Vec<usize> {
+pub(super) fn histogram(low: i64, high: i64, mut draw: impl FnMut() -> i64) -> Vec<usize> {
     let mut counts = vec![0; (high - low + 1) as usize];
     for _ in 0..DRAWS {
         counts[(draw().clamp(low, high) - low) as usize] += 1;
@@ -46,7 +46,7 @@ fn histogram(low: i64, high: i64, mut draw: impl FnMut() -> i64) -> Vec<usize> {
     counts
 }
 
-fn normalised(weights: Vec<f64>) -> Vec<f64> {
+pub(super) fn normalised(weights: Vec<f64>) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     weights.into_iter().map(|w| w / total).collect()
 }
@@ -113,7 +113,7 @@ fn coins_have_their_probability() {
 }
 
 /// Two-sided normal test at alpha = 1e-6, z = 4.8916; probabilities 0 and 1 must hold without exception.
-fn assert_coin(heads: usize, probability: f64) {
+pub(super) fn assert_coin(heads: usize, probability: f64) {
     let deviation = (probability * (1.0 - probability) * DRAWS as f64).sqrt();
     let expected = probability * DRAWS as f64;
     assert!((heads as f64 - expected).abs() <= 4.8916 * deviation, "{heads} heads, expected {expected}");
@@ -152,6 +152,16 @@ fn the_discrete_gaussian_has_its_masses_symmetry_and_zero() {
         assert!((below as f64 - above as f64).abs() <= 4.8916 * ((below + above) as f64).sqrt());
     }
     assert!(DiscreteGaussian::new(0).is_none() && DiscreteGaussian::new(SIGMA_MAX + 1).is_none());
+}
+
+/// Over ranges that do not end where the sampler's cells, of width 62.5, do.
+#[test]
+fn a_discrete_gaussian_of_a_thousand_has_its_masses() {
+    let mut rng = generator(13);
+    let gaussian = DiscreteGaussian::new(1000).unwrap();
+    let counts = histogram(-150, 150, || gaussian.sample(&mut rng).div_euclid(40));
+    let mass = |k: i64| (-(k as f64 / 1000.0).powi(2) / 2.0).exp();
+    assert_fits(&counts, &normalised((-150..=150).map(|cell| (40 * cell..40 * cell + 40).map(mass).sum()).collect()));
 }
 
 #[test]
