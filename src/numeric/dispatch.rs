@@ -44,12 +44,11 @@ pub trait Kernel {
     "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt",
 ))]
 pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
-    if target_cfg_f!(target_feature = "avx512f") {
-        kernel.run_wide()
-    } else if target_cfg_f!(target_feature = "fma") {
-        kernel.run_fused()
-    } else {
-        kernel.run()
+    let (wide, fused) = (target_cfg_f!(target_feature = "avx512f"), target_cfg_f!(target_feature = "fma"));
+    match (wide, fused) {
+        (true, _) => kernel.run_wide(),
+        (false, true) => kernel.run_fused(),
+        (false, false) => kernel.run(),
     }
 }
 

@@ -335,9 +335,9 @@ fn multiply<const ROWS: usize>(
     let mut sums = [[0.0; COLUMNS]; ROWS];
     for (a, b) in these.iter().zip(those) {
         let a = &a.0.as_chunks::<ROWS>().0[part];
-        for i in 0..ROWS {
-            for j in 0..COLUMNS {
-                sums[i][j] = add_product(a[i], b.0[j], sums[i][j]);
+        for (sums, a) in sums.iter_mut().zip(a) {
+            for (sum, b) in sums.iter_mut().zip(&b.0) {
+                *sum = add_product(*a, *b, *sum);
             }
         }
     }
