@@ -24,6 +24,16 @@ pub trait Kernel {
     {
         self.run()
     }
+
+    /// Does the same work, to the same bits, where there are also 32 registers of eight doubles: for kernels that keep
+    /// more sums in them.
+    #[inline(always)]
+    fn run_wide(self) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run_fused()
+    }
 }
 
 /// Runs a kernel on the widest instruction set that this processor has.
@@ -34,7 +44,12 @@ pub trait Kernel {
     "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt",
 ))]
 pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
-    if target_cfg_f!(target_feature = "fma") { kernel.run_fused() } else { kernel.run() }
+    let (wide, fused) = (target_cfg_f!(target_feature = "avx512f"), target_cfg_f!(target_feature = "fma"));
+    match (wide, fused) {
+        (true, _) => kernel.run_wide(),
+        (false, true) => kernel.run_fused(),
+        (false, false) => kernel.run(),
+    }
 }
 
 /// Runs a kernel on the baseline instruction set: what `vectorised` must agree with, bit for bit.

@@ -4,14 +4,18 @@
 //! question divides the mass in half; the answer, as log-odds, weighs the two sides. Everything here is post-processing of
 //! noisy answers: a poor prior costs questions, never privacy.
 
+use std::ops::RangeInclusive;
+
 /// One answer may change the odds by at most this factor (as a logarithm), so that no answer is final.
 const CAUTION: f64 = 30.0;
 
 /// Log-odds that the answer lies in the larger part; the mass is divided by its total before, so that it stays near 1.
 fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
-    let evidence = evidence.clamp(-CAUTION, CAUTION);
-    for (part, evidence) in [(smaller, -evidence), (larger, evidence)] {
-        let factor = evidence.min(0.0).exp() / total;
+    // Evidence that is no number tells nothing.
+    let unlikely = (-evidence.clamp(-CAUTION, CAUTION).abs()).min(0.0).exp();
+    let (below, beyond) = if evidence < 0.0 { (1.0, unlikely) } else { (unlikely, 1.0) };
+    for (part, weight) in [(smaller, below), (larger, beyond)] {
+        let factor = weight / total;
         part.iter_mut().for_each(|mass| *mass *= factor);
     }
 }
@@ -105,23 +109,46 @@ impl Octaves {
         Self { edges, below }
     }
 
+    /// Where a point stands, most likely with `near` octaves' edges at or below it.
+    fn edge(&self, at: f64, near: RangeInclusive<usize>) -> Edge {
+        let octave = place(at, &self.edges, near);
+        Edge { at, octave, below: interpolate(at, octave, &self.edges, &self.below) }
+    }
+
     /// The point with `share` of the prior mass of [left, right] on its left.
-    fn divide(&self, left: f64, right: f64, share: f64) -> f64 {
-        let next = self.edges.partition_point(|edge| *edge <= left).min(self.edges.len() - 1);
-        let point = if right <= self.edges[next] {
-            left + share * (right - left)
+    fn divide(&self, left: Edge, right: Edge, share: f64) -> f64 {
+        let point = if right.at <= self.edges[left.octave.min(self.edges.len() - 1)] {
+            left.at + share * (right.at - left.at)
         } else {
-            let (low, high) =
-                (interpolate(left, &self.edges, &self.below), interpolate(right, &self.edges, &self.below));
-            interpolate(low + share * (high - low), &self.below, &self.edges)
+            let below = left.below + share * (right.below - left.below);
+            let octave = place(below, &self.below, left.octave..=right.octave);
+            interpolate(below, octave, &self.below, &self.edges)
         };
-        point.clamp(left, right)
+        point.clamp(left.at, right.at)
     }
 }
 
-/// The piecewise linear function through (xs, ys), both ascending, constant beyond them.
-fn interpolate(x: f64, xs: &[f64], ys: &[f64]) -> f64 {
-    let next = xs.partition_point(|edge| *edge <= x);
+/// A point of the line, the number of octaves' edges at or below it, and the prior mass below it: a search asks again and
+/// again between points that it has asked, so it keeps what it found about them.
+#[derive(Clone, Copy)]
+struct Edge {
+    at: f64,
+    octave: usize,
+    below: f64,
+}
+
+/// The number of values at or below x, of ascending ones: searched first where it most likely is.
+fn place(x: f64, values: &[f64], near: RangeInclusive<usize>) -> usize {
+    let (low, high) = near.into_inner();
+    let search = |low: usize, high: usize| low + values[low..high].partition_point(|value| *value <= x);
+    let found = search(low, high);
+    let enough = found > low || values[..low].last().is_none_or(|value| *value <= x);
+    let not_more = found < high || values[high..].first().is_none_or(|value| *value > x);
+    if enough && not_more { found } else { search(0, values.len()) }
+}
+
+/// The piecewise linear function through (xs, ys), both ascending, constant beyond them; `next` of the xs are at or below x.
+fn interpolate(x: f64, next: usize, xs: &[f64], ys: &[f64]) -> f64 {
     if next == 0 {
         ys[0]
     } else if next == xs.len() {
@@ -132,10 +159,12 @@ fn interpolate(x: f64, xs: &[f64], ys: &[f64]) -> f64 {
     }
 }
 
-/// One coordinate: cells between ascending edges, their mass, and the question that was asked last.
+/// One coordinate: cells between ascending edges, their mass, its sums up to every cell, and the question that was asked
+/// last.
 struct Line {
-    edges: Vec<f64>,
+    edges: Vec<Edge>,
     mass: Vec<f64>,
+    sums: Vec<f64>,
     place: usize,
     asked: f64,
     share: f64,
@@ -143,44 +172,57 @@ struct Line {
 }
 
 impl Line {
+    fn new(left: Edge, right: Edge) -> Self {
+        let (mass, sums) = (vec![1.0], vec![1.0]);
+        Self { edges: vec![left, right], mass, sums, place: 0, asked: 0.0, share: 0.5, total: 1.0 }
+    }
+
+    /// The mass of all cells.
+    fn sum(&self) -> f64 {
+        self.sums[self.sums.len() - 1]
+    }
+
     /// The cell in which the cumulative mass passes a target, and where within it.
     fn find(&self, target: f64) -> (usize, f64) {
-        let mut below = 0.0;
-        let last = self.mass.len() - 1;
-        let mut place = last;
-        for (cell, mass) in self.mass[..last].iter().enumerate() {
-            if below + mass >= target {
-                place = cell;
-                break;
-            }
-            below += mass;
-        }
+        let place = self.sums[..self.sums.len() - 1].partition_point(|sum| *sum < target);
+        let below = if place == 0 { 0.0 } else { self.sums[place - 1] };
         let inside = self.mass[place];
         (place, if inside > 0.0 { ((target - below) / inside).clamp(0.0, 1.0) } else { 0.5 })
     }
 
     /// Cells narrower than the resolution, or too narrow for doubles, are not divided: the question is at their edge.
     fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
-        self.total = self.mass.iter().sum();
+        self.total = self.sum();
         (self.place, self.share) = self.find(0.5 * self.total);
         let (left, right) = (self.edges[self.place], self.edges[self.place + 1]);
         self.asked = prior.divide(left, right, self.share);
-        if right - left <= resolution || self.asked <= left || self.asked >= right {
+        if right.at - left.at <= resolution || self.asked <= left.at || self.asked >= right.at {
             let first = self.place == 0;
             let last = self.place + 1 == self.mass.len();
             let at_left = (self.share < 0.5 && !first) || last;
-            (self.asked, self.share) = if at_left { (left, 0.0) } else { (right, 1.0) };
+            (self.asked, self.share) = if at_left { (left.at, 0.0) } else { (right.at, 1.0) };
         }
         self.asked
     }
 
     /// Divides the cell where it was asked. Positive evidence says that the median lies beyond.
-    fn learn(&mut self, evidence: f64) {
+    fn learn(&mut self, prior: &Octaves, evidence: f64) {
         let (place, share) = (self.place, self.share);
-        self.edges.insert(place + 1, self.asked);
+        let near = self.edges[place].octave..=self.edges[place + 1].octave;
+        self.edges.insert(place + 1, prior.edge(self.asked, near));
         self.mass.insert(place + 1, self.mass[place] * (1.0 - share));
         self.mass[place] *= share;
         weigh(self.mass.split_at_mut(place + 1), evidence, self.total);
+        self.sums.push(0.0);
+    }
+
+    /// The sums of the mass as it is now.
+    fn add_up(&mut self) {
+        let mut sum = 0.0;
+        for (slot, mass) in self.sums.iter_mut().zip(&self.mass) {
+            sum += mass;
+            *slot = sum;
+        }
     }
 }
 
@@ -196,10 +238,10 @@ impl Coordinates {
     pub fn new(dimension: usize, octaves: (i32, i32), limit: f64, resolution: f64, likely: Likely) -> Self {
         let (first, last) = octaves;
         assert!(first <= last && limit > 0.0, "octaves {first} to {last} up to {limit}");
-        let line =
-            || Line { edges: vec![-limit, limit], mass: vec![1.0], place: 0, asked: 0.0, share: 0.5, total: 1.0 };
-        let lines = (0..dimension).map(|_| line()).collect();
-        Self { prior: Octaves::new(first, last, limit, likely), resolution, lines }
+        let prior = Octaves::new(first, last, limit, likely);
+        let [left, right] = [-limit, limit].map(|at| prior.edge(at, 0..=prior.edges.len()));
+        let lines = (0..dimension).map(|_| Line::new(left, right)).collect();
+        Self { prior, resolution, lines }
     }
 
     /// The coordinates.
@@ -215,7 +257,9 @@ impl Coordinates {
     /// Log-odds for every coordinate that its median lies beyond the place that was asked last.
     pub fn learn(&mut self, evidence: &[f64]) {
         assert_eq!(evidence.len(), self.lines.len(), "one answer for every coordinate");
-        self.lines.iter_mut().zip(evidence).for_each(|(line, evidence)| line.learn(*evidence));
+        self.lines.iter_mut().zip(evidence).for_each(|(line, evidence)| line.learn(&self.prior, *evidence));
+        // A sum waits for every addition, but not for the sums of other lines: without branches in between they overlap.
+        self.lines.iter_mut().for_each(Line::add_up);
     }
 
     /// The median of the posterior.
@@ -226,7 +270,7 @@ impl Coordinates {
     /// In every coordinate, the point with this share of the posterior below it.
     pub fn quantile(&self, share: f64) -> Vec<f64> {
         let point = |line: &Line| {
-            let (place, within) = line.find(share * line.mass.iter().sum::<f64>());
+            let (place, within) = line.find(share * line.sum());
             self.prior.divide(line.edges[place], line.edges[place + 1], within)
         };
         self.lines.iter().map(point).collect()
@@ -286,10 +330,31 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_found_wherever_it_is_looked_for_first() {
+        let values = [-2.0, -0.0, 0.0, 1.0, 1.0, 7.0];
+        for x in [f64::NEG_INFINITY, -3.0, -2.0, -0.0, 0.0, 0.5, 1.0, 7.0, 8.0, f64::INFINITY, f64::NAN] {
+            let expected = values.iter().filter(|value| **value <= x).count();
+            for (low, high) in (0..=values.len()).flat_map(|high| (0..=high).map(move |low| (low, high))) {
+                assert_eq!(place(x, &values, low..=high), expected, "{x} from {low} to {high}");
+            }
+        }
+    }
+
+    #[test]
+    fn evidence_that_is_no_number_tells_nothing() {
+        let mass = [0.25, 0.75];
+        for (evidence, expected) in [(f64::NAN, mass), (0.0, mass), (2.0, [0.25 * (-2f64).exp(), 0.75])] {
+            let mut weighed = mass;
+            weigh(weighed.split_at_mut(1), evidence, 1.0);
+            assert_eq!(weighed, expected);
+        }
+    }
+
+    #[test]
     fn likely_octaves_are_found_sooner() {
         let mass_within = |likely: Likely, radius: f64| {
             let prior = Octaves::new(-1000, 1000, 1e301, likely);
-            let below = |x: f64| interpolate(x, &prior.edges, &prior.below);
+            let below = |x: f64| prior.edge(x, 0..=prior.edges.len()).below;
             (below(radius) - below(-radius)) / below(1e301)
         };
         assert!(mass_within(Likely::First, 1e-200) > 0.9);
@@ -330,7 +395,7 @@ mod tests {
                 posterior.ask();
                 posterior.learn(&[answer]);
                 let line = &posterior.lines[0];
-                prop_assert!(line.edges.is_sorted());
+                prop_assert!(line.edges.is_sorted_by_key(|edge| edge.at));
                 prop_assert_eq!(line.edges.len(), line.mass.len() + 1);
                 prop_assert!(line.mass.iter().all(|mass| mass.is_finite() && *mass >= 0.0));
                 prop_assert!(line.mass.iter().sum::<f64>() > 0.0);

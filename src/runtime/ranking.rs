@@ -131,14 +131,12 @@ fn blocks_per_beat(d: usize) -> usize {
 /// In tiles of records and of coordinates: what is read and what is written stays in the first cache.
 fn transpose(block: DMatrixView<'_, f64>) -> Vec<Column> {
     let (d, n) = block.shape();
-    let mut columns: Vec<_> = (0..d).map(|_| Column { values: vec![0.0; n], cuts: Vec::new() }).collect();
+    let mut columns: Vec<_> = (0..d).map(|_| Column { values: Vec::with_capacity(n), cuts: Vec::new() }).collect();
     for start in (0..n).step_by(TILE) {
         let tile = start..n.min(start + TILE);
         for (first, columns) in (0..d).step_by(TILE).zip(columns.chunks_mut(TILE)) {
             for (c, column) in columns.iter_mut().enumerate() {
-                for (value, record) in column.values[tile.clone()].iter_mut().zip(tile.clone()) {
-                    *value = block[(first + c, record)];
-                }
+                column.values.extend(tile.clone().map(|record| block[(first + c, record)]));
             }
         }
     }

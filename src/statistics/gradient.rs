@@ -199,18 +199,24 @@ pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], 
     }
 }
 
-/// Four records at a time, lanes over the coordinates.
+/// Four records at a time, lanes over the coordinates. The loops are written out: what `map` on an array calls may not be
+/// inlined, and is then compiled for the baseline.
 #[inline(always)]
 pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let (d, doubles) = (theta.len(), T::doubles(block.coordinates()));
-    let block = Block::new(&doubles, d, block.n()).view();
+    let block = Block::new(&doubles, d, block.n());
     let mut sums = vec![0u64; d];
-    let whole = block.ncols() / TOGETHER * TOGETHER;
+    let whole = block.n() / TOGETHER * TOGETHER;
     for first in (0..whole).step_by(TOGETHER) {
-        let records: [_; TOGETHER] = std::array::from_fn(|r| block.column(first + r));
-        let records: [&[f64]; TOGETHER] = records.each_ref().map(|record| &record.as_slice()[..d]);
-        let squares = records.map(|record| squared_distance(theta, record));
-        let mut inverses = squares.map(|squares| 1.0 / squares.sqrt());
+        let record = |r: usize| &doubles[(first + r) * d..][..d];
+        let records: [&[f64]; TOGETHER] = [record(0), record(1), record(2), record(3)];
+        let (mut squares, mut inverses) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+        for (slot, record) in squares.iter_mut().zip(records) {
+            *slot = squared_distance(theta, record);
+        }
+        for (slot, squares) in inverses.iter_mut().zip(&squares) {
+            *slot = 1.0 / squares.sqrt();
+        }
         for r in 0..TOGETHER {
             if !(SMALL..=LARGE).contains(&squares[r]) {
                 // This record is treated on its own; here it adds zero.
@@ -218,11 +224,11 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
                 add_single(theta.iter().zip(records[r]).map(|(t, x)| t - x).collect(), rounder, total);
             }
         }
-        let [r0, r1, r2, r3] = records;
+        let ([r0, r1, r2, r3], [i0, i1, i2, i3]) = (records, inverses);
         for (j, (sum, theta)) in sums.iter_mut().zip(theta).enumerate() {
             let unit = |x: f64, inverse: f64| ((theta - x) * inverse + rounder).to_bits();
-            let pairs = [(r0[j], r1[j], inverses[0], inverses[1]), (r2[j], r3[j], inverses[2], inverses[3])];
-            let [a, b] = pairs.map(|(x, y, ix, iy)| unit(x, ix).wrapping_add(unit(y, iy)));
+            let a = unit(r0[j], i0).wrapping_add(unit(r1[j], i1));
+            let b = unit(r2[j], i2).wrapping_add(unit(r3[j], i3));
             *sum = sum.wrapping_add(a.wrapping_add(b));
         }
     }
@@ -230,8 +236,8 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
     for (total, sum) in total.iter_mut().zip(sums) {
         *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
     }
-    for record in block.columns(whole, block.ncols() - whole).column_iter() {
-        add_single(theta.iter().zip(record.as_slice()).map(|(t, x)| t - x).collect(), rounder, total);
+    for record in block.records().skip(whole) {
+        add_single(theta.iter().zip(record).map(|(t, x)| t - x).collect(), rounder, total);
     }
 }
 

@@ -52,9 +52,13 @@ const BLOCK: usize = 1 << 8;
 /// Records of a block in few dimensions, at most: as many as the sums of their products are exact for.
 const BLOCK_FEW: usize = 1 << 12;
 
-/// Four coordinates are multiplied by the eight of a panel at a time: the sums stay in registers.
-const ROWS: usize = 4;
+/// Coordinates of a panel.
 const COLUMNS: usize = 8;
+
+/// So many coordinates are multiplied by the eight of a panel at a time: the sums stay in sixteen registers of four or two
+/// doubles, or in the many registers of eight.
+const ROWS: usize = 4;
+const ROWS_WIDE: usize = 8;
 
 /// In few dimensions two coordinates are multiplied by two others at a time, this many records side by side: the sums fit
 /// the registers, and few products are of coordinates that a triangle does not have.
@@ -169,13 +173,19 @@ impl<T: Coordinate> Kernel for Many<BlockMoments<'_, T>> {
     #[inline(always)]
     fn run(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many(block, theta, &mut beside, total, rounded)
+        many::<ROWS, _>(block, theta, &mut beside, total, rounded)
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many(block, theta, &mut beside, total, f64::mul_add)
+        many::<ROWS, _>(block, theta, &mut beside, total, f64::mul_add)
+    }
+
+    #[inline(always)]
+    fn run_wide(self) -> i64 {
+        let BlockMoments { block, theta, mut beside, total } = self.0;
+        many::<ROWS_WIDE, _>(block, theta, &mut beside, total, f64::mul_add)
     }
 }
 
@@ -259,7 +269,7 @@ fn few<const D: usize>(
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
 #[inline(never)]
 fn singles(block: Block<'_, impl Coordinate>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
-    many(block, theta, beside, total, rounded)
+    many::<ROWS, _>(block, theta, beside, total, rounded)
 }
 
 /// Sums of products, several of each pair of coordinates; aligned like a row.
@@ -285,9 +295,9 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile, add_pr
     sums.0 = tile;
 }
 
-/// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed four rows at a time.
+/// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed some rows at a time.
 #[inline(always)]
-fn many<T: Coordinate>(
+fn many<const ROWS: usize, T: Coordinate>(
     block: Block<'_, T>,
     theta: &[f64],
     beside: &mut Beside<'_>,
@@ -304,56 +314,61 @@ fn many<T: Coordinate>(
     let doubles = T::doubles(block.coordinates());
     let block = Block::new(&doubles, d, n);
     let (panels, curvature) = vectors(block, theta, beside.radius());
-    let per_row = panels.len() / n;
-    let mut products = vec![[0.0; COLUMNS]; d.next_multiple_of(ROWS) * per_row];
     for first in (0..d).step_by(ROWS) {
         let these = &panels[first / COLUMNS * n..][..n];
         for (panel, those) in panels.chunks_exact(n).enumerate().skip(first / COLUMNS) {
-            let sums = if first % COLUMNS == 0 {
-                multiply::<0>(these, those, add_product)
-            } else {
-                multiply::<ROWS>(these, those, add_product)
-            };
-            for i in 0..ROWS {
-                products[(first + i) * per_row + panel] = sums[i];
-            }
+            let sums = multiply::<ROWS>(these, first % COLUMNS / ROWS, those, add_product);
+            add_tile(&sums, (first, panel * COLUMNS), d, total);
         }
-    }
-    let mut rows = total;
-    for i in 0..d {
-        let (entries, below) = rows.split_at_mut(d - i);
-        let sums = products[i * per_row..][..per_row].as_flattened();
-        entries.iter_mut().zip(&sums[i..d]).for_each(|(entry, sum)| *entry += *sum as i64);
-        rows = below;
     }
     curvature
 }
 
-/// The sums over the records of the products of four coordinates of one panel, from `FIRST` on, and all of another.
+/// The sums over the records of the products of some coordinates of one panel, its `part`-th, and all of another.
 #[inline(always)]
-fn multiply<const FIRST: usize>(
-    these: &[[f64; COLUMNS]],
-    those: &[[f64; COLUMNS]],
+fn multiply<const ROWS: usize>(
+    these: &[Piece],
+    part: usize,
+    those: &[Piece],
     add_product: impl Fn(f64, f64, f64) -> f64,
 ) -> [[f64; COLUMNS]; ROWS] {
     let mut sums = [[0.0; COLUMNS]; ROWS];
     for (a, b) in these.iter().zip(those) {
-        for i in 0..ROWS {
-            for j in 0..COLUMNS {
-                sums[i][j] = add_product(a[FIRST + i], b[j], sums[i][j]);
+        let a = &a.0.as_chunks::<ROWS>().0[part];
+        for (sums, a) in sums.iter_mut().zip(a) {
+            for (sum, b) in sums.iter_mut().zip(&b.0) {
+                *sum = add_product(*a, *b, *sum);
             }
         }
     }
     sums
 }
 
+/// Adds the sums of a tile, whose first entry stands in this row and column, to the part of the upper triangle below it.
+#[inline(always)]
+fn add_tile(sums: &[[f64; COLUMNS]], (row, column): (usize, usize), d: usize, total: &mut [i64]) {
+    for (row, sums) in (row..d).zip(sums) {
+        let (from, end) = (row.max(column), d.min(column + COLUMNS));
+        if from < end {
+            let before = row * d - row * (row + 1) / 2;
+            let entries = &mut total[before + from..before + end];
+            entries.iter_mut().zip(&sums[from - column..]).for_each(|(entry, sum)| *entry += *sum as i64);
+        }
+    }
+}
+
+/// A record's coordinates in a panel. They are a cache line: wide registers load from one line then, not from two.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Piece([f64; COLUMNS]);
+
 /// The integer vectors of the records of a block, in panels of eight coordinates and zeros; a panel has all records, one
 /// after the other, so that products run through memory in order. Beside them the sum of what they contribute to the
 /// curvature.
 #[inline(always)]
-fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<[f64; COLUMNS]>, i64) {
+fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece>, i64) {
     let (d, n) = (theta.len(), block.n());
-    let mut panels = vec![[0.0; COLUMNS]; d.div_ceil(COLUMNS) * n];
+    let mut panels = vec![Piece([0.0; COLUMNS]); d.div_ceil(COLUMNS) * n];
     let distances = distances(block, theta);
     let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius)).collect();
     for (index, (record, &factor)) in block.records().zip(&factors).enumerate() {
@@ -361,11 +376,11 @@ fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<[f64; C
         let (theta, theta_rest) = theta.as_chunks::<COLUMNS>();
         let (record, record_rest) = record.as_chunks::<COLUMNS>();
         for (panel, (theta, record)) in theta.iter().zip(record).enumerate() {
-            panels[panel * n + index] = std::array::from_fn(|j| vector((&theta[j], &record[j])));
+            panels[panel * n + index] = Piece(std::array::from_fn(|j| vector((&theta[j], &record[j]))));
         }
         if !theta_rest.is_empty() {
             let coordinates = theta_rest.iter().zip(record_rest).map(vector);
-            panels[theta.len() * n + index].iter_mut().zip(coordinates).for_each(|(slot, x)| *slot = x);
+            panels[theta.len() * n + index].0.iter_mut().zip(coordinates).for_each(|(slot, x)| *slot = x);
         }
     }
     let mut curvature: i64 = distances.iter().map(|distance| curvature_at(*distance, radius, d)).sum();
@@ -375,7 +390,7 @@ fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<[f64; C
         let (vector, contribution) = unusual(difference, radius);
         curvature += contribution - curvature_at(*distance, radius, d);
         for (j, x) in vector.into_iter().enumerate() {
-            panels[j / COLUMNS * n + index][j % COLUMNS] = x;
+            panels[j / COLUMNS * n + index].0[j % COLUMNS] = x;
         }
     }
     (panels, curvature)
