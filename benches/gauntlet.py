@@ -552,7 +552,7 @@ def long_table(runs: int) -> None:
     With few records good points have it, too, so the numbers of all points with it and of all bad ones are printed.
     """
     print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
-    columns = "data | n | d | runs | failed | predicted | doubted | excess above 1 | without a doubt | upper bound (95 %)"
+    columns = "data | n | d | runs | failed | predicted | doubted | excess above 1 | not doubted | upper bound (95 %)"
     print(f"| {columns} |")
     print("|---" * 10 + "|")
     with ProcessPoolExecutor() as pool:
