@@ -38,23 +38,23 @@ def noise(tape: Tape) -> dict[str, list[int]]:
 
 def test_the_noise_of_a_key_is_stable():
     assert noise(Tape.draw(KEY)) == {
-        "gaussian": [-2710187117930, 400454242669, 208790418359, -744163939727],
+        "gaussian": [1119185914759, -451547147652, -370574918566, 1102801384586],
         "laplace": [384031918312],
         "geometric": [242010200478],
-        "small gaussian": [1, 1, -2, -6],
+        "small gaussian": [6, 6, 1, 0],
     }
 
 
 def test_the_second_block_of_a_key_is_stable():
     """Vectors beyond 1024 entries are drawn in blocks, each from a stream of its own."""
     drawn = Tape.draw(KEY).gaussian("test", Exact.stated(np.zeros(2050, dtype=np.int64), 1.0), SIGMA)
-    assert drawn[[1023, 1024, 2048, 2049]].tolist() == [-67007644424, -1051797487791, 1759405885975, -1987494956145]
+    assert drawn[[1023, 1024, 2048, 2049]].tolist() == [696753121639, 816160043262, -1582297246969, -771243038561]
 
 
 def test_a_seed_is_the_key_and_its_release_is_stable():
     points = np.arange(400.0).reshape(200, 2) % 7.0
     release = dpmedian.geometric_median(points, rho=0.5, method="dpgd", radius=10.0, seed=5)
-    assert release.point.tolist() == [2.4643143251701867, 3.0756782288891262]
+    assert release.point.tolist() == [2.4287897269038163, 3.1007973629944816]
 
 
 SCRIPT = """

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from dpmedian._core import VolumetricCenter
 from dpmedian.parameters import LARGEST
 
-__all__ = ["VolumetricCenter", "onto_ball", "without_noise"]
+__all__ = ["VolumetricCenter", "onto_ball", "stands_out", "without_noise"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+# Deviations of a chi-square that noise rarely has. An eigenvalue 12 % beyond the semicircle adds as much.
+_DEVIATIONS = 2.5
 
 
 def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
@@ -34,6 +37,18 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
     largest = float(np.max(np.abs(offset)))
     length = 0.0 if largest == 0.0 else largest * float(np.linalg.norm(offset / largest))
     return point if length <= radius else np.asarray(center + offset * (radius / length))
+
+
+def stands_out(matrix: Matrix, noise: float) -> bool:
+    """Whether a released symmetric matrix has more beside its trace than noise explains, without its eigenvalues.
+
+    The noise is that of `without_noise`. The sum of its squares is a chi-square, and an eigenvalue far beyond the
+    semicircle lifts it by more than its deviation.
+    """
+    d = len(matrix)
+    freedom = d * (d + 1) / 2.0 - 1.0
+    squares = float((matrix**2).sum() - np.trace(matrix) ** 2 / d)
+    return squares > noise**2 * (freedom + _DEVIATIONS * math.sqrt(2.0 * freedom))
 
 
 def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vector, Matrix, float]:

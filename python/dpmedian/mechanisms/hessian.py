@@ -119,8 +119,11 @@ def _curvature_weight(d: int, neighbours: Neighbours) -> float:
 def symmetric(triangle: Vector, d: int) -> Matrix:
     """The matrix of an upper triangle whose entries off the diagonal have a factor sqrt(2)."""
     matrix = np.zeros((d, d))
-    matrix[np.triu_indices(d)] = triangle
-    return (matrix + matrix.T) * np.where(np.eye(d, dtype=bool), 0.5, np.sqrt(0.5))
+    matrix[np.tri(d, dtype=bool).T] = triangle
+    matrix += matrix.T
+    matrix *= math.sqrt(0.5)
+    matrix.flat[:: d + 1] *= math.sqrt(0.5)
+    return matrix
 
 
 def _largest(parameters: PublicParameters) -> int | None:

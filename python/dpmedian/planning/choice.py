@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -44,6 +45,7 @@ def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
     method.check(parameters)
     parameters.require(method.name, *sorted(method.needs))
 
+    @functools.cache
     def made(rho: float) -> CalibratedMethod:
         if parameters.private_size and method.sized:
             return private_size.calibrate(method.name, parameters, rho)

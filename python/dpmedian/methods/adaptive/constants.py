@@ -221,8 +221,10 @@ class Constants:
         "of rho for the gradient that carries the directions: over the steps of a descent, and after a sample",
     )
     least_weight: float = _derived(2.0**-20, "of the directions: the core rounds weights down to multiples of 2^-30")
-    carriers_dimension: int = _safety(
-        128, "dimensions up to which more gradients than one carry the directions, which take time"
+    many_dimensions: int = _safety(
+        128,
+        "from which on second moments take time: only one gradient carries the directions, and eigenvectors are "
+        "computed only where something stands out of the noise",
     )
     region_edge: tuple[float, float] = _simulated(
         (0.15, 0.36), "noise of the second moments, as `edge`, for an ellipsoid, and for a ball, which needs them less"

@@ -20,11 +20,12 @@ Matrix = NDArray[np.float64]
 class Metric:
     """The Hessian is the matrix with these eigenvalues and vectors, in units of gradient over `unit`.
 
-    `unit` is a spread over n, so eigenvalues are near 1, whatever the scale of the data.
+    `unit` is a spread over n, so eigenvalues are near 1, whatever the scale of the data. Where the vectors are those of
+    the coordinates there are none, for products with a unit matrix take time in many dimensions.
     """
 
     values: Vector
-    vectors: Matrix
+    vectors: Matrix | None
     unit: float
     doubt: float
     """The variance of what a unit vector times the Hessian has in each coordinate, by the Hessian's own noise."""
@@ -39,18 +40,23 @@ class Metric:
     def round(cls, value: float, d: int, unit: float, deviation: float = 0.0) -> Metric:
         """The same curvature in all directions; it may be as wrong as it is large."""
         same = np.full(d, value)
-        return cls(same, np.eye(d), unit, value**2 / d, 1.0, same, deviation)
+        return cls(same, None, unit, value**2 / d, 1.0, same, deviation)
+
+    def _along(self, vector: Vector) -> Vector:
+        """In the basis of the eigenvectors: a vector, or rows."""
+        return vector if self.vectors is None else np.asarray(vector @ self.vectors)
 
     def newton(self, gradient: Vector) -> Vector:
         """The inverse Hessian times a gradient, or every row of a matrix of them: a difference of points."""
-        return np.asarray(self.unit * ((gradient @ self.vectors / self.values) @ self.vectors.T))
+        step = self._along(gradient) / self.values
+        return np.asarray(self.unit * (step if self.vectors is None else step @ self.vectors.T))
 
     def left_over(self, gradient: Vector, n: int, bias: float) -> float:
         """The variance of each coordinate of the gradient at the end of its step, by the errors of the Hessian.
 
         These are its noise, and what smoothing and the length of the step change: `bias` of it for every spread.
         """
-        step = gradient @ self.vectors / self.values
+        step = self._along(gradient) / self.values
         length = float(np.linalg.norm(step))
         changed = bias * max(self.smoothing, length / n) * float(self.values.mean())
         return (self.doubt + changed**2 / len(step)) * length**2
@@ -62,11 +68,11 @@ class Metric:
 
     def root(self, gradient: Vector) -> Vector:
         """A vector, or rows, whose squared norm is the decrement g^T H^-1 g."""
-        return np.asarray(gradient @ self.vectors / np.sqrt(self.values))
+        return np.asarray(self._along(gradient) / np.sqrt(self.values))
 
     def squared(self, differences: Matrix) -> Vector:
         """v^T H v of the rows, differences of points, in the units of the decrement."""
-        return np.asarray(((differences / self.unit @ self.vectors) ** 2) @ self.values)
+        return np.asarray((self._along(differences / self.unit) ** 2) @ self.values)
 
     @property
     def trace(self) -> float:

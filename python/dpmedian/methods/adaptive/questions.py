@@ -84,7 +84,7 @@ class Offers:
                 directions = Offer(
                     lambda rho: GradientAndDirections.of("directions", rho, p, weight),
                     # Where one gradient carries them, another does so if a run begins anew.
-                    _CARRIERS if p.d <= c.carriers_dimension else 2,
+                    _CARRIERS if p.d <= c.many_dimensions else 2,
                     1.0,
                     "with gradients, for a confidence region"
                     + (f", weighed for {p.size} records" if p.private_size else ""),

@@ -63,5 +63,5 @@ class Shares:
         step = c.carrier[0] * rho / steps_of(worth(p) * n, d, rho, c)
         late = c.carrier[0] * rho * (1.0 - c.again[0])
         # Where even all of them do not show the directions, or there are very many, one will do: it takes less time.
-        every = known(late) and d <= c.carriers_dimension
+        every = known(late) and d <= c.many_dimensions
         return cls(curvature, hessian, weight_of(late if every else step), every, every or known(step))

@@ -15,7 +15,7 @@ from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.metric import Metric
 from dpmedian.methods.adaptive.questions import Questions, Records
 from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, damping, length, pull
-from dpmedian.postprocess import without_noise
+from dpmedian.postprocess import stands_out, without_noise
 
 __all__ = ["Hessian", "State"]
 
@@ -182,7 +182,9 @@ class State:
         self.hessians += 1
         curvature = _positive(mean, noise, unit)
         # The trace of the moments is known from the curvature.
-        directed, vectors, semicircle = without_noise(moments.matrix, moments.noise)
+        directed, vectors, semicircle = np.zeros(ask.d), None, largest
+        if ask.d <= c.many_dimensions or stands_out(moments.matrix, moments.noise):
+            directed, vectors, semicircle = without_noise(moments.matrix, moments.noise)
         found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
         deviation = math.hypot(moments.noise, noise)
         values = found + c.careful * deviation**2 / found
