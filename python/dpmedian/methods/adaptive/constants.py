@@ -293,7 +293,7 @@ class Constants:
         (0.5, 1.0), "deviations by which an eigenvalue is lowered for the error radius, and that it has at least"
     )
     bend: float = _simulated(
-        0.3, "of n times squared distances in spreads: a gradient that the Hessian does not explain"
+        0.2, "of n times squared distances in spreads: a gradient that the Hessian does not explain"
     )
     unsure: float = _simulated(1.0, "deviation of the softest eigenvalue relative to it, from which on a note is made")
     unsure_factor: float = _safety(1.3, "of the error radius with that note")
