@@ -48,8 +48,8 @@ def test_the_odds_tell_a_cloud_from_a_place_far_away(d, scale):
     rng = np.random.default_rng(d)
     cloud = rng.normal(size=(200, d))
     place = 1e-3 * cloud + np.eye(d)[0]
-    assert odds(cloud, scale, rng, 60.0) > CONSTANTS.few[3]
-    assert odds(place, scale, rng, 60.0) < CONSTANTS.few[2]
+    assert odds(cloud, scale, rng, 60.0) > CONSTANTS.odds_doubted
+    assert odds(place, scale, rng, 60.0) < CONSTANTS.odds_lost
 
 
 def test_the_odds_are_the_same_in_all_units():

@@ -239,14 +239,14 @@ class _Descent:
     def _odds(self, point: Vector) -> float:
         """Of a cloud around the point against a single place far away, as a logarithm; infinite with many records."""
         state, ask = self.state, self.ask
-        if ask.signal > self.c.few[0] or not ask.sampled_all:
+        if ask.signal > self.c.few or not ask.sampled_all:
             return math.inf
         return for_a_cloud(state.measured, ask.counted, point, state.quarter, ask.n, self.c)
 
     def _lost(self, slope: float, odds: float) -> bool:
         """Whether the gradients are those of a point far from the median: with few records they alone do not tell."""
-        few, least, even, _ = self.c.few
-        return slope > self.c.lost if self.ask.signal > few else slope > least and odds < even
+        c = self.c
+        return slope > c.lost if self.ask.signal > c.few else slope > c.lost_few and odds < c.odds_lost
 
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c
@@ -266,7 +266,7 @@ class _Descent:
         error = error_quantile(state.metric, variance, c, c.bend * float(np.abs(weights) @ far**2) * ask.n)
         # Gradients that vanish are those of a cluster, not of records that coincide; on the line that is hard to tell.
         atom = state.atom and (ask.d == 1 or self._heated or slope > c.late_height)
-        notes: tuple[str, ...] = (DOUBTED,) if odds < c.few[3] else ()
+        notes: tuple[str, ...] = (DOUBTED,) if odds < c.odds_doubted else ()
         if self.sharp or atom:
             error = max(c.sharp_factor * error, state.spread if atom else 0.0)
             return MethodResult(point, state.spread, error, (*notes, COINCIDE), state.moments(variance, error))
