@@ -360,13 +360,17 @@ def test_the_plan_says_how_often_the_records_are_read(n, d):
     for coincide in (False, True):
         if coincide:
             points = np.round(0.7 * points)
-        asked = {"all": 0.0, "sample": 0.0}
-        source = CountingSource(ArraySource.of(points, plan.parameters), asked)
-        plan.calibrated.run(source, Tape.draw(bytes(32)))
-        assert asked["all"] <= reads.most
+        runs = []
+        for seed in range(1 if coincide else 6):
+            asked = {"all": 0.0, "sample": 0.0}
+            source = CountingSource(ArraySource.of(points, plan.parameters), asked)
+            plan.calibrated.run(source, Tape.draw(bytes([seed] * 32)))
+            assert asked["all"] <= reads.most
+            runs.append((asked["all"], asked["sample"]))
         if not coincide:
-            assert 0.6 * reads.expected <= asked["all"] <= 1.2 * reads.expected
-            assert 0.5 * reads.sample_expected <= asked["sample"] <= 1.3 * reads.sample_expected
+            every, sample = np.mean(runs, axis=0)
+            assert 0.6 * reads.expected <= every <= 1.2 * reads.expected
+            assert 0.5 * reads.sample_expected <= sample <= 1.3 * reads.sample_expected
     assert f"about {reads.expected:.0f}, at most {reads.most}" in str(plan)
 
 
@@ -482,7 +486,7 @@ def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(shar
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "d"), [(3000, 200), (30_000, 20), (500_000, 10)])
+@pytest.mark.parametrize(("n", "d"), [(3000, 200), (30_000, 20), (500_000, 10), (655, 600)])
 def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
     """In a process of its own, whose peak is seen, after a small run has started the threads."""
     script = textwrap.dedent(f"""

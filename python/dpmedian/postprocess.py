@@ -20,7 +20,8 @@ __all__ = ["VolumetricCenter", "onto_ball", "stands_out", "without_noise"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Deviations of a chi-square that noise rarely has. An eigenvalue 12 % beyond the semicircle adds as much.
+# Deviations of a chi-square that noise rarely has. An eigenvalue that is 12 % beyond the edge before the noise is added
+# to it, and a third after that, lifts the mean by as much: half of these are seen, and nearly all above one and a half.
 _DEVIATIONS = 2.5
 
 
@@ -42,8 +43,8 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
 def stands_out(matrix: Matrix, noise: float) -> bool:
     """Whether a released symmetric matrix has more beside its trace than noise explains, without its eigenvalues.
 
-    The noise is that of `without_noise`. The sum of its squares is a chi-square, and an eigenvalue far beyond the
-    semicircle lifts it by more than its deviation.
+    The noise is that of `without_noise`. The sum of its squares is a chi-square; an eigenvalue beyond the edge of the
+    semicircle lifts it by some deviations, but one near the edge may go unseen.
     """
     d = len(matrix)
     freedom = d * (d + 1) / 2.0 - 1.0

@@ -272,13 +272,12 @@ class Constants:
 
     # Failure and error radius.
     lost: float = _simulated(0.35, "squared mean gradient over n^2 above which the point is not near a median")
-    few: float = _simulated(
-        30.0,
-        "n sqrt(rho/d) below which all answers are compared with those of a cloud and of a single place far away",
-    )
-    lost_few: float = _simulated(0.25, "the same as `lost` there, if the odds of a cloud are below the next one, too")
+    lost_few: float = _simulated(0.25, "the same with few records, if the odds of a cloud are below the next one, too")
     odds_lost: float = _simulated(-2.0, "their logarithm below which the point of such a gradient is not near a median")
     odds_doubted: float = _simulated(10.0, "the same below which a point has a note")
+    size_doubts: tuple[float, ...] = _safety(
+        (0.0, 0.5, 1.0, 1.7, 2.5), "deviations below a noisy number of records for which these odds are computed"
+    )
     cloud_spreads: tuple[float, ...] = _simulated((1.0, 1.4), "over the spread that was found, of a cloud")
     cloud_error: float = _simulated(0.35, "spreads between the point and the center of a cloud")
     cloud_fits: tuple[float, ...] = _safety((1.4, 0.3, 0.06), "spreads of the clouds whose centers are tried")

@@ -237,16 +237,21 @@ class _Descent:
             raise NotFound(f"the mean gradient is still {pulled:.2f} n: the median is in another cluster")
 
     def _odds(self, point: Vector) -> float:
-        """Of a cloud around the point against a single place far away, as a logarithm; infinite with many records."""
+        """Of a cloud around the point against a single place, as a logarithm; infinite with many records.
+
+        Where their number is private and noisy, for the number within its noise that leaves most doubt: runs with too
+        few records go on where it is too large.
+        """
         state, ask = self.state, self.ask
-        if ask.signal > self.c.few or not ask.sampled_all:
+        if not ask.scale_unseen:
             return math.inf
-        return for_a_cloud(state.measured, ask.counted, point, state.quarter, ask.n, self.c)
+        sizes = {max(ask.n - part * ask.parameters.size_noise, 1.0) for part in self.c.size_doubts}
+        return min(for_a_cloud(state.measured, ask.counted, point, state.quarter, n, self.c) for n in sizes)
 
     def _lost(self, slope: float, odds: float) -> bool:
         """Whether the gradients are those of a point far from the median: with few records they alone do not tell."""
         c = self.c
-        return slope > c.lost if self.ask.signal > c.few else slope > c.lost_few and odds < c.odds_lost
+        return slope > c.lost_few and odds < c.odds_lost if self.ask.scale_unseen else slope > c.lost
 
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c

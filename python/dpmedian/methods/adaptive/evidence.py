@@ -1,9 +1,10 @@
-"""Whether the records are a cloud around the point, or all in one place far away from it: few records leave that open.
+"""Whether the records are a cloud around the point, or all in one place: few records leave that open.
 
 A search whose noise is too large ends somewhere, and takes the distance to the records for their spread. A cloud and a
 place far away both explain such a radius, but not what else was answered: around a cloud the counts of records within a
 radius grow smoothly, and near its middle gradients are short; around a single place the counts jump from none to all,
-and all gradients are n long. So everything that was released is compared with both. This is post-processing.
+and all gradients are n long. So the answers of all searches for a spread, and the gradients since the last new start,
+are compared with both. This is post-processing.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ Matrix = NDArray[np.float64]
 
 # How often each fit of a center to the gradients is improved, and the lengths in spreads of the first steps.
 _ROUNDS, _STARTS = 8, (0.4, 1.0)
-# Spreads beyond which it does not matter how far away a point is: its square is a double.
-_BEYOND = 1e60
+# Spreads beyond which it does not matter how far away a point is: its square is a double. Below the other one, vectors
+# have no direction.
+_BEYOND, _LEAST = 1e60, 1e-60
 
 
 def for_a_cloud(
-    measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: int, c: Constants
+    measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: float, c: Constants
 ) -> float:
     """The logarithm of the odds of a cloud around the point against a single place, each where it explains most.
 
     `quarter` is the quarter octave of the spread that was found, in which lengths are counted; gradients and counts are
-    counted in n.
+    counted in n. A place may be anywhere within some spreads of the point.
     """
     answers = _Answers(measured, counted, point, quarter, n)
     centers = answers.centers(c.cloud_fits)
@@ -52,7 +54,7 @@ class _Answers:
     """Gradients and counts, relative to the point that was found."""
 
     def __init__(
-        self, measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: int
+        self, measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: float
     ) -> None:
         def relative(points: Sequence[Vector]) -> Matrix:
             # In two divisions, for the spread of tiny data has no double above its reciprocal.
@@ -70,10 +72,22 @@ class _Answers:
         self.logarithms = (quarters - quarter) * (math.log(2.0) / 2.0)
         self.shares = np.concatenate([count.counts for count in counted]) / n
         self.noise = np.array([count.noise for count in counted])[self.of] / n
+        self._rotate()
         d = len(point)
         self.curvature = cloud_curvature(d)
         # A logistic function of the logarithm of the squared distance, with the variance that a normal cloud has.
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
+
+    def _rotate(self) -> None:
+        """In many dimensions, into coordinates of what all points and gradients span: distances stay the same."""
+        vectors = np.vstack([self.points, self.gradients, self.thetas])
+        count, d = vectors.shape
+        if d > count:
+            sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
+            basis = np.linalg.qr((vectors / np.maximum(sizes, _LEAST)).T)[0]
+            self.points, self.gradients, self.thetas = (
+                np.asarray(part @ basis) for part in (self.points, self.gradients, self.thetas)
+            )
 
     def lengths(self, offsets: NDArray[np.float64], wide: float) -> NDArray[np.float64]:
         """What a gradient's offset from the center is divided by: its length, or near the center the curvature's."""
@@ -84,7 +98,7 @@ class _Answers:
 
         With the lengths of the last step a gradient is linear in the center, so that the next one is a weighted mean.
         """
-        directions = self.gradients / np.linalg.norm(self.gradients, axis=1, keepdims=True)
+        directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), _LEAST)
         starts = np.vstack([np.zeros_like(self.points[:1]), *(self.points - step * directions for step in _STARTS)])
         found = [starts]
         for wide in widths:

@@ -182,7 +182,7 @@ class State:
         self.hessians += 1
         curvature = _positive(mean, noise, unit)
         # The trace of the moments is known from the curvature.
-        directed, vectors, semicircle = np.zeros(ask.d), None, largest
+        directed, vectors, semicircle = np.zeros(ask.d), None, moments.noise * math.sqrt(2.0 * ask.d)
         if ask.d <= c.many_dimensions or stands_out(moments.matrix, moments.noise):
             directed, vectors, semicircle = without_noise(moments.matrix, moments.noise)
         found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
