@@ -272,6 +272,11 @@ class Constants:
 
     # Failure and error radius.
     lost: float = _simulated(0.35, "squared mean gradient over n^2 above which the point is not near a median")
+    few: float = _simulated(
+        48.0,
+        "n sqrt(rho/d), over the fourth root of d, below which all answers are compared with those of a cloud and of a "
+        "single place: in more dimensions gradients alone tell more",
+    )
     lost_few: float = _simulated(0.25, "the same with few records, if the odds of a cloud are below the next one, too")
     odds_lost: float = _simulated(-2.0, "their logarithm below which the point of such a gradient is not near a median")
     odds_doubted: float = _simulated(10.0, "the same below which a point has a note")

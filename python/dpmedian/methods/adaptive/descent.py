@@ -243,7 +243,7 @@ class _Descent:
         few records go on where it is too large.
         """
         state, ask = self.state, self.ask
-        if not ask.scale_unseen:
+        if not ask.few_records:
             return math.inf
         sizes = {max(ask.n - part * ask.parameters.size_noise, 1.0) for part in self.c.size_doubts}
         return min(for_a_cloud(state.measured, ask.counted, point, state.quarter, n, self.c) for n in sizes)
@@ -251,7 +251,7 @@ class _Descent:
     def _lost(self, slope: float, odds: float) -> bool:
         """Whether the gradients are those of a point far from the median: with few records they alone do not tell."""
         c = self.c
-        return slope > c.lost_few and odds < c.odds_lost if self.ask.scale_unseen else slope > c.lost
+        return slope > c.lost_few and odds < c.odds_lost if self.ask.few_records else slope > c.lost
 
     def _result(self) -> MethodResult:
         state, ask, c = self.state, self.ask, self.c

@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # How often each fit of a center to the gradients is improved, and the lengths in spreads of the first steps.
-_ROUNDS, _STARTS = 8, (0.4, 1.0)
+_ROUNDS, _STARTS = 4, (0.4, 1.0)
 # Spreads beyond which it does not matter how far away a point is: its square is a double. Below the other one, vectors
 # have no direction.
 _BEYOND, _LEAST = 1e60, 1e-60

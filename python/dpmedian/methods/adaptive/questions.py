@@ -238,6 +238,11 @@ class Questions:
         """Whether the records are too few for the scale of the pairs: half as many count there."""
         return self.signal < self.c.scale_signal[0]
 
+    @property
+    def few_records(self) -> bool:
+        """Whether gradients alone do not tell a point near the data from one far away; a sample is never so small."""
+        return self.signal < self.c.few / self.d**0.25
+
     def center(self, octave: int | None) -> tuple[Vector, int]:
         """The median of every coordinate, to a fraction of 2^octave, and that octave, or what is left in doubt."""
         c, radius = self.c, self.parameters.radius
