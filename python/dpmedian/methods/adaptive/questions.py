@@ -241,7 +241,7 @@ class Questions:
     @property
     def few_records(self) -> bool:
         """Whether gradients alone do not tell a point near the data from one far away; a sample is never so small."""
-        return self.signal < self.c.few / self.d**0.25
+        return self.signal < self.c.few / math.sqrt(math.sqrt(self.d))
 
     def center(self, octave: int | None) -> tuple[Vector, int]:
         """The median of every coordinate, to a fraction of 2^octave, and that octave, or what is left in doubt."""
