@@ -58,8 +58,12 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     return guess * math.pow(2.0, octaves)
 
 
+@functools.lru_cache(maxsize=128)
 def _likely_rho(budget: Budget) -> float:
-    """Where the search starts: near the answer when the cost is mostly Gaussian."""
+    """Where the search starts: near the answer when the cost is mostly Gaussian.
+
+    Kept, for `auto` calibrates every method to the same budget.
+    """
     if budget.rho is not None:
         return budget.rho
     assert budget.epsilon is not None
