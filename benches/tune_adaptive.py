@@ -9,7 +9,7 @@
 A value is compared with the one in the table by the median excess, as a geometric mean over the sets and sizes below,
 with the same data and seeds for both; runs that fail are counted apart. Below 1 the other value is better. Choose on
 the sets of TUNING, then look once at the gauntlet's sets for confirmation. With few records a value is judged by how
-many runs near the center fail or have the note of a doubt, and by how many points far from the data do not.
+many runs near the center fail or have the note of a doubt, and by how many points far from the data lack it.
 """
 
 from __future__ import annotations
@@ -135,12 +135,6 @@ def main() -> None:
     names = options.names
     if options.simulated:
         names = [name for name, constant in table.items() if constant.metadata["kind"] == "simulated"]
-    if not names:
-        for name, constant in table.items():
-            print(
-                f"{name} = {getattr(CONSTANTS, name)}\n    {constant.metadata['kind']}: {constant.metadata['reason']}"
-            )
-        return
     if options.few:
         print(f"sets: {', '.join(FEW_SETS)}; sizes: {FEW}; rho = {RHO:.4g}; {options.runs} runs each")
         print(f"with the table as it is: {few_records(CONSTANTS, options.runs)}")
@@ -148,6 +142,12 @@ def main() -> None:
             print(f"\n{name} = {getattr(CONSTANTS, name)}: {table[name].metadata['reason']}")
             for other in others(getattr(CONSTANTS, name)):
                 print(f"  {other}: {few_records(replace(CONSTANTS, **{name: other}), options.runs)}", flush=True)
+        return
+    if not names:
+        for name, constant in table.items():
+            print(
+                f"{name} = {getattr(CONSTANTS, name)}\n    {constant.metadata['kind']}: {constant.metadata['reason']}"
+            )
         return
     sets = CONFIRM if options.confirm else {name: SETS[name] for name in TUNING}
     usual, failed = measure(CONSTANTS, sets, options.runs)

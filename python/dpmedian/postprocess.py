@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from dpmedian._core import VolumetricCenter
 from dpmedian.parameters import LARGEST
 
-__all__ = ["VolumetricCenter", "onto_ball", "stands_out", "without_noise"]
+__all__ = ["VolumetricCenter", "onto_ball", "semicircle", "stands_out", "without_noise"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # Deviations of a chi-square that noise rarely has. An eigenvalue that is 12 % beyond the edge before the noise is added
-# to it, and a third after that, lifts the mean by as much: half of these are seen, and nearly all above one and a half.
+# to it, and a third after that, lifts the mean by as much, so that half of these are seen.
 _DEVIATIONS = 2.5
 
 
@@ -40,10 +40,18 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
     return point if length <= radius else np.asarray(center + offset * (radius / length))
 
 
+def semicircle(noise: float, d: int) -> float:
+    """The edge of the eigenvalues of a symmetric matrix with this noise on the diagonal, and 1/sqrt(2) of it elsewhere.
+
+    Their law is a semicircle in many dimensions.
+    """
+    return noise * math.sqrt(2.0 * d)
+
+
 def stands_out(matrix: Matrix, noise: float) -> bool:
     """Whether a released symmetric matrix has more beside its trace than noise explains, without its eigenvalues.
 
-    The noise is that of `without_noise`. The sum of its squares is a chi-square; an eigenvalue beyond the edge of the
+    The noise is that of `semicircle`. The sum of its squares is a chi-square; an eigenvalue beyond the edge of the
     semicircle lifts it by some deviations, but one near the edge may go unseen.
     """
     d = len(matrix)
@@ -55,13 +63,13 @@ def stands_out(matrix: Matrix, noise: float) -> bool:
 def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vector, Matrix, float]:
     """Eigenvalues and vectors of a released symmetric matrix without its trace, and the edge of its noise's semicircle.
 
-    The noise has this deviation on the diagonal, and 1/sqrt(2) of it elsewhere. Of eigenvalues beyond the semicircle
-    the part that noise adds is taken off (Benaych-Georges and Nadakuditi 2011); the others shrink as a whole, by their
-    energy: with the power 1 to what is nearest in the mean, with 1/2 to what has the right sum of squares.
+    The noise is that of `semicircle`. Of eigenvalues beyond it the part that noise adds is taken off (Benaych-Georges
+    and Nadakuditi 2011); the others shrink as a whole, by their energy: with the power 1 to what is nearest in the
+    mean, with 1/2 to what has the right sum of squares.
     """
     d = len(matrix)
     found, vectors = np.linalg.eigh(matrix - np.eye(d) * np.trace(matrix) / d)
-    edge = noise * math.sqrt(2.0 * d)
+    edge = semicircle(noise, d)
     spike = np.abs(found) > 1.05 * edge
     beyond = np.sqrt(np.maximum(found**2 - edge**2, 0.0))
     shrunk = np.where(spike, 0.5 * (found + np.sign(found) * beyond), found)

@@ -277,9 +277,13 @@ class Constants:
         "n sqrt(rho/d), over the fourth root of d, below which all answers are compared with those of a cloud and of a "
         "single place: in more dimensions gradients alone tell more",
     )
-    lost_few: float = _simulated(0.25, "the same with few records, if the odds of a cloud are below the next one, too")
-    odds_lost: float = _simulated(-2.0, "their logarithm below which the point of such a gradient is not near a median")
-    odds_doubted: float = _simulated(10.0, "the same below which a point has a note")
+    lost_few: float = _simulated(
+        0.25, "the same with few records, where the odds of a cloud must be below `odds_lost`, too"
+    )
+    odds_lost: float = _simulated(
+        -2.0, "logarithm of the odds of a cloud below which such a point is not near a median"
+    )
+    odds_doubted: float = _simulated(10.0, "logarithm of the odds of a cloud below which a point has a note")
     size_doubts: tuple[float, ...] = _safety(
         (0.0, 0.5, 1.0, 1.7, 2.5), "deviations below a noisy number of records for which these odds are computed"
     )

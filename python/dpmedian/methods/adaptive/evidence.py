@@ -40,7 +40,7 @@ def for_a_cloud(
     `quarter` is the quarter octave of the spread that was found, in which lengths are counted; gradients and counts are
     counted in n. A place may be anywhere within some spreads of the point.
     """
-    answers = _Answers(measured, counted, point, quarter, n)
+    answers = _Answers(measured, counted, point, quarter, n, c.core)
     centers = answers.centers(c.cloud_fits)
     away = (centers**2).sum(axis=1)
     # A cloud's center is near the point, for that is where its gradients vanish.
@@ -54,7 +54,13 @@ class _Answers:
     """Gradients and counts, relative to the point that was found."""
 
     def __init__(
-        self, measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: float
+        self,
+        measured: Sequence[Measured],
+        counted: Sequence[Counted],
+        point: Vector,
+        quarter: int,
+        n: float,
+        core: float,
     ) -> None:
         def relative(points: Sequence[Vector]) -> Matrix:
             # In two divisions, for the spread of tiny data has no double above its reciprocal.
@@ -75,7 +81,9 @@ class _Answers:
         self._rotate()
         d = len(point)
         self.curvature = cloud_curvature(d)
-        # A logistic function of the logarithm of the squared distance, with the variance that a normal cloud has.
+        # Counts grow as a logistic function of the logarithm of the squared distance, with the variance that a normal
+        # cloud has; around its center the core of the records is within the spread.
+        self.core = math.log(core / (1.0 - core))
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
 
     def _rotate(self) -> None:
@@ -116,8 +124,7 @@ class _Answers:
         offsets = self.points - centers[:, None]
         residuals = self.gradients - offsets / self.lengths(offsets, wide)[..., None]
         squares = ((self.thetas - centers[:, None]) ** 2).sum(axis=-1)[:, self.of] + wide**2
-        # 40 % of the records within the spread.
-        logits = steep * self.steepness * (self.logarithms - np.log(squares)) + math.log(0.4 / 0.6)
+        logits = steep * self.steepness * (self.logarithms - np.log(squares)) + self.core
         shares = 1.0 / (1.0 + np.exp(-np.clip(logits, -50.0, 50.0))) - 0.5
         of_gradients = ((residuals**2).sum(axis=-1) / self.variances).sum(axis=1)
         return np.asarray(0.5 * (of_gradients + (((self.shares - shares) / self.noise) ** 2).sum(axis=1)))

@@ -29,7 +29,7 @@ from dpmedian.methods.adaptive.region import Shares
 from dpmedian.methods.adaptive.steps import Measured
 from dpmedian.methods.contract import worth
 from dpmedian.parameters import LARGEST, PublicParameters
-from dpmedian.postprocess import onto_ball
+from dpmedian.postprocess import onto_ball, semicircle
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
@@ -331,7 +331,7 @@ class Questions:
     def hessian_noise(self, cost: float) -> tuple[float, float]:
         """The largest eigenvalue of the noise of second moments, and the noise of the curvature, in a Hessian."""
         of_moments, of_curvature = Hessian.noise_of(cost, self.parameters)
-        return of_moments * math.sqrt(2.0 * self.d), of_curvature
+        return semicircle(of_moments, self.d), of_curvature
 
     def shift(self, records: Records, theta: Vector, radius: float, cost: float) -> Vector:
         """The sum of (theta - x)/radius over the records within the radius."""

@@ -12,6 +12,7 @@ from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.steps import steps_of
 from dpmedian.methods.contract import worth
 from dpmedian.parameters import PublicParameters
+from dpmedian.postprocess import semicircle
 
 __all__ = ["Shares"]
 
@@ -40,7 +41,7 @@ class Shares:
         if not 1 < d <= MOMENTS_DIMENSION:
             return cls(curvature, 0.0, 0.0, False, d == 1)
         hessian = c.region_hessian.of(rho, n, d + 1)
-        if Hessian.noise_of(hessian, p)[0] * math.sqrt(2.0 * d) / n > c.useless[0] * c.smoothing[1]:
+        if semicircle(Hessian.noise_of(hessian, p)[0], d) / n > c.useless[0] * c.smoothing[1]:
             return cls(curvature, 0.0, 0.0, False, False)
 
         def weight_of(carriers: float) -> float:

@@ -15,7 +15,7 @@ from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.metric import Metric
 from dpmedian.methods.adaptive.questions import Questions, Records
 from dpmedian.methods.adaptive.steps import Measured, accelerated, averaged, damping, length, pull
-from dpmedian.postprocess import stands_out, without_noise
+from dpmedian.postprocess import semicircle, stands_out, without_noise
 
 __all__ = ["Hessian", "State"]
 
@@ -182,10 +182,10 @@ class State:
         self.hessians += 1
         curvature = _positive(mean, noise, unit)
         # The trace of the moments is known from the curvature.
-        directed, vectors, semicircle = np.zeros(ask.d), None, moments.noise * math.sqrt(2.0 * ask.d)
+        directed, vectors, hidden = np.zeros(ask.d), None, semicircle(moments.noise, ask.d)
         if ask.d <= c.many_dimensions or stands_out(moments.matrix, moments.noise):
-            directed, vectors, semicircle = without_noise(moments.matrix, moments.noise)
-        found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * semicircle))
+            directed, vectors, hidden = without_noise(moments.matrix, moments.noise)
+        found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * hidden))
         deviation = math.hypot(moments.noise, noise)
         values = found + c.careful * deviation**2 / found
         # Off the diagonal the second moments have half the variance.
