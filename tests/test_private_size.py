@@ -145,7 +145,7 @@ def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
     planned = dpmedian.plan(None, 2, rho=0.5, neighbours="add_remove", unit="person")
     ledger = dpmedian.Ledger(rho=10.0, neighbours="add_remove", unit=unit)
     with pytest.raises(dpmedian.ReleaseFailed, match="records were seen") as failed:
-        planned.run(np.zeros((3, 2)), unit=["a", "b", "c"], ledger=ledger)
+        planned.run(np.zeros((3, 2)), unit=["a", "b", "c"], ledger=ledger, seed=0)
     (entry,) = ledger.entries
     assert (entry.state, entry.cost.unit, failed.value.ran.unit) == ("failed", unit, "person")
     assert entry.cost.rho == pytest.approx(times * planned.calibrated.size.cost.rho, rel=1e-9)
