@@ -73,9 +73,8 @@ def main(seed: int | None = None) -> None:
     table = releases.to_frame()
     excess = nonprivate.excess(releases, rows, **arguments)
     table["excess"] = [excess.get(district, float("nan")) for district in table.index]
-    print(
-        table.drop(columns="scale").round({"longitude": 4, "latitude": 4, "error_radius": 4, "excess": 5}).to_string()
-    )
+    shown = ["longitude", "latitude", "error_radius", "size", "outcome", "excess"]
+    print(table[shown].round({"longitude": 4, "latitude": 4, "error_radius": 4, "excess": 5}).to_string())
     print(f"{len(releases.released)} of {len(releases)} districts; {releases.cost}")
     releases.plot_map()
     plt.show()

@@ -89,6 +89,15 @@ def test_release_as_a_table(run):
     assert "d = 1" in out
 
 
+def test_release_as_comma_separated_values(run):
+    arguments = [POSITIONS, *BUDGET, "--seed", 7]
+    code, out, _ = run("release", *arguments, "--output", "csv")
+    header, row = out.splitlines()
+    assert (code, header.split(",")[:4]) == (0, ["east_km", "north_km", "east_km_low", "east_km_high"])
+    printed = json.loads(run("release", *arguments)[1])
+    assert [float(x) for x in row.split(",")[:2]] == list(printed["point"].values())
+
+
 def test_plan_prints_the_table_and_its_json(run):
     code, out, err = run("plan", 3000, 200, "--epsilon", "2", "--delta", "1/3000", *METHOD)
     expected = dpmedian.plan(3000, 200, epsilon=2.0, delta=1 / 3000, method="dpgd", radius=1000.0)

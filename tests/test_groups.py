@@ -1,5 +1,7 @@
 """Groups under one budget: every key has a value, one charge, and no group sees another."""
 
+import csv
+import io
 import json
 import math
 import warnings
@@ -267,7 +269,10 @@ def test_people_in_districts_on_the_globe():
         frame, "island", keys=list(homes), unit="person", n=2000, geometry="sphere", minimum=100, seed=0, **BUDGET
     )
     shown = found.to_frame()
-    assert list(shown.columns) == ["lon", "lat", "error_radius", "scale", "size", "outcome"]
+    ends = ["lon_low", "lon_high", "lat_low", "lat_high"]
+    assert list(shown.columns) == ["lon", "lat", *ends, "error_radius", "scale", "size", "outcome", "reason"]
+    assert (shown.lat_low < shown.lat).all()
+    assert (shown.lat < shown.lat_high).all()
     assert shown.index.tolist() == ["fiji", "tonga"]
     assert found.unit == "person"
     for name, home in homes.items():
@@ -289,6 +294,13 @@ def test_how_groups_read():
     assert record["groups"][0]["point"] == found["north"].point.tolist()
     assert record["groups"][3]["outcome"] == "failed"
     assert record["cost"]["rho"] == found.cost.rho
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [row["key"] for row in rows] == keys
+    assert [row["outcome"] for row in rows] == ["released"] * 3 + ["failed"]
+    assert [float(rows[0][name]) for name in ("x0", "x1")] == found["north"].point.tolist()
+    assert float(rows[0]["x0_low"]) < found["north"].point[0] < float(rows[0]["x0_high"])
+    assert (rows[3]["x0"], rows[0]["reason"]) == ("", "")
+    assert rows[3]["reason"] == found["<b>empty</b>"].message
     plan = str(found.plan)
     assert plan.startswith("Plan for 4 groups: adaptive, epsilon = 1, delta = 1e-06")
     assert "each record contributes to one of them" in plan

@@ -355,3 +355,36 @@ def test_building_blocks_warn_of_weak_budgets_too():
         blocks.noisy_bisection(lambda index: index, 0, 8, 4.0, sensitivity=1, rho=100.0)
     with weak:
         blocks.dpgd(POINTS, rho=100.0, radius=10.0)
+
+
+def test_epsilon_without_delta_says_to_pass_delta():
+    for d in (2, 5):
+        with pytest.raises(ValueError, match="pass delta too, for example delta=1e-6"):
+            dpmedian.plan(1000, d, epsilon=1.0)
+
+
+def test_only_public_names_are_listed():
+    listed = dir(dpmedian)
+    assert set(dpmedian.__all__) <= set(listed)
+    assert not {"running", "sources", "tape", "Any"} & set(listed)
+
+
+def test_large_results_print_for_people():
+    points = np.random.default_rng(0).normal(size=(20_000, 60))
+    release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, seed=1)
+    region = repr(release.confidence_region())
+    assert region.startswith("Region: ")
+    assert "and 54 more" in region
+    assert len(region) < 400
+    assert repr(release.cost) == f"PrivacyCost({release.cost})"
+    assert repr(dpmedian.verify(release.plan)).endswith("The claim holds.")
+
+
+def test_one_release_as_comma_separated_values():
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, seed=1)
+    names, values = (line.split(",") for line in release.to_csv().splitlines())
+    row = dict(zip(names, values, strict=True))
+    assert [float(row["x0"]), float(row["x1"])] == release.point.tolist()
+    assert float(row["x0_low"]) == release.confidence_region().intervals[0, 0]
+    assert (row["size"], row["outcome"], row["reason"]) == ("2000", "released", "")

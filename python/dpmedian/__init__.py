@@ -60,6 +60,11 @@ _MOVED = {
 }
 
 
+def __dir__() -> list[str]:
+    """The public names. Modules that are only parts of the implementation are left out."""
+    return sorted([*__all__, "data", "files", "nonprivate"])
+
+
 def __getattr__(name: str) -> Any:
     if name in _MOVED:
         raise AttributeError(f"dpmedian.{name} has moved: it is {_MOVED[name]} since version 0.2.0")

@@ -137,6 +137,17 @@ class Release(Recorded):
         index = list(self.columns) if self.columns is not None else None
         return pd.Series(self.point.copy(), index=index, name="geometric median")
 
+    def to_csv(self) -> str:
+        """The point as one row of comma-separated values with a header.
+
+        The columns are the coordinates; the ends of the 95 % interval of each; `error_radius`, `scale`, `size`,
+        `outcome` and `reason`. A value that does not exist is an empty cell.
+        """
+        from dpmedian.rendering.rows import csv_text, row_names, row_of
+
+        names = self.columns or tuple(f"x{place}" for place in range(self.point.size))
+        return csv_text([row_of(self, names)], row_names(names))
+
     def to_dict(self) -> dict[str, Any]:
         """The audit record: what was released, every stage with its sensitivity and noise, and the cost in its parts.
 

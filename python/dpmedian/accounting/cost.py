@@ -373,6 +373,9 @@ class PrivacyCost:
 
     # How it reads and is stored.
 
+    def __repr__(self) -> str:
+        return f"PrivacyCost({self})"
+
     def __str__(self) -> str:
         if self.epsilon is not None:
             pair = f"epsilon = {self.epsilon:.6g}" + ("" if not self.delta else f", delta = {self.delta:.6g}")

@@ -86,8 +86,9 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dimension", type=int, metavar="D", help="how many coordinates there must be")
 
 
-def add_output(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument("--output", choices=["json", "table"], default=default, help="default: %(default)s")
+def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = False) -> None:
+    choices = ["json", "table", "csv"] if csv else ["json", "table"]
+    parser.add_argument("--output", choices=choices, default=default, help="default: %(default)s")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 

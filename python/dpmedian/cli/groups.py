@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from dpmedian import Ledger, geometric_medians
-from dpmedian.cli.output import paid_for, show
+from dpmedian.cli.output import paid_for, show, shown
 from dpmedian.sources.records import Records
 
 __all__ = ["release_groups"]
@@ -43,7 +43,7 @@ def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger 
         weight_max=options.weight_max,
     )
     with paid_for(found):
-        show(found if options.output == "table" else found.to_json())
+        show(shown(found, options.output))
     if options.report is not None:
         with paid_for(found):
             found.report(options.report, ledger=ledger)

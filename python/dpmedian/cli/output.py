@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from dpmedian import Release, ReleaseFailed, Releases
 
-__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "paid_for", "say", "show", "show_failure"]
+__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "paid_for", "say", "show", "show_failure", "shown"]
 
 EXIT_CODES = """\
 exit codes:
@@ -59,6 +59,13 @@ def _record(result: Release | Releases | ReleaseFailed) -> str:
         return result.to_json()
     except Exception:
         return str(result)
+
+
+def shown(result: Release | Releases, output: str) -> str:
+    """A result as the option --output wants it: a table for people, a CSV file, or the audit record."""
+    if output == "table":
+        return str(result)
+    return result.to_csv() if output == "csv" else result.to_json()
 
 
 def show(text: object) -> None:

@@ -19,7 +19,7 @@ from dpmedian.cli.arguments import (
 )
 from dpmedian.cli.groups import release_groups
 from dpmedian.cli.ledger import open_ledger
-from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure
+from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure, shown
 from dpmedian.files import open_points, read_points
 from dpmedian.sources.file import FileRecords
 from dpmedian.sources.holding import hold
@@ -79,7 +79,7 @@ def release(options: argparse.Namespace) -> None:
                 failed.report(options.report, ledger=ledger)
         raise
     with paid_for(result):
-        show(result if options.output == "table" else result.to_json())
+        show(shown(result, options.output))
     if options.report is not None:
         with paid_for(result):
             result.report(options.report, ledger=ledger)
@@ -172,5 +172,5 @@ def add(commands: Any) -> None:
     parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
     parser.add_argument("--cache", metavar="FOLDER", help="where Parquet is converted; default: temporary files")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_output(parser, "json")
+    add_output(parser, "json", csv=True)
     parser.set_defaults(command=release)

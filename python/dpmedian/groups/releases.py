@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpmedian.accounting import PrivacyCost
 from dpmedian.recorded import Recorded
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.rendering.rows import csv_text, row_names, row_of
 
 if TYPE_CHECKING:
     from dpmedian.groups.plan import GroupsPlan
@@ -74,27 +75,26 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
         return tuple(f"x{i}" for i in range(self.plan.parameters.d))
 
     def to_frame(self) -> Any:
-        """One row for each key, as a pandas DataFrame: the point, `error_radius`, `scale`, `size` and `outcome`.
+        """One row for each key, as a pandas DataFrame.
 
-        `outcome` is "released", or why there is no point. Needs pandas.
+        The columns are the coordinates of the point; the ends of the 95 % interval of each, such as `x0_low` and
+        `x0_high`; `error_radius`, `scale`, `size`; `outcome`, which is "released" or "failed"; and `reason`, which says
+        why there is no point. A value that does not exist is missing. Needs pandas.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
 
-        rows = []
-        for value in self.values():
-            point = value.point.tolist() if isinstance(value, Release) else [float("nan")] * len(self.columns)
-            released = isinstance(value, Release)
-            row = dict(zip(self.columns, point, strict=True))
-            row["error_radius"] = value.error_radius if isinstance(value, Release) else None
-            row["scale"] = value.scale if isinstance(value, Release) else None
-            row["size"] = value.size
-            row["outcome"] = "released" if released else str(getattr(value, "message", ""))
-            rows.append(row)
-        frame = pd.DataFrame(rows, index=pd.Index(list(self), name="key"))
-        return frame.astype({"error_radius": float, "scale": float, "size": "Int64"})
+        frame = pd.DataFrame([row_of(value, self.columns) for value in self.values()], columns=row_names(self.columns))
+        frame.index = pd.Index(list(self), name="key")
+        numbers = [name for name in frame.columns if name not in ("size", "outcome", "reason")]
+        return frame.astype({**dict.fromkeys(numbers, float), "size": "Int64"})
+
+    def to_csv(self) -> str:
+        """The table of `to_frame` as comma-separated values, with the keys in the first column. Needs no pandas."""
+        rows = ({"key": key, **row_of(value, self.columns)} for key, value in self.items())
+        return csv_text(rows, ["key", *row_names(self.columns)])
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record of all groups: the plan, the cost, and a list `groups` with what was released for each."""

@@ -23,6 +23,9 @@ _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
 # A region with a radius of so many spreads is noted: the error is then no small one, as the theory wants it.
 _LARGE = 0.5
 
+# A region prints the intervals of at most this many coordinates.
+_SHOWN = 6
+
 # The least cosine of a latitude by which degrees of longitude are divided.
 _POLE = 0.01
 
@@ -61,6 +64,18 @@ class Region:
         for array in (self.center, self.covariance, self.standard_errors, self.intervals):
             if array is not None:
                 array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        """The level, the radius and the first intervals: the matrices are attributes."""
+        limits = [f"{low:.6g} to {high:.6g}" for low, high in self.intervals[:_SHOWN].tolist()]
+        more = self.center.size - len(limits)
+        lines = [
+            f"Region: {'a ball' if self.covariance is None else 'an ellipsoid and a ball'}, "
+            f"level {self.level:g}, radius {self.radius:.4g}, d = {self.center.size}",
+            f"  intervals  {', '.join(limits)}" + (f", and {more} more" if more > 0 else ""),
+            *(f"  note       {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
 
     def contains(self, point: ArrayLike) -> bool:
         """Whether the point lies in the ellipsoid, or in the ball where there is no ellipsoid.

@@ -75,7 +75,13 @@ def choose(parameters: PublicParameters) -> Plan:
     is taken.
     """
     if parameters.budget.pure:
-        chosen = _calibrated(parameters, inverse_sensitivity)
+        try:
+            chosen = _calibrated(parameters, inverse_sensitivity)
+        except ValueError as error:
+            raise ValueError(
+                "epsilon without delta asks for pure differential privacy: pass delta too, for example delta=1e-6. "
+                f"If delta must be 0: {error}"
+            ) from None
         return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
     if parameters.n is None:  # No method can be compared with another one.
         return replace(_calibrated(parameters, adaptive), reason="chosen by auto: it suits every number of records")

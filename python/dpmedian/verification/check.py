@@ -39,6 +39,9 @@ class Verification:
         """What is wrong, in words."""
         return tuple(text for check in self.checks for text in check.wrong)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [*textwrap.wrap(f"Claim: {self.claim}", 80), ""]
         for check in self.checks:
