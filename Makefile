@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := Cargo.toml Cargo.lock pyproject.toml $(shell find src -type f)
+CORE := Cargo.toml Cargo.lock pyproject.toml $(shell find src crates -type f)
 SOURCES := $(CORE) README.md $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*')
 # What is installed in the environment: $(VENV)/wheel, or $(VENV)/develop for the fast loop.
 INSTALLED ?= $(VENV)/wheel
@@ -30,8 +30,8 @@ test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints (of the benches, too), types, stubs and schemas; warnings are errors.
-	cargo fmt --check
-	cargo clippy --quiet --all-targets --features python -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

@@ -13,10 +13,9 @@
 //! | [`numeric`] | arithmetic of doubles with the same bits on every machine |
 //! | [`runtime`] | the admitted records, threads, sums over blocks, interrupts and progress |
 //! | [`nonprivate`] | answers without privacy: the yardsticks |
-//! | `python` | the bindings |
 //!
 //! Points are nalgebra views throughout: a C-order array of shape (n, d) has the memory of a d x n matrix, one record
-//! per column. Only `python` names the interpreter.
+//! per column. This crate knows no interpreter: the Python module is made of it by the crate in `crates/python`.
 
 pub mod mechanism;
 pub mod nonprivate;
@@ -27,6 +26,3 @@ pub mod release;
 pub mod runtime;
 pub mod sampler;
 pub mod statistics;
-
-#[cfg(feature = "python")]
-mod python;

@@ -8,11 +8,17 @@ use crate::numeric::distance::distances;
 use crate::runtime::parallel_fold::map_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
+use crate::statistics::gradient::Gradient;
 
 /// The sum of distances from theta to the records, for any finite doubles below 2^1000.
 pub fn objective(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<f64, Interrupted> {
     let parts = map_blocks(points, pulse, |_, block| distances(block, theta).iter().sum::<f64>())?;
     Ok(parts.iter().sum())
+}
+
+/// The exact gradient of the sum of distances, in units of 2^-bits: what only a tape may open of private records.
+pub fn gradient(points: &Points<'_>, query: &Gradient, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+    query.sum(points, pulse)
 }
 
 /// The radius of the smallest ball around a center that has at least `count` records, 1 <= count <= n.

@@ -27,7 +27,7 @@ pub enum Form {
 impl Form {
     /// By how much rounding `values` values to the lattice moves the distance of two neighbours at most: every value by less
     /// than 1, and the difference of two scores by less than 2.
-    pub(crate) fn rounding(self, values: usize) -> f64 {
+    pub fn rounding(self, values: usize) -> f64 {
         match self {
             Self::Vector => (values as f64).sqrt().next_up(),
             Self::Table => 1.0,

@@ -53,7 +53,7 @@ impl Sensitivity {
     /// the weights, which it can. *Of an answer about records that hidden coins have kept* (see
     /// [`crate::statistics::Statistic::coins`]): with the same coins a replaced record is kept in both data sets, in one or in
     /// neither, so those that are kept are neighbours of either relation, or equal. ∎
-    pub(crate) fn weighted(self, rounding: f64) -> Self {
+    pub fn weighted(self, rounding: f64) -> Self {
         let up = |x: f64| if rounding > 0.0 { (x + rounding).next_up() } else { x };
         Self { replace: up(self.replace.max(self.add_remove)), add_remove: up(self.add_remove) }
     }

@@ -215,6 +215,11 @@ impl<'a> Points<'a> {
         self.admitted.n
     }
 
+    /// Whether the records have weights.
+    pub fn is_weighted(&self) -> bool {
+        self.weighting().is_some()
+    }
+
     /// The weights of the records, if they have any.
     pub(crate) fn weighting(&self) -> Option<&Weighting> {
         self.admitted.weighting.as_ref()

@@ -133,7 +133,7 @@ fn checked_weight(weight: f64, largest: f64) -> Result<f64, BadParameter> {
 }
 
 /// Checks that radii are finite, not negative and ascending.
-pub(crate) fn checked_radii(radii: Vec<f64>) -> Result<Vec<f64>, BadParameter> {
+pub fn checked_radii(radii: Vec<f64>) -> Result<Vec<f64>, BadParameter> {
     if radii.is_sorted() && radii.iter().all(|radius| radius.is_finite() && *radius >= 0.0) {
         return Ok(radii);
     }

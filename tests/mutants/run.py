@@ -25,7 +25,7 @@ MUTANTS_TARGET = ROOT / "target" / "mutants"
 CORE = Path(dpmedian._core.__file__)
 # In seconds. The first compilation of the dependencies takes the longest.
 TIMEOUT = 1800
-COPIED = ("Cargo.toml", "Cargo.lock", "README.md", "pyproject.toml", "benches", "python", "src", "tests")
+COPIED = ("Cargo.toml", "Cargo.lock", "README.md", "pyproject.toml", "benches", "crates", "python", "src", "tests")
 
 
 class Copy:

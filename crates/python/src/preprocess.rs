@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use super::array::view;
 use super::call::{Integers, check_dimension, detached, without_gil};
-use crate::preprocess::groups::contributions;
-use crate::preprocess::labels::{self, Labels, NONE};
-use crate::preprocess::reduce::{self, Reducer};
-use crate::preprocess::sphere::unit_vectors;
+use dpmedian_core::preprocess::groups::contributions;
+use dpmedian_core::preprocess::labels::{self, Labels, NONE};
+use dpmedian_core::preprocess::reduce::{self, Reducer};
+use dpmedian_core::preprocess::sphere::unit_vectors;
 
 /// Integers, or the bytes of all texts with the end of each.
 #[derive(FromPyObject)]

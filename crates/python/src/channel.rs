@@ -8,8 +8,8 @@ use super::call::{detached, raised, without_gil};
 use super::points::Points;
 use super::statistics::Statistic;
 use super::tape::{Exact, Stream};
-use crate::release::error::Error;
-use crate::release::{channel, exact};
+use dpmedian_core::release::error::Error;
+use dpmedian_core::release::{channel, exact};
 
 /// The key that the processes of one run share. It can be pickled, to get there.
 #[pyclass(frozen, module = "dpmedian._core")]

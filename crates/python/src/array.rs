@@ -8,7 +8,7 @@ use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayM
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::runtime::memory::{Memory, Table};
+use dpmedian_core::runtime::memory::{Memory, Table};
 
 /// An array that is borrowed for reading: doubles or singles, of shape (n, d) in C order.
 #[derive(FromPyObject)]

@@ -6,8 +6,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::call::{Vector, without_gil};
-use crate::postprocess::projection::{self, Ball};
-use crate::postprocess::{posterior, volumetric_center};
+use dpmedian_core::postprocess::projection::{self, Ball};
+use dpmedian_core::postprocess::{posterior, volumetric_center};
 
 /// Center and radius.
 pub(super) type BallArguments = (Vec<f64>, f64);

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::runtime::record_file::{self, Column};
+use dpmedian_core::runtime::record_file::{self, Column};
 
 /// Offset, stride, and whether a number has 8 bytes.
 type ColumnArguments = (u64, u64, bool);

@@ -3,9 +3,9 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::mechanism::inverse_sensitivity;
-use crate::release::exact::Form;
-use crate::release::sensitivity::{self, Neighbours};
+use dpmedian_core::mechanism::inverse_sensitivity;
+use dpmedian_core::release::exact::Form;
+use dpmedian_core::release::sensitivity::{self, Neighbours};
 
 /// The relation of a name.
 pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {

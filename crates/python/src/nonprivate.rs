@@ -10,13 +10,13 @@ use super::call::{
 };
 use super::points::check_lattice_dimension;
 use super::sensitivity::as_neighbours;
-use crate::mechanism::inverse_sensitivity;
-use crate::nonprivate::{median, objective};
-use crate::numeric::float_scale::finite;
-use crate::runtime::points::Points;
-use crate::statistics::ball_counts::{self, RECORDS_MAX};
-use crate::statistics::checked_radii;
-use crate::statistics::gradient::Gradient;
+use dpmedian_core::mechanism::inverse_sensitivity;
+use dpmedian_core::nonprivate::{median, objective};
+use dpmedian_core::numeric::float_scale::finite;
+use dpmedian_core::runtime::points::Points;
+use dpmedian_core::statistics::ball_counts::{self, RECORDS_MAX};
+use dpmedian_core::statistics::checked_radii;
+use dpmedian_core::statistics::gradient::Gradient;
 
 /// Validates an array in one pass.
 fn plain<'a>(py: Python<'_>, array: &'a Reading<'_>) -> PyResult<Points<'a>> {
@@ -79,7 +79,7 @@ pub(super) fn nonprivate_gradient<'py>(
     let points = plain(py, &array)?;
     let theta = point("theta", theta, points.d())?;
     let gradient = Gradient::new(&theta, bits).map_err(bad_parameter)?;
-    let sum = detached(py, None, |pulse| gradient.sum(&points, pulse))?;
+    let sum = detached(py, None, |pulse| objective::gradient(&points, &gradient, pulse))?;
     let narrow = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     Ok(PyArray1::from_iter(py, sum.into_iter().map(narrow)))
 }

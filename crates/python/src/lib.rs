@@ -1,4 +1,5 @@
-//! The border to Python: the only folder that names pyo3 or numpy. Bodies are a few lines; the work is elsewhere.
+//! The Python module `dpmedian._core`: the only crate that names pyo3 or numpy. Bodies are a few lines; the work is done
+//! by `dpmedian-core`.
 
 mod array;
 mod call;
@@ -14,7 +15,7 @@ mod tape;
 
 use pyo3::prelude::*;
 
-use crate::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
+use dpmedian_core::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

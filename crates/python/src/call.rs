@@ -6,15 +6,15 @@ use numpy::PyArray1;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::mechanism::inverse_sensitivity::lattice;
-use crate::postprocess::projection::Ball;
-use crate::release::error::Error;
-use crate::runtime::admission::Refused;
-use crate::runtime::memory::Table;
-use crate::runtime::points::Points;
-use crate::runtime::pool;
-use crate::runtime::pulse::{Interrupted, Pulse};
-use crate::statistics::BadParameter;
+use dpmedian_core::mechanism::inverse_sensitivity::lattice;
+use dpmedian_core::postprocess::projection::Ball;
+use dpmedian_core::release::error::Error;
+use dpmedian_core::runtime::admission::Refused;
+use dpmedian_core::runtime::memory::Table;
+use dpmedian_core::runtime::points::Points;
+use dpmedian_core::runtime::pool;
+use dpmedian_core::runtime::pulse::{Interrupted, Pulse};
+use dpmedian_core::statistics::BadParameter;
 
 /// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
 const BEAT_INTERVAL: Duration = Duration::from_millis(50);

@@ -7,8 +7,8 @@ use super::array::view;
 use super::call::bad_parameter;
 use super::sensitivity::Sensitivity;
 use super::tape::Stream;
-use crate::release::exact::Form;
-use crate::statistics::{
+use dpmedian_core::release::exact::Form;
+use dpmedian_core::statistics::{
     self, ball_counts, curvature, directions, distance_counts, gradient, hessian, mean_shift, objective_differences,
     pair_counts, ranks, size,
 };

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use super::call::{Integers, raised};
 use super::sensitivity::{Sensitivity, as_neighbours};
-use crate::release::recording::{Entry, Record, Replay};
-use crate::release::sensitivity::Neighbours;
-use crate::release::streams::{self, Streams};
-use crate::release::{exact, tape};
+use dpmedian_core::release::recording::{Entry, Record, Replay};
+use dpmedian_core::release::sensitivity::Neighbours;
+use dpmedian_core::release::streams::{self, Streams};
+use dpmedian_core::release::{exact, tape};
 
 /// Exact integers, which only a tape can open.
 #[pyclass(frozen, module = "dpmedian._core")]

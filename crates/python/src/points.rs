@@ -14,13 +14,13 @@ use super::postprocess::{BallArguments, as_ball, as_feasible};
 use super::record_file::RecordFile;
 use super::statistics::Statistic;
 use super::tape::{Exact, Stream, Tape};
-use crate::mechanism::descent::Descent;
-use crate::mechanism::inverse_sensitivity::{self, DIMENSION_MAX, rate::Rate};
-use crate::postprocess::projection::Ball;
-use crate::release::error::Error;
-use crate::release::sample;
-use crate::runtime::memory::Table;
-use crate::runtime::points;
+use dpmedian_core::mechanism::descent::Descent;
+use dpmedian_core::mechanism::inverse_sensitivity::{self, DIMENSION_MAX, rate::Rate};
+use dpmedian_core::postprocess::projection::Ball;
+use dpmedian_core::release::error::Error;
+use dpmedian_core::release::sample;
+use dpmedian_core::runtime::memory::Table;
+use dpmedian_core::runtime::points;
 
 /// Where the records of a data set are between two calls.
 enum Home {
@@ -48,7 +48,7 @@ impl Points {
         for shard in shards {
             check_dimension("a shard", shard.d(), first.d())?;
         }
-        if shards.iter().any(|shard| shard.weighting().is_some()) {
+        if shards.iter().any(|shard| shard.is_weighted()) {
             return Err(PyValueError::new_err(
                 "records that have weights are not joined: they get them when all are there",
             ));
