@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
-from dpmedian.inference import Moments, Region, confidence_region
+from dpmedian.inference import Axes, Moments, Region, Shape, axes_of, confidence_region, shape_of
 from dpmedian.recorded import Recorded
 
 if TYPE_CHECKING:
@@ -126,6 +126,37 @@ class Release(Recorded):
     def unit(self) -> str:
         """Whose contribution is protected: "record", or the label of the ids."""
         return self.cost.unit
+
+    def axes(self) -> Axes:
+        """The directions in which the data extend most, as far as they stand out of the noise. It costs nothing.
+
+        Returns
+        -------
+        Axes
+            `.vectors` with one unit vector a row, strongest first, and `.angles`, a bound of the angle between each and
+            the true axis, in degrees.
+
+        Raises
+        ------
+        ValueError
+            If the release has no second moments of directions; the error says what they need.
+        """
+        return axes_of(self.moments)
+
+    def shape(self) -> Shape:
+        """The relative standard deviations of the data, if their population is elliptical. It costs nothing.
+
+        Returns
+        -------
+        Shape
+            `.matrix`, proportional to the covariance with trace d, `.standard_deviations` and `.vectors`.
+
+        Raises
+        ------
+        ValueError
+            If the release has no second moments of directions; the error says what they need.
+        """
+        return shape_of(self.moments)
 
     def to_series(self) -> Any:
         """The point as a pandas Series that keeps the frame's column names (needs pandas)."""

@@ -1,0 +1,204 @@
+"""The axes and the shape of the data, from the second moments of the directions that a run has released.
+
+Proof of privacy: both are functions of released values, so they cost nothing. Derivation of the bounds: axes.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.inference.error import tangent
+from dpmedian.inference.moments import Moments
+from dpmedian.postprocess import semicircle
+
+__all__ = ["Axes", "Shape", "axes_of", "shape_of"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# An eigenvalue stands out if it exceeds the edge of the semicircle of noise and sampling by this factor. The semicircle
+# is exact in many dimensions only; benches/axes.py counts the isotropic data that show an axis.
+_BEYOND_EDGE = 1.15
+# The 95 % quantile of the standard normal distribution.
+_NORMAL_95 = 1.645
+# Gaps between eigenvalues are reduced by this many standard deviations of an eigenvalue before an angle is bounded.
+_GAP_CAUTION = 1.0
+# An axis with a larger bound of its angle, in degrees, is not known: it may as well be its neighbor.
+_LARGEST_ANGLE = 45.0
+# The shape is the fixed point of an iteration that converges linearly; this many steps reach 1e-6 for axes of 100:1.
+_SHAPE_STEPS = 400
+# Nodes of the quadrature in log t, and its range: the integrand decays like a power of t at both ends.
+_NODES, _LOG_RANGE = 600, 40.0
+# On a globe, at least this part of the squared directions is taken to lie along the surface: noise may hide it.
+_LEAST_ALONG_SURFACE = 0.1
+# No eigenvalue of the directions is taken to be below this part of their mean: noise may make one negative.
+_SMALLEST = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The directions in which the data extend most, strongest first: only those that stand out of the noise.
+
+    `vectors` has one unit vector a row, up to its sign. `angles` bounds the angle between each and the true axis, in
+    degrees, with 95 % probability: the true axis is that of the population's directions from its median, and the bound
+    counts the noise of the release and the sampling of the records. `shares` are the shares of the squared directions
+    along each axis, which sum to 1 over all d axes; without a direction that stands out each share is 1/d. On a globe
+    the coordinates of a vector are east and north. An axis whose neighbor extends nearly as far is left out, because
+    only the plane of the two is known.
+    """
+
+    vectors: Matrix
+    angles: Vector
+    shares: Vector
+
+    def __post_init__(self) -> None:
+        for array in (self.vectors, self.angles, self.shares):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.angles)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Axes: none stands out of the noise"
+        rows = [
+            f"  {place + 1}. share {share:.3g}, within {angle:.2g} degrees: "
+            + np.array2string(vector, precision=4, threshold=8, edgeitems=3, max_line_width=100)
+            for place, (vector, angle, share) in enumerate(zip(self.vectors, self.angles, self.shares, strict=True))
+        ]
+        return "\n".join([f"Axes: {len(self)} of {self.vectors.shape[1]} stand out", *rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """The shape of elliptical data: `matrix` is proportional to their covariance, with trace d.
+
+    `standard_deviations` are relative to the root of their mean square, largest first, along the rows of `vectors`. The
+    shape assumes that the population is elliptical, as a normal or a t distribution is; for other populations it
+    describes the elliptical one with the same directions. Noise is taken off as far as it is known.
+    """
+
+    matrix: Matrix
+    standard_deviations: Vector
+    vectors: Matrix
+
+    def __post_init__(self) -> None:
+        for array in (self.matrix, self.standard_deviations, self.vectors):
+            array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        shown = np.array2string(self.standard_deviations, precision=3, threshold=8, edgeitems=3, max_line_width=100)
+        return f"Shape: relative standard deviations {shown}, if the population is elliptical"
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """The mean second moments of the directions: eigenvalues from the largest, vectors as columns, and their error."""
+
+    values: Vector
+    vectors: Matrix
+    sampling: float
+    noise: float
+
+    @property
+    def edge(self) -> float:
+        """What isotropic data of this size could show, as the largest difference of an eigenvalue from their mean."""
+        return _BEYOND_EDGE * semicircle(math.hypot(self.noise, self.sampling), len(self.values))
+
+
+def _spectrum(moments: Moments | None) -> _Spectrum:
+    if moments is None or moments.directions is None:
+        raise ValueError(
+            "this release has no second moments of directions: they need method 'adaptive' with inference=True, at "
+            "least two dimensions, enough records, and a point at which records do not coincide"
+        )
+    n, matrix, noise = moments.size, moments.directions.matrix / moments.size, moments.directions.noise / moments.size
+    if moments.position is not None:
+        frame = tangent(moments.position)
+        frame /= np.linalg.norm(frame, axis=1, keepdims=True)
+        matrix = frame @ matrix @ frame.T
+        # Seen from a place on the globe the records lie around it, nearly all of their directions along the surface.
+        level = max(float(np.trace(matrix)), _LEAST_ALONG_SURFACE)
+        matrix, noise = matrix / level, noise / level
+    d = len(matrix)
+    found, vectors = np.linalg.eigh(matrix)
+    return _Spectrum(found[::-1], vectors[:, ::-1], math.sqrt(2.0 / (d * (d + 2) * n)), noise)
+
+
+def _without_noise(spectrum: _Spectrum) -> Vector:
+    """The eigenvalues without what noise adds: one by one beyond the edge of its semicircle, the others together."""
+    d = len(spectrum.values)
+    edge, mean = semicircle(spectrum.noise, d), float(spectrum.values.mean())
+    away = spectrum.values - mean
+    out = np.abs(away) > edge
+    grown = np.sqrt(np.maximum(away**2 - edge**2, 0.0))
+    values = mean + np.where(out, 0.5 * (away + np.sign(away) * grown), 0.0)
+    if not out.all():
+        values[~out] += (1.0 - values.sum()) / int((~out).sum())
+    values = np.maximum(values, _SMALLEST / d)
+    return np.asarray(values / values.sum())
+
+
+def axes_of(moments: Moments | None) -> Axes:
+    """The axes that stand out, with a bound of the angle of each."""
+    spectrum = _spectrum(moments)
+    d, size = len(spectrum.values), 1.0 if moments is None else moments.size
+    values, total = _without_noise(spectrum), math.hypot(spectrum.noise, spectrum.sampling)
+    chosen, angles = [], []
+    for place in range(d):
+        if spectrum.values[place] - spectrum.values.mean() <= spectrum.edge:
+            break
+        others = np.delete(values, place)
+        gaps = np.maximum(np.abs(values[place] - others) - _GAP_CAUTION * total, 0.0)
+        # To first order the axis turns toward each of the others by an independent normal amount.
+        variances = 0.5 * spectrum.noise**2 + values[place] * others / size
+        with np.errstate(divide="ignore"):
+            turned = variances / gaps**2
+        angle = _angle_95(turned)
+        if angle <= _LARGEST_ANGLE:
+            chosen.append(place)
+            angles.append(angle)
+    return Axes(spectrum.vectors.T[chosen].copy(), np.array(angles), values[chosen].copy())
+
+
+def _angle_95(variances: Vector) -> float:
+    """In degrees, the angle whose squared tangent is the 95 % quantile of a sum of squared normal amounts.
+
+    The sum has the law of a scaled chi-square with the same mean and variance, whose quantile is that of Wilson and
+    Hilferty.
+    """
+    mean = float(variances.sum())
+    if not math.isfinite(mean):
+        return 90.0
+    spare = 2.0 / 9.0 * float((variances**2).sum()) / mean**2
+    return math.degrees(math.atan(math.sqrt(mean * (1.0 - spare + _NORMAL_95 * math.sqrt(spare)) ** 3)))
+
+
+def shape_of(moments: Moments | None) -> Shape:
+    """The shape of the elliptical population that has these directions."""
+    spectrum = _spectrum(moments)
+    squares = _elliptical(_without_noise(spectrum))
+    vectors = spectrum.vectors
+    return Shape((vectors * squares) @ vectors.T, np.sqrt(squares), vectors.T.copy())
+
+
+def _elliptical(shares: Vector) -> Vector:
+    """The variances a, with sum d, whose normal distribution has directions with these mean squares.
+
+    The mean of a_i z_i^2 / sum_j a_j z_j^2 is the integral over t > 0 of a_i/(1 + 2 a_i t) prod_j (1 + 2 a_j t)^(-1/2).
+    """
+    d = len(shares)
+    log_t = np.linspace(-_LOG_RANGE, _LOG_RANGE, _NODES)
+    t, step = np.exp(log_t), log_t[1] - log_t[0]
+    variances = shares * d
+    for _ in range(_SHAPE_STEPS):
+        grown = 1.0 + 2.0 * variances * t[:, None]
+        weight = t * np.exp(-0.5 * np.log(grown).sum(axis=1)) * step
+        seen = (weight[:, None] * variances / grown).sum(axis=0)
+        variances = variances * shares / seen
+        variances *= d / variances.sum()
+    return np.asarray(variances)
