@@ -22,7 +22,7 @@ dev: $(VENV)/develop  ## The package as it lies here, in the environment: only c
 quick: $(VENV)/tools $(VENV)/develop  ## The fast loop, at most two minutes: fast tests of both languages, and lints.
 	cargo test --quiet --lib
 	$(MAKE) lint INSTALLED=$(VENV)/develop
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
 	cargo test --quiet
