@@ -157,5 +157,10 @@ def test_the_core_has_rooms():
 
 
 def test_one_spelling():
-    written = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md"), *(ROOT / "src").rglob("*.rs"), *(ROOT / "crates").rglob("*.rs")]
+    written = [
+        *PACKAGE.rglob("*.py"),
+        *PACKAGE.rglob("*.md"),
+        *(ROOT / "src").rglob("*.rs"),
+        *(ROOT / "crates").rglob("*.rs"),
+    ]
     assert not [path for path in written if "centre" in path.read_text().lower()]
