@@ -1,4 +1,4 @@
-"""A release, its page and its verification, with the installed package; the release workflow runs this for each wheel."""
+"""Release, write a page and verify with the installed package; the release workflow runs this for each wheel."""
 
 import tempfile
 from pathlib import Path
