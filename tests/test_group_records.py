@@ -58,6 +58,7 @@ def test_groups_verify_and_so_does_their_plan(releases):
         (("plan_of_key",), [0, 0], "plan_of_key must name one of the 2 plans for each of the 3 keys"),
         (("keys",), ["north", "<south>", "north"], "keys must differ: 'north' is there twice"),
         (("keys",), [1, "<south>", "1"], "keys must differ: '1' is there twice"),
+        (("keys",), [1, "<south>", True], "keys must differ: True is equal to 1"),
         (("keys",), {"north": 0, "<south>": 1, "nowhere": 2}, "keys must be a list"),
         (("groups", 0, "key"), "east", "the groups are not those of the keys"),
         (("seeded",), True, "nobody is protected"),

@@ -45,6 +45,14 @@ def test_every_key_has_a_value_and_every_other_label_is_left_out():
     assert "nowhere" not in str(found)
 
 
+def test_keys_that_are_equal_in_python_are_refused_before_the_charge():
+    """1 and True are different labels, and one key of the mapping that is returned: a group would be lost."""
+    ledger = dpmedian.Ledger(rho=9.0, neighbours="add_remove")
+    with pytest.raises(ValueError, match="keys must differ"):
+        dpmedian.geometric_medians(np.zeros((20, 2)), [1] * 20, keys=[1, True], n=20, ledger=ledger, **BUDGET)
+    assert ledger.entries == ()
+
+
 def test_all_groups_are_charged_once_before_any_of_them_runs():
     points, labels = table()
     ledger = dpmedian.Ledger(epsilon=1.0, delta=1e-6, neighbours="add_remove")
@@ -134,6 +142,8 @@ def test_a_bound_is_above_each_cost_in_every_part():
         ([], ValueError, "at least one group"),
         (["a", "b", "a"], ValueError, "keys must differ: 'a' is there twice"),
         ([1, "1"], ValueError, "keys must differ: '1' is there twice"),
+        ([1, True], ValueError, "keys must differ: True is equal to 1 in Python, so use text for both"),
+        (["a", False, 0], ValueError, "keys must differ: 0 is equal to False in Python"),
         (["a", None], ValueError, "keys must be integers or text, got None"),
     ],
 )

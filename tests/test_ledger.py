@@ -687,6 +687,24 @@ def test_a_lock_whose_file_is_never_the_same_is_an_error_and_not_a_wait(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+def test_a_ledger_with_two_names_is_refused_and_the_budget_is_spent_once(tmp_path: Path) -> None:
+    """A charge replaces one name of the file; the other one would keep the old content, and its budget."""
+    path, other = tmp_path / "ledger.json", tmp_path / "other.json"
+    ledger = Ledger(rho=1.0, path=path)
+    charge = ledger.charge("before", "dpgd", concentrated(0.25))
+    os.link(path, other)
+    for name in (path, other):
+        with pytest.raises(ValueError, match=r"has 2 names \(hard links\).*back the ledger up as a copy"):
+            Ledger.open(name).charge("a", "dpgd", concentrated(0.25))
+    with pytest.raises(ValueError, match="has 2 names"):
+        charge.mark("released")
+    assert [entry.name for entry in Ledger.open(other).entries] == ["before"]
+    other.unlink()
+    charge.mark("released")
+    ledger.charge("after", "dpgd", concentrated(0.75))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 def test_what_a_crash_during_creation_left_is_not_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file was linked to its name, and the power failed before its first name was gone."""
     path, fresh = tmp_path / "ledger.json", tmp_path / "ledger.json.new"

@@ -108,6 +108,11 @@ class FileStore:
         # Resolved once: a later change of directory, or a link, must not lead to another ledger.
         self.path = Path(os.path.realpath(path))
 
+    @property
+    def _fresh(self) -> Path:
+        """Where new content is written before it replaces the file."""
+        return self.path.with_name(self.path.name + ".new")
+
     def create(self, terms: Terms) -> None:
         """Creates the file, or makes sure that the one that is there has the same terms; it is never overwritten."""
         with self._lock():
@@ -139,6 +144,7 @@ class FileStore:
     def transaction(self, terms: Terms) -> Iterator[list[Entry]]:
         """The stored entries, written back at the end, unless there was an error; nobody can come between."""
         with self._lock(), self._content_lock():
+            self._require_one_name()
             stored, entries = self._read()
             different = stored.difference(terms)
             if different is not None:
@@ -147,6 +153,17 @@ class FileStore:
                 )
             yield entries
             self._replace(stored, entries)
+
+    def _require_one_name(self) -> None:
+        """Raises if the file has a second name: a charge replaces one of them, and the other keeps its full budget."""
+        # A crash during the creation of the ledger may have left the file under this second name.
+        self._fresh.unlink(missing_ok=True)
+        links = self.path.stat().st_nlink
+        if links > 1:
+            raise ValueError(
+                f"the ledger {self.path} has {links} names (hard links), and each of them would keep a budget of its "
+                "own: delete the other names, and back the ledger up as a copy, not as a link"
+            )
 
     def _read(self) -> tuple[Terms, list[Entry]]:
         try:
@@ -202,7 +219,7 @@ class FileStore:
         stored = {"format": _FORMAT, **terms.to_dict(), "entries": [entry.to_dict() for entry in entries]}
         # One name suffices for the new file, since only the holder of the lock writes it; a crash leaves at most this.
         # It may have left it as a second name of the ledger, so it is removed and never written into.
-        fresh = self.path.with_name(self.path.name + ".new")
+        fresh = self._fresh
         fresh.unlink(missing_ok=True)
         with open(fresh, "x", encoding="utf-8") as file:
             json.dump(stored, file, indent=2, ensure_ascii=False, allow_nan=False)

@@ -60,6 +60,11 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
     if count < len(found):
         first = next(i for i in range(len(found)) if places[i] in places[:i])
         raise ValueError(f"keys must differ: {found[first]!r} is there twice")
+    # The results are a mapping from keys, in which 1 and True would be one key, although they are different labels.
+    if len(set(found)) < len(found):
+        again = next(found[i] for i in range(len(found)) if found[i] in found[:i])
+        equal = found[found.index(again)]
+        raise ValueError(f"keys must differ: {again!r} is equal to {equal!r} in Python, so use text for both")
     return found
 
 
