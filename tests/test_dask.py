@@ -252,3 +252,19 @@ def test_what_crosses_the_wire_is_no_number():
         Channel().answered(sealed, question)
     assert isinstance(channel.gathered([other.records(points)]), Points)
     assert not {"values", "open", "points"} & set(dir(channel))
+
+
+def test_partitions_are_read_by_the_names_of_their_columns(client, visits):
+    """Dask does not check that every partition has the columns of the collection in their order."""
+    pandas, dataframe, dask = (pytest.importorskip(name) for name in ("pandas", "dask.dataframe", "dask"))
+    frame = pandas.DataFrame(POINTS[:4000], columns=["x", "y", "z"])
+    frame["person"] = np.arange(4000) // 2
+    parts = [frame[:2000], frame[2000:][["person", "z", "x", "y"]]]
+    collection = dataframe.from_delayed(list(map(dask.delayed, parts)), meta=frame[:0], verify_meta=False)
+    for options in ({}, {"unit": "person"}):
+        points, expected = (collection, frame) if options else (collection[["x", "y", "z"]], frame[["x", "y", "z"]])
+        assert np.array_equal(released(points, **options), released(expected, **options))
+    other = [frame[:2000], frame[2000:].rename(columns={"x": "w"})]
+    renamed = dataframe.from_delayed(list(map(dask.delayed, other)), meta=frame[:0], verify_meta=False)
+    with pytest.raises(ValueError, match=r"partition 2: the columns must be those of the whole collection"):
+        released(renamed, unit="person")

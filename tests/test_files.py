@@ -7,6 +7,7 @@ import gzip
 import io
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpmedian.cli import main
 from dpmedian.data import POSITIONS, load_positions
-from dpmedian.files import read_points
+from dpmedian.files import open_points, read_points
 
 POINTS = np.array([[1.5, -2.0], [3.25, 4.0], [1e300, 5e-324]])
 UNATTENDED = ("center", "drop")
@@ -441,3 +443,71 @@ def test_the_bundled_positions_are_what_their_script_writes():
     written = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
     assert written == POSITIONS.read_text()
     assert load_positions().shape == (2000, 2)
+
+
+def npy(shape, descr="<f8", body=b"\0" * 64):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (117 - len(header)) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body
+
+
+@pytest.mark.parametrize(
+    ("shape", "descr"),
+    [
+        ((1, 10**9), "<f8"),
+        ((10**12, 2), "<f8"),
+        ((-5, 2), "<f8"),
+        ((2**64, 2), "<f8"),
+        ((0, 2**70), "<f8"),
+        ((10**12, 2), "|S0"),
+    ],
+)
+@pytest.mark.parametrize("archive", [False, True])
+def test_a_header_that_promises_more_than_the_file_has_is_refused_before_memory_is_allocated(
+    tmp_path, capsys, shape, descr, archive
+):
+    contents = npy(shape, descr)
+    path = tmp_path / ("a.npz" if archive else "a.npy")
+    if archive:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+            out.writestr("a.npy", contents)
+    else:
+        path.write_bytes(contents)
+    for read in (read_points, open_points):
+        with pytest.raises(ValueError, match=rf"{path.name}.*its header says shape .* does not fit its size"):
+            read(path)
+    assert main(["release", str(path), "--epsilon", "1", "--delta", "1e-6"]) == 2
+    assert "does not fit its size" in capsys.readouterr().err
+
+
+def test_an_archive_that_lies_about_its_sizes_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("a.npy", npy((10**8, 2)))
+    contents = bytearray((tmp_path / "a.npz").read_bytes())
+    directory = contents.index(b"PK\x01\x02")
+    contents[directory + 24 : directory + 28] = (2**31).to_bytes(4, "little")
+    (tmp_path / "a.npz").write_bytes(contents)
+    with pytest.raises(ValueError, match="which its archive cannot hold"):
+        read_points(tmp_path / "a.npz")
+    with zipfile.ZipFile(tmp_path / "b.npz", "w", zipfile.ZIP_LZMA) as out:
+        out.writestr("a.npy", npy((4, 2)))
+    with pytest.raises(ValueError, match="must be stored or deflated"):
+        read_points(tmp_path / "b.npz")
+
+
+def test_a_line_without_an_end_is_an_error_with_its_place_or_a_missing_record(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpmedian.files.delimited._LINE_BYTES", 1 << 12)
+    long = b"x,y\n1,2\n" + b"7" * 50_000 + b"\n3,4\n"
+    for name, contents in (("a.csv", long), ("a.csv.gz", gzip.compress(long))):
+        (tmp_path / name).write_bytes(contents)
+        with pytest.raises(ValueError, match=rf"'{name}': line 3 has more than .* MiB"):
+            read_points(tmp_path / name)
+        found = read_points(tmp_path / name, nonfinite="center").array
+        assert np.array_equal(found, [[1, 2], [np.nan, np.nan], [3, 4]], equal_nan=True)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero")
+@pytest.mark.parametrize("nonfinite", ["raise", *UNATTENDED])
+def test_a_device_without_an_end_is_refused(nonfinite):
+    with pytest.raises(ValueError, match="is a device, which may have no end"):
+        read_points("/dev/zero", format="csv", nonfinite=nonfinite)

@@ -242,3 +242,20 @@ def test_a_hundred_million_records_in_a_file_are_released_with_little_memory(tmp
     # Ten times what 95 of 100 runs keep within, with a fixed seed.
     assert np.hypot(x - median[0], y - median[1]) < 10.0 * radius < 1e-5
     assert kilobytes < 128 * 1024, "the file has 800 MB"
+
+
+def test_hidden_and_temporary_files_of_a_folder_are_left_out(tmp_path, arrow):
+    """Copies of records under such names would give every person several of them."""
+    folder = tmp_path / "parts"
+    for place in (".", "month=1", "_temporary/0", ".ipynb_checkpoints", "month=1/_committed"):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        write(arrow, folder / place / "a.parquet", POINTS)
+    write(arrow, folder / "_copy.parquet", POINTS)
+    write(arrow, folder / ".copy.parquet", POINTS)
+    (folder / "dangling.parquet").symlink_to(tmp_path / "nowhere")
+    assert open_points(folder).shape == (2 * len(POINTS), POINTS.shape[1])
+    hidden = tmp_path / "only"
+    hidden.mkdir()
+    write(arrow, hidden / "_copy.parquet", POINTS)
+    with pytest.raises(ValueError, match=r"has no files that end in \.parquet"):
+        open_points(hidden)

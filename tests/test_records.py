@@ -6,6 +6,7 @@ In unattended runs the content of a record is never an error, is never shown, an
 import datetime
 import decimal
 import fractions
+import subprocess
 import sys
 import warnings
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import dpmedian
 from dpmedian.sources.records import NONFINITE, Records, as_records
 
 POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -452,3 +454,81 @@ def test_text_that_cannot_be_decoded_is_no_number_in_any_arrow_type():
         cells = text if kind == arrow.string() else text.cast(kind)
         records = as_records(arrow.table({"x": cells}), nonfinite="center")
         assert same(records.array, [[1.0], [NAN]])
+
+
+class Stream:
+    """An Arrow stream, as a DuckDB relation has it."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def __arrow_c_stream__(self, requested=None):
+        return self.frame.__arrow_c_stream__(requested)
+
+
+class Flat(Stream):
+    """An array whose Arrow stream has one number in each row, as that of an xarray."""
+
+    def __init__(self, array):
+        import pyarrow
+
+        super().__init__(pyarrow.table({"value": array.ravel()}))
+        self.array, self.shape = array, array.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+def test_an_array_is_read_by_its_shape_and_not_by_its_stream():
+    pytest.importorskip("pyarrow")
+    same(as_records(Flat(POINTS)).array, POINTS)
+    told = Stream(Flat(POINTS).frame)
+    told.shape = POINTS.shape
+    with pytest.raises(ValueError, match="their shape and their Arrow stream have different numbers"):
+        as_records(told)
+
+
+def test_an_xarray_is_read_by_its_shape():
+    xarray = pytest.importorskip("xarray")
+    same(as_records(xarray.DataArray(POINTS)).array, POINTS)
+
+
+def test_a_stream_is_read_and_its_columns_are_named_without_pyarrow_imported_first():
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    code = """
+import sys
+import numpy as np
+import polars
+from dpmedian.sources.units import as_unit_records
+
+class Stream:
+    def __init__(self, frame):
+        self.frame = frame
+    def __arrow_c_stream__(self, requested=None):
+        return self.frame.__arrow_c_stream__(requested)
+
+frame = polars.DataFrame({"x": [1.0, 2.0, 3.0], "plane": ["a", "b", "a"], "y": [4.0, 5.0, 6.0]})
+assert "pyarrow" not in sys.modules
+found = as_unit_records(Stream(frame), "plane", reducer="mean")
+assert (found.columns, found.unit) == (("x", "y"), "plane")
+assert found.array.tolist() == [[2.0, 5.0], [2.0, 5.0]]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("view", [lambda mapped: mapped, lambda mapped: np.asarray(mapped)[1:], np.ndarray.view])
+def test_a_memory_map_that_changes_during_a_run_changes_nothing(tmp_path, view):
+    """Others can write to its file, and a value that was not validated would exceed the sensitivity of a sum."""
+    points = np.random.default_rng(1).normal(size=(500, 2))
+    np.save(tmp_path / "a.npy", points)
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r+")
+
+    def released(points, progress):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return dpmedian.geometric_median(points, rho=0.5, seed=1, progress=progress).point
+
+    expected = released(np.array(view(mapped)), False)
+    assert np.array_equal(released(view(mapped), lambda done: mapped.fill(np.nan) if done else None), expected)
+    assert np.isnan(mapped).all()

@@ -164,3 +164,20 @@ def test_the_picture_crosses_the_date_line():
     shown = axes.collections[0].get_offsets()
     assert np.abs(shown[:, 0] - release.point[0]).max() < 20.0
     assert axes.get_aspect() == pytest.approx(2.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "columns", [("lat", "lon"), ("Latitude", "Longitude"), ("start_lat", "start_lng"), ("y", "lon"), ("lat", "x")]
+)
+@pytest.mark.parametrize("nonfinite", ["raise", "center"])
+def test_names_that_say_the_wrong_order_are_refused(columns, nonfinite, tmp_path, capsys):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(around(11.0, 48.0, 1.0, 300), columns=columns)
+    options = {"geometry": "sphere", "rho": 0.5, "nonfinite": nonfinite}
+    with pytest.raises(ValueError, match="needs longitude, then latitude, but the columns are"):
+        dpmedian.geometric_median(frame, **options)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    command = ["release", str(tmp_path / "a.csv"), "--columns", ",".join(columns), "--geometry", "sphere", "--rho", "1"]
+    assert main([*command, "--nonfinite", nonfinite]) == 2
+    assert "give them in the other order" in capsys.readouterr().err
+    dpmedian.geometric_median(frame.set_axis(["platform", "flat"], axis=1), **options)

@@ -3,6 +3,8 @@
 import json
 import uuid
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -65,6 +67,7 @@ def columns_of_ids():
         "arrow, chunks": arrow.chunked_array([IDS[:2], IDS[2:]]),
         "mixed": [30, "4", 30.0, b"4", np.int8(4), "100"],
         "text": texts,
+        "arrow text views": arrow.array(texts, type=arrow.string_view()),
         "text array": np.array(texts),
         "bytes array": np.array(texts, dtype="S"),
         "pandas text": pandas.Series(texts),
@@ -354,3 +357,50 @@ def test_labels_of_files_in_every_format(tmp_path):
         read_points(tmp_path / "a.csv", columns=["x", "person"], labels=["person"])
     with pytest.raises(ValueError, match="no column that was read as labels"):
         as_unit_records(read_points(bare, header=False), "2")
+
+
+SEVEN = Decimal("7.00000000000000000001")
+
+
+def test_numbers_that_are_one_double_are_no_single_id():
+    """A number is compared with its integer in its own type, so that no rounding makes one unit of two people."""
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    for ids in (
+        [Decimal(7), SEVEN, Decimal(7)],
+        [Fraction(7), Fraction(7) + Fraction(1, 10**20), 7],
+        np.array([7, SEVEN, 7], dtype=object),
+        pandas.Series([Decimal(7), SEVEN, Decimal(7)]),
+        arrow.array([Decimal(7), SEVEN, Decimal(7)], type=arrow.decimal128(30, 20)),
+        polars.Series([Decimal(7), SEVEN, Decimal(7)], dtype=polars.Decimal(30, 20)),
+        np.array([7, np.nextafter(np.longdouble(7), np.longdouble(8)), 7], dtype=np.longdouble),
+        [np.longdouble(7), np.nextafter(np.longdouble(7), np.longdouble(8)), 7],
+    ):
+        labels = as_labels(ids, "unit")
+        assert labels.missing.tolist() == [False, True, False], ids
+        assert labels.ranks()[0].tolist() == [0, -1, 0]
+    # Decimals of a database have up to 38 digits, all of which count.
+    assert as_labels([Decimal(10**37), Decimal(10**37 + 1)], "unit").ranks()[1] == 2
+
+
+def test_floats_that_may_stand_for_several_integers_are_no_ids():
+    """Singles round ids above 2^24 before anyone can see them: such an id is missing, and none is merged."""
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    for bound, kind, name in ((2**24, np.float32, "Float32"), (2**53, np.float64, "Float64")):
+        plain = np.array([bound - 1, bound, 5], dtype=kind)
+        for ids in (
+            plain,
+            list(plain),
+            pandas.Series(plain),
+            pandas.Series(plain, dtype=name),
+            polars.Series(plain),
+            arrow.array(plain),
+        ):
+            assert as_labels(ids, "unit").missing.tolist() == [False, True, False], (kind, type(ids))
+    assert as_labels(np.array([2048, 2047], dtype=np.float16), "unit").missing.tolist() == [True, False]
+
+
+def test_ids_of_a_numpy_file_are_read_as_they_are(tmp_path):
+    """Two integers above 2^53 that are one double are two people."""
+    np.save(tmp_path / "a.npy", np.array([[1, 2**60], [2, 2**60 + 1], [3, 2**60]]))
+    labels = read_points(tmp_path / "a.npy", labels=[2]).labels["2"]
+    assert labels.ranks()[0].tolist() == [0, 1, 0]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
+import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
@@ -12,7 +16,11 @@ from dpmedian.files.columns import divide, labels, numbered
 from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records, from_array
 
-__all__ = ["read_array"]
+__all__ = ["read_array", "require_size"]
+
+
+# RFC 1951: at most 258 bytes of output for each two bits of input.
+_DEFLATE_RATIO = 1032
 
 
 def read_array(
@@ -24,6 +32,9 @@ def read_array(
     beside: Sequence[str | int] = (),
 ) -> Records:
     """The wanted columns of an array of shape (n, d), and the labels beside them."""
+    if kind == "npy":
+        require_size(source, source.seek(0, os.SEEK_END))
+        source.seek(0)
     loaded: Any = np.load(source, allow_pickle=False)
     if kind == "npz":
         if not isinstance(loaded, np.lib.npyio.NpzFile):
@@ -33,16 +44,53 @@ def read_array(
                 raise ValueError(f"it holds the arrays {arrays.files}: choose one, name=... (--array)")
             if name is not None and name not in arrays.files:
                 raise ValueError(f"it holds no array {name!r}, only {arrays.files}")
-            loaded = arrays[name or arrays.files[0]]
+            chosen = name or arrays.files[0]
+            _require_member_size(arrays, chosen)
+            loaded = arrays[chosen]
     elif isinstance(loaded, np.lib.npyio.NpzFile):
         raise ValueError("this is no NPY file but an archive of arrays; its format is npz")
     points = from_array(loaded, intake)
     names = numbered(points.shape[1])
     places, others = divide(names, wanted, beside)
+    # Ids as the file has them: integers and long doubles that are different may be one double.
+    exact = loaded if loaded.dtype.kind in "iuf" else points
     found = {
-        str(column): replace(as_labels(points[:, i], str(column)), name=str(column))
+        str(column): replace(as_labels(exact[:, i], str(column)), name=str(column))
         for column, i in zip(beside, others, strict=True)
     }
     if places != list(range(points.shape[1])):
         points = np.ascontiguousarray(points[:, places])
     return Records(points, labels(names, places), labels=found)
+
+
+def require_size(stream: BinaryIO, size: int) -> None:
+    """Raises if the header of an NPY file promises more numbers than its size allows, before memory is allocated."""
+    stream.seek(0)
+    try:
+        version = np.lib.format.read_magic(stream)
+    except ValueError:
+        return  # This is no NPY file, and the caller's next read says so.
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"its NPY version {version} is for arrays with named fields; save an array of numbers")
+    shape, _, dtype = readers[version](stream)
+    if dtype.hasobject:
+        return  # A pickle, which numpy refuses to load.
+    # A length without any numbers, (0, 2**70), must be an index too.
+    needed = math.prod(shape) * max(dtype.itemsize, 1)
+    if not all(0 <= length <= sys.maxsize for length in shape) or needed > size - stream.tell():
+        raise ValueError(f"its header says shape {shape}, which does not fit its size of {size} bytes")
+
+
+def _require_member_size(arrays: Any, name: str) -> None:
+    members = {member.filename: member for member in arrays.zip.infolist()}
+    member = members.get(f"{name}.npy", members.get(name))
+    if member is None:
+        return
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("its arrays must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
+    # The archive says how large a member is, too, and deflate makes nothing larger than by this factor.
+    if member.file_size > _DEFLATE_RATIO * max(member.compress_size, 1):
+        raise ValueError(f"its array {name!r} is said to have {member.file_size} bytes, which its archive cannot hold")
+    with arrays.zip.open(member) as stream:
+        require_size(stream, member.file_size)

@@ -26,6 +26,9 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 # What a header may be divided by. Spaces are not among them: names contain them.
 _DELIMITERS = (",", ";", "\t", "|")
 
+# A line holds one record, and a million coordinates take less. A file without line ends must not fill the memory.
+_LINE_BYTES = 1 << 26
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -154,7 +157,7 @@ def _read_attended(
     intake: Intake,
     beside: Sequence[str | int],
 ) -> Records:
-    lines = _decoded(stream, dialect.encoding)
+    lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
     # Without a header the first line is a record, also where it is blank: a missing value of a single column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
     if first is None:
@@ -189,6 +192,21 @@ def _read_attended(
     except csv.Error as error:
         raise ValueError(f"line {skipped + rows.line_num}: {error}; {HINT}") from None
     return _records(values, len(places), chosen, beside, texts)
+
+
+def _lines(stream: BinaryIO, unattended: bool) -> Iterator[bytes]:
+    """The lines. One of more than `_LINE_BYTES` is an error that names it, or blank in an unattended run."""
+    number = 0
+    while raw := stream.readline(_LINE_BYTES):
+        number += 1
+        if len(raw) < _LINE_BYTES or raw.endswith(b"\n"):
+            yield raw
+            continue
+        if not unattended:
+            raise ValueError(f"line {number} has more than {_LINE_BYTES >> 20} MiB: this is no delimited text")
+        while (rest := stream.readline(_LINE_BYTES)) and not rest.endswith(b"\n"):
+            pass
+        yield b"\n"
 
 
 def _decoded(stream: Iterable[bytes], encoding: str) -> Iterator[str]:
@@ -229,7 +247,7 @@ def _read_unattended(
     intake: Intake,
     beside: Sequence[str | int],
 ) -> Records:
-    lines = iter(stream)
+    lines = _lines(stream, unattended=True)
     if header is False:
         settled = dialect.settled("", False)
         places, width = _told_columns(wanted, intake.d, beside)

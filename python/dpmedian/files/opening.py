@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dpmedian._core import RecordFile
+from dpmedian.files.arrays import require_size
 from dpmedian.files.columnar import pyarrow
 from dpmedian.files.columns import labels, numbered, select
 from dpmedian.files.reading import file_format, named, read_points
@@ -118,6 +119,8 @@ def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     file = RecordFile(path)
     with path.open("rb") as stream:
+        require_size(stream, path.stat().st_size)
+        stream.seek(0)
         reader = readers.get(np.lib.format.read_magic(stream))
         if reader is None:
             return None
@@ -177,7 +180,7 @@ def _batches(path: Path, kind: str, wanted: Wanted) -> tuple[tuple[str, ...], in
     arrow = pyarrow()
     files = [path]
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.lower().endswith(f".{kind}"))
+        files = sorted(_visible_files(path, f".{kind}"))
         if not files:
             raise ValueError(f"the folder has no files that end in .{kind}")
     read = _parquet if kind == "parquet" else _ipc
@@ -192,6 +195,20 @@ def _batches(path: Path, kind: str, wanted: Wanted) -> tuple[tuple[str, ...], in
         raise ValueError(f"this is no complete {kind} file: {error}") from error
     tables = (table for _, _, tables in parts for table in tables)
     return labels(names, places), sum(n for _, n, _ in parts), tables
+
+
+def _visible_files(folder: Path, ending: str) -> Iterator[Path]:
+    """The files of a folder that belong to its data.
+
+    A file or folder whose name begins with "_" or "." is left out, as pyarrow, pandas and Spark do: it is temporary, a
+    checkpoint or metadata (`_temporary`, `.ipynb_checkpoints`), and copies of rows would give a person several records.
+    """
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        for name in names:
+            file = Path(place, name)
+            if name.lower().endswith(ending) and not name.startswith(("_", ".")) and file.is_file():
+                yield file
 
 
 Part = tuple[list[str], int, Iterator[Any]]

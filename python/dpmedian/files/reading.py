@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import stat
 import sys
 import zipfile
 import zlib
@@ -142,6 +143,8 @@ def file_format(path: str | os.PathLike[str], told: str | None) -> str:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {told!r}")
     if not stdin and not Path(path).exists():
         raise FileNotFoundError(f"there is no file {os.fspath(path)!r}")
+    if not stdin and _is_device(path):
+        raise ValueError(f"{os.fspath(path)!r} is a device, which may have no end; pass a file, or '-' for stdin")
     ending = "csv" if stdin else next((kind for kind in FORMATS if Path(path).name.lower().endswith(f".{kind}")), None)
     found = told or ending
     if found is None:
@@ -150,6 +153,17 @@ def file_format(path: str | os.PathLike[str], told: str | None) -> str:
             f"{', '.join(FORMATS)}"
         )
     return found
+
+
+def _is_device(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a device such as /dev/zero. A terminal and a pipe end, so these are none."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISBLK(mode):
+        return True
+    if not stat.S_ISCHR(mode):
+        return False
+    with open(path, "rb", buffering=0) as opened:
+        return not opened.isatty()
 
 
 def named(path: str | os.PathLike[str]) -> str:

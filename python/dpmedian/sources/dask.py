@@ -23,7 +23,7 @@ from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.records import as_records
 
-__all__ = ["Collection", "DaskRecords", "DaskSource", "is_dask"]
+__all__ = ["Collection", "DaskRecords", "DaskSource", "by_name", "is_dask"]
 
 # A round that is lost is asked again this often: every time a worker was lost.
 _ATTEMPTS = 5
@@ -35,6 +35,21 @@ Answer = TypeVar("Answer")
 def is_dask(points: Any) -> bool:
     """Whether this is a collection of Dask."""
     return hasattr(points, "__dask_graph__") and hasattr(points, "to_delayed")
+
+
+def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
+    """A partition with the columns of its collection, in their order: Dask does not check that a partition has it."""
+    if columns is None or not hasattr(partition, "columns"):
+        return partition
+    names = tuple(map(str, partition.columns))
+    if names == columns:
+        return partition
+    if sorted(names) != sorted(columns) or len(set(names)) < len(names):
+        raise ValueError(
+            f"the columns must be those of the whole collection, {', '.join(map(repr, columns))}, and they are "
+            f"{', '.join(map(repr, names))}; rename or choose the columns in every partition"
+        )
+    return partition.iloc[:, [names.index(name) for name in columns]]
 
 
 class Holder:
@@ -49,14 +64,15 @@ class Holder:
         replacement: Sequence[float] | None,
         nonfinite: str,
         d: int,
+        columns: tuple[str, ...] | None = None,
     ) -> None:
         self._channel = channel
         self._points: dict[int, Points] = {}
         for number, partition in zip(numbers, partitions, strict=True):
-            records = as_records(partition, nonfinite=nonfinite, d=d)
-            if nonfinite == "drop":
-                records = records.finite()
             try:
+                records = as_records(by_name(partition, columns), nonfinite=nonfinite, d=d)
+                if nonfinite == "drop":
+                    records = records.finite()
                 self._points[number] = records.admitted(ball, replacement)
             except ValueError as error:
                 raise ValueError(f"partition {number + 1}: {error}") from None
@@ -252,7 +268,14 @@ class DaskSource:
         made = []
         for worker in workers:
             numbers = [i for i, address in enumerate(addresses) if address == worker]
-            arguments = (self._channel, numbers, [futures[i] for i in numbers], *self._admission, self.d)
+            arguments = (
+                self._channel,
+                numbers,
+                [futures[i] for i in numbers],
+                *self._admission,
+                self.d,
+                self._records.columns,
+            )
             made.append(client.submit(Holder, *arguments, actor=True, workers=[worker], pure=False))
         holders = [future.result() for future in made]
         sizes: dict[int, int] = {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmedian.sources.records import Floats, Intake, from_cells, from_rows
 
-__all__ = ["from_frame"]
+__all__ = ["as_table", "from_frame"]
 
 Numbers = NDArray[np.float64]
 Dtype = type[np.float64] | type[np.float32]
@@ -56,6 +56,7 @@ class Frame:
 
 def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | None:
     """The points and the names of the columns of a frame of any library that is loaded, or None of anything else."""
+    points = as_table(points)
     for library, open_frame in (("pandas", _pandas), ("polars", _polars), ("pyarrow", _arrow)):
         module = sys.modules.get(library)
         frame = None if module is None else open_frame(module, points)
@@ -64,6 +65,32 @@ def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | 
             with np.errstate(all="ignore"):
                 return _read(frame, intake)
     return None
+
+
+def as_table(points: Any) -> Any:
+    """An Arrow table of what has an Arrow stream and columns, such as a DuckDB relation; anything else as it is.
+
+    Arrays may have a stream, too, of all their numbers one after the other: these are read by their shape.
+    """
+    if type(points).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(points, "__arrow_c_stream__"):
+        return points
+    shape = getattr(points, "shape", None)
+    told = tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    if hasattr(points, "__array__") and told and not (hasattr(points, "columns") or hasattr(points, "schema")):
+        return points
+    try:
+        import pyarrow  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as error:
+        raise ImportError("reading an Arrow stream needs pyarrow: pip install 'dpmedian[files]'") from error
+    if isinstance(points, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.ChunkedArray)):
+        return points
+    table = pyarrow.table(points)
+    if len(told) == 2 and told != table.shape:
+        raise ValueError(
+            "points must have one row for each record, but their shape and their Arrow stream have different numbers "
+            "of rows or columns; pass an array, numpy.asarray(points)"
+        )
+    return table
 
 
 def _read(frame: Frame, intake: Intake) -> tuple[Floats, tuple[str, ...]]:
@@ -223,8 +250,6 @@ def _arrow(arrow: Any, points: Any) -> Frame | None:
     if isinstance(points, (arrow.Array, arrow.ChunkedArray)):
         values = arrow.chunked_array([points]) if isinstance(points, arrow.Array) else points
         return Frame([_of_arrow(arrow, "list", values)], len(values), series=True)
-    if not isinstance(points, (arrow.Table, arrow.RecordBatch)) and hasattr(points, "__arrow_c_stream__"):
-        points = arrow.table(points)
     if isinstance(points, arrow.RecordBatch):
         points = arrow.Table.from_batches([points])
     if not isinstance(points, arrow.Table):

@@ -8,11 +8,11 @@ on its own, and what it holds is never an error here.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Complex, Integral
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -25,8 +25,8 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Labels", "as_labels", "take_column", "taken"]
 
-# Integers above are not all doubles, so that a double there may stand for several.
-_WHOLE = 2.0**53
+# Decimals and fractions are exact at any size. All ids of 38 digits, the most that databases have, lie below.
+_WHOLE_EXACT = 2**127
 
 Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]"
 
@@ -118,6 +118,9 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
 
 def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
     """A column of a frame, and the frame without it."""
+    from dpmedian.sources.frames import as_table
+
+    points = as_table(points)
     names = list(map(str, _column_names(points, argument, name)))
     if names.count(name) != 1:
         what = "is there more than once" if name in names else "is not there"
@@ -162,6 +165,10 @@ def _from_pandas(pandas: Any, column: Any, argument: str) -> Labels | None:
         return _from_integers(values, missing, name)
     if kind in "mM" or (kind == "O" and not _holds_text(pandas, column.dtype)):
         raise TypeError(_refusal(argument, column.dtype))
+    if kind == "f":
+        missing = column.isna().to_numpy(dtype=bool)
+        width = np.dtype(f"f{column.dtype.itemsize}")
+        return replace(_from_floats(column.to_numpy(dtype=width, na_value=np.nan), missing), name=name)
     return replace(_from_cells(column.astype(object).tolist()), name=name)
 
 
@@ -178,6 +185,8 @@ def _from_polars(polars: Any, column: Any, argument: str) -> Labels | None:
     if dtype.is_integer() and dtype not in (getattr(polars, "Int128", None), getattr(polars, "UInt128", None)):
         wide = polars.UInt64 if dtype.is_unsigned_integer() else polars.Int64
         return _from_integers(column.fill_null(0).cast(wide).to_numpy(), missing, column.name or None)
+    if dtype.is_float():
+        return replace(_from_floats(column.fill_null(float("nan")).to_numpy(), missing), name=column.name or None)
     if dtype.is_numeric() or dtype in (polars.Boolean, polars.String, polars.Categorical, polars.Enum, polars.Binary):
         return replace(_from_cells(column.to_list()), name=column.name or None)
     if dtype in (polars.Object, polars.Null):
@@ -196,10 +205,13 @@ def _from_arrow(arrow: Any, column: Any, argument: str) -> Labels | None:
     if types.is_integer(kind):
         wide = arrow.uint64() if types.is_unsigned_integer(kind) else arrow.int64()
         return _from_integers(column.fill_null(0).cast(wide).to_numpy(), np.asarray(column.is_null(), dtype=bool))
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+    if str(kind) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
         # The bytes as they are: nothing has checked that they can be decoded.
         return _from_cells(column.cast(arrow.large_binary()).to_pylist())
-    if types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind) or types.is_decimal(kind):
+    if types.is_floating(kind):
+        missing = np.asarray(column.is_null(), dtype=bool)
+        return _from_floats(np.asarray(column.to_numpy(), dtype=kind.to_pandas_dtype()), missing)
+    if types.is_boolean(kind) or types.is_null(kind) or types.is_decimal(kind):
         return _from_cells(column.to_pylist())
     raise TypeError(_refusal(argument, kind))
 
@@ -215,6 +227,19 @@ def _from_integers(values: NDArray[Any], missing: NDArray[np.bool_], name: str |
     return Labels(np.ascontiguousarray(values, dtype=np.int64), np.array(missing), name)
 
 
+def _from_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> Labels:
+    """Whole numbers only, below the bound of their type; anything else is missing."""
+    with np.errstate(all="ignore"):
+        there = ~missing & (np.abs(values) < _whole_bound(values.dtype.type)) & (values == np.trunc(values))
+        return Labels(np.where(there, values, 0).astype(np.int64), ~there)
+
+
+def _whole_bound(kind: type) -> int:
+    """The bound below which every integer is a float of this type. A larger float may stand for several ids."""
+    digits = np.finfo(kind).nmant + 1 if issubclass(kind, np.floating) else 53
+    return int(2 ** min(digits, 53))
+
+
 def _from_array(column: NDArray[Any], argument: str) -> Labels:
     if column.ndim != 1:
         raise ValueError(f"{argument} must be one label for each row, got an array with {column.ndim} dimensions")
@@ -227,10 +252,7 @@ def _from_array(column: NDArray[Any], argument: str) -> Labels:
         # What a reader makes of integers because of one odd row.
         plain, kind = np.where(plain.imag == 0.0, plain.real, np.nan), "f"
     if kind == "f":
-        with np.errstate(all="ignore"):
-            whole = (np.abs(plain) < _WHOLE) & (plain == np.trunc(plain))
-            values = np.where(whole & ~masked, plain, 0).astype(np.int64)
-        return Labels(values, masked | ~whole)
+        return _from_floats(plain, masked)
     if kind not in "OUSTb":
         raise TypeError(_refusal(argument, column.dtype))
     cells = plain.tolist()
@@ -268,12 +290,23 @@ def _text(cell: Any) -> bytes | None:
         if isinstance(cell, (bool, np.bool_, Integral)):
             return str(bool(cell) if isinstance(cell, (bool, np.bool_)) else int(cell)).encode()
         if isinstance(cell, (Complex, Decimal)):
-            whole = float(cell.real) if cell.imag == 0.0 else math.nan
-            return str(int(whole)).encode() if abs(whole) < _WHOLE and whole.is_integer() else None
+            return _whole(cell.real) if cell.imag == 0 else None
         return str(cell).encode() if type(cell) is UUID else None
     except Exception:
         # Whatever a cell's own type does when it is read.
         return None
+
+
+def _whole(value: Any) -> bytes | None:
+    """The digits of a number that is whole, or None.
+
+    The number is compared with its integer in its own type: 7 and 7.00000000000000000001 would be one double.
+    """
+    most = _WHOLE_EXACT if isinstance(value, (Decimal, Fraction)) else _whole_bound(type(value))
+    if not -most < value < most:
+        return None
+    digits = int(value)
+    return str(digits).encode() if value == digits else None
 
 
 def _text_of(values: Coded) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -11,6 +11,7 @@ types of its columns, and the arguments. No record may decide the dimension, so 
 from __future__ import annotations
 
 import math
+import mmap
 import numbers
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -71,9 +72,13 @@ class Records:
     def admitted(
         self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
     ) -> Points:
-        """The records for the kernels, after a pass that validates them: where they lie, or a copy."""
+        """The records for the kernels, after a pass that validates them: where they lie, or a copy.
+
+        A memory map is always copied: whoever writes to its file would change records that were validated.
+        """
         try:
-            return Points(self.array.copy() if copy else self.array, ball=ball, replacement=replacement)
+            copied = self.array.copy() if copy or _is_mapped(self.array) else self.array
+            return Points(copied, ball=ball, replacement=replacement)
         except ValueError:
             self.require_finite()  # Its error names the column, too.
             raise
@@ -126,6 +131,15 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     return records
 
 
+def _is_mapped(array: Any) -> bool:
+    """Whether the memory of an array is that of a file, which others can write to."""
+    while array is not None:
+        if isinstance(array, (np.memmap, mmap.mmap)):
+            return True
+        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
+    return False
+
+
 def first_nonfinite(points: Floats) -> tuple[int, int] | None:
     """The place of the first cell, in reading order, that is NaN or infinite."""
     step = max(1, _BLOCK // max(1, points.shape[1]))
@@ -175,7 +189,8 @@ def _convert(points: Any, intake: Intake) -> Records:
         raise TypeError(f"points must be rows of numbers, got {_kind(points)}")
     if hasattr(points, "collect"):
         raise TypeError(f"points must be in memory, got {_kind(points)}: call .collect() on it first")
-    if hasattr(points, "compute"):
+    # An xarray always has the method, and is in memory if it has no chunks.
+    if hasattr(points, "compute") and getattr(points, "chunks", ()) is not None:
         raise TypeError(f"points must be in memory, got {_kind(points)}: call .compute() on it first")
     if hasattr(points, "toarray"):
         raise TypeError(f"points must be dense, got {_kind(points)}: call .toarray() on it first")

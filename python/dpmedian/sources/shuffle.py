@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.sources.dask import Collection, is_dask
+from dpmedian.sources.dask import Collection, by_name, is_dask
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records
 from dpmedian.sources.units import as_row_records
@@ -80,7 +80,7 @@ def moved_rows(
     client, count = collection.client, len(collection.partitions)
     sides = [_side(collection, side, name) for side, name in ((by, "by"), (unit, "unit"))]
     rows = [
-        client.submit(_read, i, part, sides[0][i], sides[1][i], nonfinite, d, geometry, pure=False)
+        client.submit(_read, i, part, sides[0][i], sides[1][i], nonfinite, d, geometry, collection.columns, pure=False)
         for i, part in enumerate(collection.partitions)
     ]
     facts: list[_Facts] = client.gather(client.map(_facts, rows, pure=False))
@@ -124,8 +124,18 @@ def _side(collection: Collection, labels: Any, argument: str) -> Sequence[Any]:
 # What the workers do.
 
 
-def _read(number: int, part: Any, by: Any, unit: Any, nonfinite: str, d: int | None, geometry: str) -> Rows:
+def _read(
+    number: int,
+    part: Any,
+    by: Any,
+    unit: Any,
+    nonfinite: str,
+    d: int | None,
+    geometry: str,
+    columns: tuple[str, ...] | None,
+) -> Rows:
     try:
+        part = by_name(part, columns)
         found: list[Labels | None] = []
         for labels, argument in ((by, "by"), (unit, "unit")):
             if isinstance(labels, str):

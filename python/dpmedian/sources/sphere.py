@@ -6,6 +6,7 @@ The proof lies beside this file.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,10 @@ from dpmedian.spherical import as_arc
 
 __all__ = ["as_position", "as_vectors"]
 
+# Words in the name of a column that say what the column holds.
+_LATITUDE = {"lat", "latitude"}
+_LONGITUDE = {"lon", "lng", "long", "longitude"}
+
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
     """Every position as a unit vector, NaN where there is none: a latitude beyond a pole counts as not finite."""
@@ -26,6 +31,7 @@ def as_vectors(records: Records, nonfinite: str) -> Records:
         raise ValueError(
             f"geometry='sphere' needs two columns, longitude and latitude in degrees, got {positions.shape[1]}"
         )
+    _refuse_if_swapped(records.columns)
     if nonfinite == "raise":
         records.require_finite()
         beyond = np.flatnonzero(np.abs(positions[:, 1]) > 90.0)
@@ -36,6 +42,18 @@ def as_vectors(records: Records, nonfinite: str) -> Records:
             )
     vectors = _core.sphere_vectors(np.ascontiguousarray(positions, dtype=np.float64))
     return replace(records, array=vectors, geometry="sphere")
+
+
+def _refuse_if_swapped(columns: tuple[str, ...] | None) -> None:
+    """Raises if the names of the columns, which are public, say that latitude comes before longitude."""
+    if columns is None:
+        return
+    first, second = (set(re.split("[^a-z]+", name.lower())) for name in columns)
+    if first & _LATITUDE or second & _LONGITUDE:
+        raise ValueError(
+            f"geometry='sphere' needs longitude, then latitude, but the columns are {columns[0]!r}, then "
+            f"{columns[1]!r}; give them in the other order, or rename them"
+        )
 
 
 def as_position(result: MethodResult) -> MethodResult:
