@@ -19,7 +19,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.hessian import Hessian
+from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
@@ -331,6 +332,31 @@ def groups(noise: float) -> Game:
     return runs(honest.cost, sides)
 
 
+def unlisted_keys(noise: float) -> Game:
+    """A person who comes is alone in one group, and one more in another whose size is at the threshold.
+
+    What is seen is whether the first group is shown, and otherwise the noisy size of the second, in bins. The bound of
+    the probability that a group of one is shown is large, so that the audit meets it; with less noise the size tells.
+    """
+    delta = 0.04
+    parameters = PublicParameters.of(None, 1, rho=0.5, neighbours="add_remove", lone_delta=delta / 2.0)
+    honest, actual = (KeySelection.of("size", rho, parameters) for rho in (0.25, 0.25 / noise**2))
+    actual = replace(actual, threshold=honest.threshold)
+    occupied = honest.threshold + 2
+    sizes = [(None, occupied), (1, occupied + 1)]
+    sources = [
+        [None if size is None else ArraySource.of(np.zeros((size, 1)), parameters) for size in side] for side in sizes
+    ]
+
+    def play(side: bool, tape: Tape) -> Views:
+        seen = [0 if source is None else actual.among(source, tape) for source in sources[side]]
+        shown = [size if actual.shows(size) else 0 for size in seen]
+        return {"groups": np.array(-1 if shown[0] else shown[1])}
+
+    claim = PrivacyCost.total([honest.cost] * 2)
+    return Game(claim, play, times=4, neighbours="add_remove")
+
+
 def weights(noise: float, neighbours: Neighbours) -> Game:
     """`method` with weights: one at the cap moves across, or comes, among 24 at the cap and 24 of a third of it."""
     options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "weight_max": 3.0, "neighbours": neighbours}
@@ -437,6 +463,7 @@ GAMES: dict[str, Row] = {
     ),
     "units": Row(units),
     "groups": Row(groups, slow=True),
+    "unlisted keys": Row(unlisted_keys),
     "size of weights": Row(size),
     "weights": Row(lambda noise: weights(noise, "replace")),
     "weights, add_remove": Row(lambda noise: weights(noise, "add_remove"), slow=True),

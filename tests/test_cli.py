@@ -63,7 +63,6 @@ def test_release_prints_the_json_of_the_same_release_as_the_library(run):
         (["--minimum", 5], "--by"),
         (["--max-groups-per-unit", 2], "--by"),
         (["--keys", "keys.txt"], "--by"),
-        (["--by", "side"], "--keys"),
         (["--unit-reduce", "mean"], "--unit"),
         (["--n", 2000], "--neighbours add_remove"),
     ],

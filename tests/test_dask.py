@@ -218,6 +218,22 @@ def test_groups_have_the_same_bits_as_in_memory(client, visits):
         assert there.columns == here.columns == ("x", "y")
 
 
+def test_groups_that_nobody_has_listed_have_the_same_bits_as_in_memory(client, visits):
+    frames = pytest.importorskip("dask.dataframe")
+    rows = visits[["x", "y", "place", "name"]].assign(month=np.arange(len(visits)) % 2)
+    budget = {"unit": "name", "max_groups_per_unit": 2, "rho": 1.0, "delta": 1e-6, "method": "adaptive", "seed": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        by = ["place", "month"]
+        there = dpmedian.geometric_medians(frames.from_pandas(rows, npartitions=5), by, **budget)
+        here = dpmedian.geometric_medians(rows, by, **budget)
+    assert list(there) == list(here)
+    assert len(here) >= 4
+    for key, release in here.released.items():
+        assert np.array_equal(there[key].point, release.point)
+    assert there.by == here.by == ("place", "month")
+
+
 def test_the_sphere_has_the_same_bits_as_in_memory(client, array):
     rng = np.random.default_rng(3)
     places = np.column_stack([rng.normal(10.0, 5.0, 3000), rng.normal(50.0, 3.0, 3000)])

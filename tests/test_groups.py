@@ -16,7 +16,8 @@ from dpmedian.cli import main
 from dpmedian.groups import workers
 from dpmedian.groups.plan import budget_of_one
 from dpmedian.parameters import PublicParameters
-from dpmedian.sources.groups import as_group_records, group_keys
+from dpmedian.sources.groups import as_group_records
+from dpmedian.sources.key_columns import group_keys
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 KEYS = ["north", "east", "south"]
@@ -137,7 +138,6 @@ def test_a_bound_is_above_each_cost_in_every_part():
 @pytest.mark.parametrize(
     ("keys", "error", "message"),
     [
-        (None, TypeError, "which groups occur in the data is private"),
         ("north", TypeError, "must be a list of the groups' names"),
         ([], ValueError, "at least one group"),
         (["a", "b", "a"], ValueError, "keys must differ: 'a' is there twice"),
@@ -154,8 +154,8 @@ def test_keys_are_told(keys, error, message):
 
 def test_what_groups_do_not_take():
     points, labels = table(100)
-    with pytest.raises(ValueError, match="groups need neighbours='add_remove'"):
-        dpmedian.geometric_medians(points, labels, keys=KEYS, neighbours="replace", **BUDGET)
+    with pytest.raises(ValueError, match="neighbours must be one of"):
+        dpmedian.geometric_medians(points, labels, keys=KEYS, neighbours="moved", **BUDGET)
     with pytest.raises(ValueError, match="needs unit="):
         dpmedian.geometric_medians(points, labels, keys=KEYS, max_groups_per_unit=2, **BUDGET)
     with pytest.raises(ValueError, match="between 1 and the number of keys, 3"):
@@ -279,12 +279,13 @@ def test_people_in_districts_on_the_globe():
         frame, "island", keys=list(homes), unit="person", n=2000, geometry="sphere", minimum=100, seed=0, **BUDGET
     )
     shown = found.to_frame()
-    ends = ["lon_low", "lon_high", "lat_low", "lat_high"]
+    ends = ["lon_low", "lon_high", "lat_low", "lat_high", "error_km"]
     assert list(shown.columns) == ["lon", "lat", *ends, "error_radius", "scale", "size", "outcome", "reason"]
     assert (shown.lat_low < shown.lat).all()
     assert (shown.lat < shown.lat_high).all()
     assert shown.index.tolist() == ["fiji", "tonga"]
     assert found.unit == "person"
+    assert shown.error_km.to_numpy() == pytest.approx(shown.error_radius.to_numpy() * 111.195, rel=1e-5)
     for name, home in homes.items():
         assert np.abs((found[name].point - home + 180.0) % 360.0 - 180.0).max() < 0.1
     assert abs(int(shown.loc["fiji", "size"]) - 2000) < 300
@@ -353,12 +354,10 @@ def test_the_command_releases_groups(tmp_path, capsys):
     assert again["north"].point.tolist() == record["groups"][0]["point"]
     assert main([*arguments, *budget, "--output", "table"]) == 0
     assert "Releases of 3 groups" in capsys.readouterr().out
-    assert main(["release", str(path), "--by", "side", *budget]) == 2
-    assert "--keys" in capsys.readouterr().err
     assert main(["release", str(path), "--columns", "x,y", "--keys", str(keys), *budget]) == 2
     assert "--by" in capsys.readouterr().err
-    assert main([*arguments, *budget, "--neighbours", "replace"]) == 2
-    assert "groups need neighbours='add_remove', got 'replace'" in capsys.readouterr().err
+    assert main([*arguments, *budget, "--neighbours", "replace"]) == 0
+    assert json.loads(capsys.readouterr().out)["cost"]["mu_squared"] == pytest.approx(record["cost"]["mu_squared"])
 
 
 @pytest.mark.parametrize("cell", [math.nan, "secret", None, 1j, [1], b"\xff", 10**400, True])

@@ -7,10 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dpmedian.accounting.neighbours import neighbours_of
 from dpmedian.groups.plan import GroupsPlan, plan_for_groups
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import PublicParameters, geometry_of, whole
-from dpmedian.sources.groups import as_group_records, group_keys
+from dpmedian.sources.groups import as_group_records
+from dpmedian.sources.key_columns import group_keys
 
 __all__ = ["geometric_medians", "plan_groups"]
 
@@ -36,14 +38,15 @@ def plan_groups(
     inference: bool = True,
     weight_max: float | None = None,
 ) -> GroupsPlan:
-    """Calibrates the releases of groups that are named beforehand; nothing is spent.
+    """Calibrate the releases of groups; nothing is spent.
 
-    Neighbours are data sets of which one has one unit more, with all of its rows.
+    Neighboring data sets differ in one unit with all of its rows, which was added or removed, or replaced.
 
     Parameters
     ----------
-    keys : list
-        The names of the groups, which are public. Never take them from the data: which groups occur is private.
+    keys : list or None
+        The names of the groups, which are public; tuples for several key columns. Never take them from the data: which
+        groups occur is private. None lets the run select the groups that are large enough to be shown.
     d : int
         The dimension.
     epsilon, delta, rho : float, optional
@@ -58,8 +61,9 @@ def plan_groups(
         A group whose noisy size is below has no point.
     method, radius, resolution, center, failure_probability, geometry, inference, weight_max
         As in `plan`.
-    neighbours : {"add_remove"}
-        The only relation for groups: a replaced unit may change the sizes of two.
+    neighbours : {"add_remove", "replace"}
+        Whether one unit is added or removed, or replaced. A replaced unit may leave some groups and enter others, so
+        "replace" needs more noise for the same budget.
 
     Returns
     -------
@@ -72,16 +76,19 @@ def plan_groups(
     >>> made.cost.epsilon, len(made.plans)
     (1.0, 2)
     """
-    if neighbours != "add_remove":
-        raise ValueError(
-            f"groups need neighbours='add_remove', got {neighbours!r}: a replaced record may leave one group and enter "
-            "another, so that no group has a public size; cost.under('replace') says what the same noise means there"
-        )
     arguments = locals()
-    found = group_keys(keys)
-    parameters = PublicParameters.from_arguments(arguments, n=None, d=whole("d", d))
+    found = None if keys is None else group_keys(keys)
+    relation = neighbours_of(neighbours)
+    # The plan of one group is for "add_remove" under either relation.
+    parameters = PublicParameters.from_arguments(arguments, n=None, d=whole("d", d), neighbours="add_remove")
     return plan_for_groups(
-        found, parameters, n=n, method=method, max_groups_per_unit=max_groups_per_unit, minimum=minimum
+        found,
+        parameters,
+        n=n,
+        method=method,
+        max_groups_per_unit=max_groups_per_unit,
+        minimum=minimum,
+        neighbours=relation,
     )
 
 
@@ -89,7 +96,7 @@ def geometric_medians(
     points: Any,
     by: Any,
     *,
-    keys: Any,
+    keys: Any = None,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
@@ -117,17 +124,22 @@ def geometric_medians(
 ) -> Releases:
     """Differentially private geometric medians of groups, under one budget: `plan_groups(...)`, then its `run`.
 
-    Neighbours are data sets of which one has one unit more, with all of its rows. A unit contributes to a few groups
-    only, so the number of groups does not matter for the cost, which is charged once, before any group runs.
+    Neighboring data sets differ in one unit with all of its rows, which was added or removed, or replaced. A unit
+    contributes to a few groups only, so the number of groups does not matter for the cost, which is charged once,
+    before any group runs.
 
     Parameters
     ----------
     points : array, data frame, Arrow table, path of a file, or a Dask array or data frame
         The rows.
-    by : one label for each row, or the name of a column
-        The group of each row; rows whose label is missing, or is no key, are left out.
-    keys : list
-        The names of the groups, which are public. Never take them from the data: which groups occur is private.
+    by : the name of a column or a list of names, or one label for each row
+        The group of each row; rows whose label is missing, or is no key, are left out. With several key columns, such
+        as ["district", "month"], the keys are tuples. If the points have no named columns, `by` may also be a list of
+        columns of labels.
+    keys : list, optional
+        The names of the groups, which are public. Never take them from the data: which groups occur is private. Without
+        a list, the groups whose noisy size exceeds a threshold are shown, and a small part of delta covers the rest;
+        their keys are text.
     epsilon, delta, rho : float, optional
         The budget of all groups together. There is no default.
     unit : one id for each row, or the name of a column, optional
@@ -145,8 +157,8 @@ def geometric_medians(
         As in `geometric_median`.
     ledger, seed, progress, nonfinite, name
         As in `geometric_median`.
-    neighbours : {"add_remove"}
-        The only relation for groups: a replaced unit may change the sizes of two.
+    neighbours : {"add_remove", "replace"}
+        Whether one unit is added or removed, or replaced, which needs more noise for the same budget.
     columns : list of str or int, optional
         The coordinates in a file, by name or by number from 1; all columns but `by`, `unit` and the weights by default.
     sample_weight : one number for each row, or the name of a column, optional
@@ -158,8 +170,8 @@ def geometric_medians(
     Returns
     -------
     Releases
-        A release for every key, or a `ReleaseFailed` as its value: nothing is raised for a group that fails. `.cost` is
-        the cost of all of them, `.to_frame()` their table.
+        A release for every key, or a `ReleaseFailed` as its value: nothing is raised for a group that fails. Without
+        `keys`, one for every group that is shown. `.cost` is the cost of all of them, `.to_frame()` their table.
 
     Examples
     --------
@@ -170,7 +182,7 @@ def geometric_medians(
     >>> list(found), found["left"].point.shape
     (['left', 'right'], (2,))
     """
-    found = group_keys(keys)
+    found = None if keys is None else group_keys(keys)
     grouped = as_group_records(
         points,
         by,

@@ -26,7 +26,8 @@ from dpmedian import _core
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import geometry_of
 from dpmedian.release import MethodResult, Release
-from dpmedian.sources.groups import as_group_records, group_keys
+from dpmedian.sources.groups import as_group_records
+from dpmedian.sources.key_columns import group_keys
 from dpmedian.sources.records import Floats, Records, as_records
 from dpmedian.sources.sphere import as_position
 from dpmedian.sources.units import as_unit_records
@@ -167,7 +168,7 @@ def excess(
         records = as_unit_records(points, unit, neighbours=releases.neighbours, **asked)
         return _excess(records, releases.point)
     plan = releases.plan
-    grouped = as_group_records(points, by, plan.keys, unit, most=plan.max_groups_per_unit, **asked)
+    grouped = as_group_records(points, by, group_keys(list(releases)), unit, most=plan.max_groups_per_unit, **asked)
     return {
         key: _excess(grouped.records_of(i), value.point)
         for i, (key, value) in enumerate(releases.items())

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
+from dpmedian.accounting.cost import DELTA_LIMIT
 from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, unit_of
 from dpmedian.profile import DEFAULT, Profile
 from dpmedian.spherical import on_unit_ball
@@ -54,6 +55,8 @@ class PublicParameters:
     `unit` says whose records they are. With
     the `geometry` "sphere" they are the unit vectors of longitudes and latitudes. With a `weight_max`, the public cap
     of weights, the sum of these takes the place of the number of records, and is private under both relations.
+    `lone_delta` bounds the probability that a group of a single contribution is shown, if the keys of groups are not
+    listed.
     """
 
     n: int | None
@@ -71,6 +74,7 @@ class PublicParameters:
     size_noise: float = 0.0
     """The standard deviation of n, where it is a noisy release."""
     inference: bool = True
+    lone_delta: float | None = None
 
     @classmethod
     def of(
@@ -91,6 +95,7 @@ class PublicParameters:
         geometry: str = "euclidean",
         weight_max: float | None = None,
         inference: bool = True,
+        lone_delta: float | None = None,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -108,6 +113,8 @@ class PublicParameters:
                 raise ValueError(f"resolution must be smaller than radius, got {resolution} and radius {radius}")
         if not isinstance(inference, (bool, np.bool_)):
             raise TypeError(f"inference must be True or False, got {inference!r}")
+        if lone_delta is not None and not DELTA_LIMIT <= positive("lone_delta", lone_delta) < 0.5:
+            raise ValueError(f"lone_delta must lie between {DELTA_LIMIT:g} and 1/2, got {lone_delta!r}")
         beta = positive("failure_probability", failure_probability)
         if beta >= 1.0:
             raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")
@@ -125,6 +132,7 @@ class PublicParameters:
             geometry=geometry_of(geometry),
             weight_max=None if weight_max is None else positive("weight_max", weight_max),
             inference=bool(inference),
+            lone_delta=None if lone_delta is None else float(lone_delta),
         )
 
     @classmethod

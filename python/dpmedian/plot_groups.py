@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmedian.plot import CLOUD, INK, WARNING, axes_of, draw_square
 from dpmedian.release import Release
-from dpmedian.sources.labels import as_labels, take_column
+from dpmedian.sources.key_columns import key_labels, key_text, take_keys
 from dpmedian.sources.records import as_records
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
         In two dimensions, of at most 48 groups.
     points : array, data frame or Arrow table of shape (n, 2)
         The private rows.
-    by : one label for each row, or the name of a column
+    by : the name of a column or a list of names, or one label for each row
         The group of each row.
     ax : matplotlib figure, optional
         Where to draw; a new figure by default.
@@ -42,13 +42,13 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
     matplotlib figure
         The pictures.
     """
-    labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
+    labels, _, points = take_keys(points, by)
     if not isinstance(points, np.ndarray) and set(releases.columns) <= set(getattr(points, "columns", ())):
         points = points[list(releases.columns)]
     array = as_records(points, nonfinite="center", d=2).array
     if len(releases) > _MOST:
         raise ValueError(f"at most {_MOST} groups can be drawn, got {len(releases)}; plot_map() draws all of them")
-    places = labels.places(as_labels(list(releases), "keys"))
+    places = labels.places(key_labels(list(releases)))
     columns = math.ceil(math.sqrt(len(releases)))
     rows = math.ceil(len(releases) / columns)
     if ax is None:
@@ -64,7 +64,7 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
         else:
             small.scatter(own[:, 0], own[:, 1], s=4, color=CLOUD, alpha=0.4, linewidths=0)
             small.text(0.5, 0.5, "no point", transform=small.transAxes, ha="center", color=WARNING)
-        small.set_title(str(key), fontsize=9)
+        small.set_title(key_text(key), fontsize=9)
         small.tick_params(labelsize=7)
     for unused in axes[len(releases) :]:
         unused.set_axis_off()
@@ -103,7 +103,7 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
                 circle = point[:, None] + value.error_radius * np.array([wide * np.cos(turn), np.sin(turn)])
                 ax.fill(*circle, color=INK, alpha=0.25, linewidth=0)
             if len(found) <= 60:
-                ax.annotate(str(key), point, xytext=(5, 5), textcoords="offset points", fontsize=8)
+                ax.annotate(key_text(key), point, xytext=(5, 5), textcoords="offset points", fontsize=8)
         ax.plot(points[:, 0], points[:, 1], "o", markersize=4, color=INK, linestyle="")
         ax.set_aspect(wide, adjustable="datalim")
         ax.margins(0.12)

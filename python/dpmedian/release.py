@@ -18,10 +18,10 @@ from dpmedian.recorded import Recorded
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
-__all__ = ["MethodResult", "Release", "ReleaseFailed"]
+__all__ = ["MethodResult", "Release", "ReleaseFailed", "now"]
 
 
-def _now() -> str:
+def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
@@ -56,7 +56,7 @@ class ReleaseFailed(Recorded, RuntimeError):
         self.plan = plan
         self.name = name
         self.seeded = seeded
-        self.date = _now() if date is None else date
+        self.date = now() if date is None else date
         self.version = version
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ class Release(Recorded):
     seeded: bool = False
     name: str | None = None
     size: int | None = None
-    date: str = field(default_factory=_now)
+    date: str = field(default_factory=now)
     version: str = __version__
     moments: Moments | None = field(default=None, repr=False)
 
@@ -172,12 +172,14 @@ class Release(Recorded):
         """The point as one row of comma-separated values with a header.
 
         The columns are the coordinates; the ends of the 95 % interval of each; `error_radius`, `scale`, `size`,
-        `outcome` and `reason`. A value that does not exist is an empty cell.
+        `outcome` and `reason`; on the sphere also `error_km`, the error radius in kilometers. A value that does not
+        exist is an empty cell.
         """
         from dpmedian.rendering.rows import csv_text, row_names, row_of
 
         names = self.columns or tuple(f"x{place}" for place in range(self.point.size))
-        return csv_text([row_of(self, names)], row_names(names))
+        sphere = self.plan.parameters.geometry == "sphere"
+        return csv_text([row_of(self, names, sphere)], row_names(names, sphere))
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record: what was released, every stage with its sensitivity and noise, and the cost in its parts.

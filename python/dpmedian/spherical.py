@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["as_arc", "as_chord", "on_unit_ball"]
+__all__ = ["as_arc", "as_chord", "kilometers", "on_unit_ball"]
+
+# The mean radius of the Earth, in kilometers.
+_EARTH = 6371.0088
 
 # What a caller may not say about a sphere, since it is known.
 _KNOWN = {
@@ -43,3 +46,8 @@ def as_chord(degrees: float) -> float:
 def as_arc(chord: float) -> float:
     """The degrees of arc between two points of the unit sphere at this straight distance; at most 180."""
     return math.degrees(2.0 * math.asin(min(chord / 2.0, 1.0)))
+
+
+def kilometers(degrees: float) -> float:
+    """The length of an arc of this many degrees on the Earth."""
+    return _EARTH * math.radians(degrees)

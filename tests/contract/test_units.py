@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from conftest import EXTREMES
-from contract.registry import METHOD_CASES, RELATION_CASES
+from contract.registry import METHOD_CASES, RELATION_CASES, cloud
 from contract.test_methods import planned
-from dpmedian.sources.groups import Grouped, as_group_records, group_keys
+from dpmedian import plan_groups
+from dpmedian.sources.groups import Grouped, as_group_records
+from dpmedian.sources.key_columns import group_keys
 from dpmedian.sources.units import REDUCERS, as_unit_records
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -66,6 +68,38 @@ def test_it_replays_where_a_unit_comes_or_moves_between_groups(replay, name):
             assert len(touched(more, moved, 3)) <= 2 * most
             for group in changed if trial < 2 else ():
                 assert replay(plan, grouped.of(group), [more.of(group)]) >= 1
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 12])
+def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, most):
+    """The groups of all others stay; the unit touches at most `most` groups, and its fresh ones have one record."""
+    plan = plan_groups(None, 2, rho=2.0, delta=1e-3, unit="unit", max_groups_per_unit=most).plans[0]
+    rng = np.random.default_rng(most)
+    rows, ids = table(cloud(150, 2, seed=most), rng)
+    labels = rng.choice(["10", "9", "north", "no\0rth"], size=len(rows)).tolist()
+    for trial in range(6):
+        count = int(rng.integers(1, 25))
+        own = [f"fresh {i % 13}" if rng.random() < 0.5 else str(rng.choice(["9", "north"])) for i in range(count)]
+        odd = [None, 7.5, 9, b"\xff"][: trial % 5]
+        by = [*labels, *own, *odd]
+        more = np.vstack([rows, rng.normal(size=(count + len(odd), 2))])
+        everyone = np.append(ids, np.full(count + len(odd), 150))
+        before = as_group_records(rows, labels, None, ids, most=most)
+        after = as_group_records(more, by, None, everyone, most=most)
+        changed = 0
+        for place, label in enumerate(after.labels):
+            now = after.of(place)
+            if label not in before.labels:
+                assert len(now) <= 1
+                changed += len(now)
+                continue
+            then = before.of(before.labels.index(label))
+            if then.tobytes() != now.tobytes():
+                changed += 1
+                if trial < 2:
+                    assert replay(plan, then, [now]) >= 1
+        assert set(before.labels) <= set(after.labels)
+        assert changed <= most
 
 
 @pytest.mark.parametrize(("name", "relation"), RELATIONS)

@@ -225,7 +225,7 @@ class PrivacyCost:
         if self.delta0 > 0.0:
             raise ValueError(
                 f"no group bound is proved for a cost with delta0 = {self.delta0:g}: account for the group when the "
-                "release is calibrated"
+                "release is calibrated, and make groups whose keys are not listed with neighbours='replace'"
             )
         if k == 1:
             return replace(self, unit=label)

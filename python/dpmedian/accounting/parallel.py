@@ -7,8 +7,19 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from dpmedian.accounting.cost import PrivacyCost
+from dpmedian.accounting.neighbours import Neighbours
 
-__all__ = ["bound_of"]
+__all__ = ["bound_of", "cost_of_groups"]
+
+
+def cost_of_groups(costs: Iterable[PrivacyCost], most: int, neighbours: Neighbours) -> PrivacyCost:
+    """The cost of all groups together, each of which has one of these costs, if a unit contributes to `most` of them.
+
+    The costs are those under "add_remove". A replacement is a removal and an addition, which costs as much as a group
+    of two. The `delta0` of keys that were not listed stays as it is: mechanisms/key_selection.md has the proof.
+    """
+    total = PrivacyCost.total([bound_of(costs)] * most)
+    return replace(replace(total, delta0=0.0).under(neighbours), delta0=total.delta0)
 
 
 def bound_of(costs: Iterable[PrivacyCost]) -> PrivacyCost:

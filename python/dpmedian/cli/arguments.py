@@ -20,6 +20,7 @@ __all__ = [
     "add_neighbours",
     "add_output",
     "add_weight_max",
+    "names",
     "number",
     "numbers",
     "plan_of",

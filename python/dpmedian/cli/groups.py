@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 from pathlib import Path
 
 from dpmedian import Ledger, geometric_medians
 from dpmedian.cli.output import paid_for, show, shown
 from dpmedian.sources.records import Records
 
-__all__ = ["release_groups"]
+__all__ = ["read_keys", "release_groups"]
 
 
-def release_groups(options: argparse.Namespace, points: Records, ledger: Ledger | None) -> None:
-    """Plans, charges once, runs every group, and prints one object with a list of the groups."""
-    lines = Path(options.keys).read_text(encoding="utf-8").splitlines()
+def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ...]] | None:
+    """The keys in a file: one on each line, or with several key columns one row of comma-separated labels.
+
+    The first row may repeat the names of the columns. None if there is no file: the keys are then selected privately.
+    """
+    if file is None:
+        return None
+    text = Path(file).read_text(encoding="utf-8-sig")
+    if len(by) == 1:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[1:] if lines[:1] == by else lines
+    rows = [tuple(cell.strip() for cell in row) for row in csv.reader(io.StringIO(text)) if row]
+    wrong = next((place for place, row in enumerate(rows) if len(row) != len(by)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"--keys {file}: row {wrong + 1} has {len(rows[wrong])} cells, and --by names {len(by)} columns; write one "
+            "row of comma-separated labels for each group"
+        )
+    return rows[1:] if rows[:1] == [tuple(by)] else rows
+
+
+def release_groups(
+    options: argparse.Namespace,
+    points: Records,
+    keys: list[str] | list[tuple[str, ...]] | None,
+    ledger: Ledger | None,
+) -> None:
+    """Plan, charge once, run every group, and print one object with a list of the groups."""
     found = geometric_medians(
         points,
-        options.by,
-        keys=[line.strip() for line in lines if line.strip()],
+        options.by if len(options.by) > 1 else options.by[0],
+        keys=keys,
         epsilon=options.epsilon,
         delta=options.delta,
         rho=options.rho,

@@ -15,9 +15,10 @@ from dpmedian.cli.arguments import (
     add_neighbours,
     add_output,
     add_weight_max,
+    names,
     plan_of,
 )
-from dpmedian.cli.groups import release_groups
+from dpmedian.cli.groups import read_keys, release_groups
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure, shown
 from dpmedian.files import open_points, read_points
@@ -47,8 +48,9 @@ def release(options: argparse.Namespace) -> None:
         "d": options.dimension if options.dimension is None or options.weight is None else options.dimension + 1,
     }
     if options.by is not None:
-        labels = [name for name in (options.unit, options.by) if name is not None]
-        release_groups(options, read_points(options.file, **told, labels=labels), ledger)
+        keys = read_keys(options.keys, options.by)
+        labels = [*([] if options.unit is None else [options.unit]), *options.by]
+        release_groups(options, read_points(options.file, **told, labels=labels), keys, ledger)
         return
     if options.unit is None and options.geometry == "euclidean" and options.weight is None:
         rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
@@ -100,11 +102,6 @@ def _check(options: argparse.Namespace) -> None:
         for option, value in (("--minimum", options.minimum), ("--max-groups-per-unit", options.max_groups_per_unit)):
             if value is not None:
                 raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
-    elif options.keys is None:
-        raise ValueError(
-            "--by needs --keys FILE with the names of the groups, one per line: which groups occur in the data is "
-            "private"
-        )
     elif options.profile != "default":
         raise ValueError("groups have no --profile: leave it out")
     if options.unit is None and options.unit_reduce is not None:
@@ -149,8 +146,15 @@ def add(commands: Any) -> None:
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
     parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
     add_weight_max(parser)
-    parser.add_argument("--by", metavar="NAME", help="column with the group of each row: a median for each of --keys")
-    parser.add_argument("--keys", metavar="FILE", help="names of the groups, one per line; they are public")
+    parser.add_argument(
+        "--by", type=names, metavar="A,B,...", help="column with the group of each row, or several: a median for each"
+    )
+    parser.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="names of the groups, one per line, with commas between several columns; they are public; default: show "
+        "the groups that are large enough, which takes a part of delta",
+    )
     parser.add_argument(
         "--max-groups-per-unit", type=int, metavar="K", help="how many groups a person is in; default: 1"
     )

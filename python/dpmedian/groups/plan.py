@@ -7,14 +7,18 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.accounting.neighbours import RECORD
-from dpmedian.accounting.parallel import bound_of
+from dpmedian.accounting.neighbours import RECORD, Neighbours
+from dpmedian.accounting.parallel import cost_of_groups
+from dpmedian.accounting.rounding import product_up
 from dpmedian.groups.releases import Releases
 from dpmedian.groups.workers import in_parallel
 from dpmedian.ledger import as_ledger
+from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.methods.contract import hopeless
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.parameters import PublicParameters, whole
@@ -27,25 +31,37 @@ from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, grou
 from dpmedian.running import charged, check_name, check_nonfinite, require_unit
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.groups import Grouped, as_group_records
+from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text
+from dpmedian.sources.protocol import Source
 from dpmedian.sources.sphere import as_position
 from dpmedian.tape import Tape, allow, seed_bytes
 
 __all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
 
+# The share of delta for groups that are shown although they have a single contribution: the threshold hardly depends on
+# it, and the rest hardly changes epsilon. key_selection.md says more.
+_SELECTION_DELTA = 0.1
+
+# More groups for one unit leave nothing of a budget for each.
+_MOST_GROUPS = 2**20
+
 
 @dataclass(frozen=True, eq=False)
 class GroupsPlan(Recorded):
-    """Calibrated releases of groups that are named beforehand. `run` spends the budget on data.
+    """Calibrated releases of groups. `run` spends the budget on data.
 
     Made by `dpmedian.plan_groups`. `plans` has the plan of each group, in the order of `keys`; groups with the same
-    guess of their size share one. A unit contributes to at most `max_groups_per_unit` groups.
+    guess of their size share one. If nobody has listed the keys, `keys` is None, and `plans` has the one plan that all
+    groups share, whose first stage selects the groups that are shown. A unit contributes to at most
+    `max_groups_per_unit` groups.
     """
 
-    keys: tuple[Hashable, ...]
+    keys: tuple[Hashable, ...] | None
     plans: tuple[Plan, ...] = field(repr=False)
     budget: Budget
     max_groups_per_unit: int = 1
     minimum: int | None = None
+    neighbours: Neighbours = "add_remove"
 
     @property
     def parameters(self) -> PublicParameters:
@@ -59,9 +75,16 @@ class GroupsPlan(Recorded):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost of all groups together: that of as many as a unit contributes to."""
-        one = bound_of(plan.cost for plan in self.plans)
-        return PrivacyCost.total([one] * self.max_groups_per_unit).asked(self.budget.epsilon, self.budget.delta)
+        """The cost of all groups together: that of as many as a unit contributes to, or changes."""
+        together = cost_of_groups((plan.cost for plan in self.plans), self.max_groups_per_unit, self.neighbours)
+        return together.asked(self.budget.epsilon, self.budget.delta)
+
+    @property
+    def selection(self) -> KeySelection | None:
+        """What selects the groups that are shown, if nobody has listed the keys."""
+        calibrated = self.plans[0].calibrated
+        size = calibrated.size if isinstance(calibrated, PrivateSize) else None
+        return size if isinstance(size, KeySelection) else None
 
     def refuse_if_hopeless(self) -> None:
         """Raises, before anything is spent, if every group would be worth nothing at the size that was guessed."""
@@ -89,7 +112,7 @@ class GroupsPlan(Recorded):
         ----------
         points : array, data frame, Arrow table, or a Dask array or data frame
             One row for each label.
-        by : one label for each row, or the name of a column
+        by : the name of a column or a list of names, or one label for each row
             The group of each row; rows whose label is no key are left out.
         unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight
             As in `dpmedian.geometric_medians`.
@@ -97,7 +120,7 @@ class GroupsPlan(Recorded):
         Returns
         -------
         Releases
-            A release or a failure for every key.
+            A release or a failure for every key, or for every group that is shown if the keys were not listed.
         """
         parameters = self.parameters
         check_name(name)
@@ -122,39 +145,80 @@ class GroupsPlan(Recorded):
         key = None if seed is None else seed_bytes(seed)
         account = as_ledger(ledger)
         account.check(self.cost)
-        release_name = name or f"geometric medians of {len(self.keys)} groups"
-        values: dict[int, Release | ReleaseFailed] = {}
-        with (
-            Progress(float(len(self.keys)), progress) as meter,
-            charged(
-                account, self.method, self.cost, release_name, seeded=seed is not None, record=groups_plan_record(self)
-            ),
+        values: dict[Hashable, Release | ReleaseFailed] = {}
+        with charged(
+            account,
+            self.method,
+            self.cost,
+            name or self._default_name(),
+            seeded=seed is not None,
+            record=groups_plan_record(self),
         ):
-            for index, outcome in in_parallel(len(self.keys), lambda index: self._run(grouped, index, key, nonfinite)):
-                meter.span(1.0)(1.0)
-                values[index] = self._value(index, outcome, grouped, name, seed is not None)
-        return Releases({key: values[i] for i, key in enumerate(self.keys)}, self, seed is not None, name)
+            if self.keys is None:
+                shown = self._shown(grouped, key, nonfinite)
+                order: list[Hashable] = [group.key for group in shown]
+                work = [group.run for group in shown]
+            else:
+                order = list(self.keys)
+                work = [functools.partial(self._run, grouped, i, key, nonfinite) for i in range(len(order))]
+            # How many groups occur in the data is private; how many are shown is released.
+            with Progress(float(len(work)), progress) as meter:
+                for index, outcome in in_parallel(len(work), lambda index: work[index]()):
+                    meter.span(1.0)(1.0)
+                    values[order[index]] = self._value(order[index], outcome, grouped, name, seed is not None)
+        return Releases({key: values[key] for key in order}, self, seed is not None, name, by=grouped.by)
 
-    def _run(self, grouped: Grouped, index: int, key: bytes | None, nonfinite: str) -> MethodResult | ReleaseFailed:
-        """One group, with noise of its own."""
-        plan = self.plans[index]
-        tape = Tape.draw(None if key is None else _group_key(key, index), "add_remove")
+    def _default_name(self) -> str:
+        return "geometric medians of groups" + ("" if self.keys is None else f", {len(self.keys)} keys")
+
+    def plan_of(self, key: Hashable) -> Plan:
+        """The plan of a group."""
+        return self.plans[0] if self.keys is None else self._plan_by_key[key]
+
+    @functools.cached_property
+    def _plan_by_key(self) -> dict[Hashable, Plan]:
+        return dict(zip(self.keys or (), self.plans, strict=True))
+
+    def _opened(
+        self, plan: Plan, grouped: Grouped, index: int, key: Hashable, seed: bytes | None, nonfinite: str
+    ) -> tuple[Source, Tape]:
+        """The records of a group behind the privacy boundary, and a tape with noise of its own."""
+        tape = Tape.draw(None if seed is None else _group_seed(seed, key), "add_remove")
         allow(tape, plan.cost)
         source = ArraySource.of(grouped.records_of(index), plan.parameters, nonfinite=nonfinite)
-        if plan.parameters.weighted:
-            source = source.weighted(tape.hidden())
-        try:
-            result = plan.calibrated.run(source, tape)
-            return as_position(result) if plan.parameters.geometry == "sphere" else result
-        except ReleaseFailed as failed:
-            return failed
+        return (source.weighted(tape.hidden()) if plan.parameters.weighted else source), tape
+
+    def _run(self, grouped: Grouped, index: int, seed: bytes | None, nonfinite: str) -> MethodResult | ReleaseFailed:
+        """One group of those that are listed."""
+        assert self.keys is not None, "groups that nobody has listed are selected first"
+        plan = self.plans[index]
+        source, tape = self._opened(plan, grouped, index, self.keys[index], seed, nonfinite)
+        return _outcome(plan, lambda: plan.calibrated.run(source, tape))
+
+    def _shown(self, grouped: Grouped, seed: bytes | None, nonfinite: str) -> list[_ShownGroup]:
+        """The groups that are shown if nobody has listed them, in an order that depends on their keys alone.
+
+        Only groups that have a contribution are candidates, and nothing remains of those that are not shown:
+        mechanisms/key_selection.md has the proof.
+        """
+        (plan,), selection = self.plans, self.selection
+        if selection is None or grouped.labels is None or not isinstance(plan.calibrated, PrivateSize):
+            raise ValueError("groups that nobody has listed need a plan with keys=None")
+        shown = []
+        for index in np.flatnonzero(np.diff(grouped.starts)).tolist():
+            key = key_of(grouped.labels[index], len(grouped.by))
+            source, tape = self._opened(plan, grouped, index, key, seed, nonfinite)
+            size = selection.among(source, tape)
+            if selection.shows(size):
+                shown.append(_ShownGroup(key, plan, plan.calibrated, size, source, tape))
+        return sorted(shown, key=lambda group: canonical(group.key))
 
     def _value(
-        self, index: int, outcome: MethodResult | ReleaseFailed, grouped: Grouped, name: str | None, seeded: bool
+        self, key: Hashable, outcome: MethodResult | ReleaseFailed, grouped: Grouped, name: str | None, seeded: bool
     ) -> Release | ReleaseFailed:
         """What a caller sees of a group. The minimum is compared with the noisy size, which is released."""
-        plan, size = self.plans[index], outcome.size
-        own = str(self.keys[index]) if name is None else f"{name}: {self.keys[index]}"
+        plan, size = self.plan_of(key), outcome.size
+        own = key_text(key) if name is None else f"{name}: {key_text(key)}"
         if self.minimum is not None and size is not None and size < self.minimum:
             message = f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
             return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
@@ -173,27 +237,63 @@ class GroupsPlan(Recorded):
         return groups_plan_html(self)
 
 
+class _ShownGroup(NamedTuple):
+    """A group that nobody has listed and that is shown: its records and its tape after the noisy size."""
+
+    key: Hashable
+    plan: Plan
+    calibrated: PrivateSize
+    size: int
+    source: Source
+    tape: Tape
+
+    def run(self) -> MethodResult | ReleaseFailed:
+        """The rest of the run, with the noisy size that was released."""
+        return _outcome(self.plan, lambda: self.calibrated.run_at(self.size, self.source, self.tape))
+
+
+def _outcome(plan: Plan, run: Callable[[], MethodResult]) -> MethodResult | ReleaseFailed:
+    """The result of a run, with positions in degrees on the sphere, or its failure as a value."""
+    try:
+        result = run()
+        return as_position(result) if plan.parameters.geometry == "sphere" else result
+    except ReleaseFailed as failed:
+        return failed
+
+
 def plan_for_groups(
-    keys: tuple[Hashable, ...],
+    keys: tuple[Hashable, ...] | None,
     parameters: PublicParameters,
     *,
     n: int | Mapping[Any, int] | None,
     method: str,
     max_groups_per_unit: int,
     minimum: int | None,
+    neighbours: Neighbours,
 ) -> GroupsPlan:
-    """The plans of groups, of which a unit touches so many that together they cost the budget of the parameters."""
+    """The plans of groups, of which a unit touches so many that together they cost the budget of the parameters.
+
+    `neighbours` is the relation of all groups together. The parameters, and the plan of one group, are always for
+    "add_remove": a replaced unit may leave one group and enter another.
+    """
     most = whole("max_groups_per_unit", max_groups_per_unit)
-    if not 1 <= most <= len(keys):
-        raise ValueError(f"max_groups_per_unit must lie between 1 and the number of keys, {len(keys)}, got {most}")
+    limit = _MOST_GROUPS if keys is None else len(keys)
+    if not 1 <= most <= limit:
+        what = "" if keys is None else "the number of keys, "
+        raise ValueError(f"max_groups_per_unit must lie between 1 and {what}{limit}, got {most}")
     if most > 1 and parameters.unit == RECORD:
         raise ValueError("max_groups_per_unit needs unit=: a single record is in one group")
     guesses = _guesses(keys, n)
     different = list(dict.fromkeys(guesses))
     budget = parameters.budget
-    shared = budget if most == len(different) == 1 else budget_of_one(parameters, method, different, most)
-    plans = {guess: make_plan(_at(parameters, guess, shared), method) for guess in different}
-    made = GroupsPlan(keys, tuple(plans[guess] for guess in guesses), budget, most)
+    lone_delta = None if keys is not None else _lone_delta(budget, most)
+    one = replace(parameters, lone_delta=lone_delta)
+    alone = most == len(different) == 1 and neighbours == "add_remove"
+    shared = budget if alone else budget_of_one(one, method, different, most, neighbours)
+    plans = {guess: make_plan(_at(one, guess, shared), method) for guess in different}
+    made = GroupsPlan(keys, tuple(plans[guess] for guess in guesses), budget, most, neighbours=neighbours)
+    if keys is None and made.selection is None:
+        raise ValueError(f"keys=None needs noisy sizes, and method {made.method!r} releases none; use another method")
     if not budget.fits(made.cost):
         raise AssertionError("the groups together must fit the budget")
     if minimum is None:
@@ -205,9 +305,25 @@ def plan_for_groups(
     return replace(made, minimum=minimum)
 
 
-def _guesses(keys: tuple[Hashable, ...], n: int | Mapping[Any, int] | None) -> list[int | None]:
+def _lone_delta(budget: Budget, most: int) -> float:
+    """The bound of the probability that one group of a single contribution is shown."""
+    if not budget.delta:
+        raise ValueError(
+            f"keys=None selects groups by a noisy size, which needs a delta, and the budget is {budget}: pass delta, "
+            "for example 1e-6, or list the keys"
+        )
+    share = budget.delta * (_SELECTION_DELTA if budget.rho is None else 1.0)
+    found = share / most
+    while product_up(most, found) > share:
+        found = math.nextafter(found, 0.0)
+    return found
+
+
+def _guesses(keys: tuple[Hashable, ...] | None, n: int | Mapping[Any, int] | None) -> list[int | None]:
     if not isinstance(n, Mapping):
-        return [n] * len(keys)
+        return [n] * (1 if keys is None else len(keys))
+    if keys is None:
+        raise TypeError("n must be one guess for all groups, or None, if keys are not listed: got a mapping")
     missing = [key for key in keys if key not in n]
     if missing:
         raise ValueError(f"n must have a guess for every key, and has none for {missing[0]!r}")
@@ -219,23 +335,31 @@ def _at(parameters: PublicParameters, guess: int | None, budget: Budget) -> Publ
     return replace(parameters, n=checked.n, budget=budget)
 
 
-def budget_of_one(parameters: PublicParameters, method: str, guesses: list[int | None], most: int) -> Budget:
-    """What one group may cost, so that as many as a unit contributes to cost the budget together."""
-    budget = parameters.budget
+def budget_of_one(
+    parameters: PublicParameters, method: str, guesses: list[int | None], most: int, relation: Neighbours = "add_remove"
+) -> Budget:
+    """What one group may cost, so that as many as a unit contributes to, or changes, cost the budget together."""
+    budget, lone_delta = parameters.budget, parameters.lone_delta
     if budget.pure:
         assert budget.epsilon is not None
-        share = budget.epsilon / most
-        while not budget.fits(PrivacyCost.total([PrivacyCost.pure_dp(share)] * most)):
+        share = budget.epsilon / (most if relation == "add_remove" else 2 * most)
+        while not budget.fits(cost_of_groups([_pure(share)], most, relation)):
             share = math.nextafter(share, 0.0)
         return Budget.of(epsilon=share)
 
     def cost(rho: float) -> PrivacyCost:
-        plans = [make_plan(_at(parameters, guess, Budget.of(rho=rho)), method) for guess in guesses]
-        return PrivacyCost.total([bound_of(plan.cost for plan in plans)] * most)
+        own = Budget.of(rho=rho, delta=lone_delta)
+        plans = [make_plan(_at(parameters, guess, own), method) for guess in guesses]
+        return cost_of_groups((plan.cost for plan in plans), most, relation)
 
-    return Budget.of(rho=calibrate(cost, budget))
+    return Budget.of(rho=calibrate(cost, budget), delta=lone_delta)
 
 
-def _group_key(key: bytes, index: int) -> bytes:
-    """The seed of a group's noise: each has one of its own."""
-    return hashlib.sha256(b"dpmedian group" + key + index.to_bytes(8, "little")).digest()
+def _pure(epsilon: float) -> PrivacyCost:
+    return replace(PrivacyCost.pure_dp(epsilon), neighbours="add_remove")
+
+
+def _group_seed(seed: bytes, key: Hashable) -> bytes:
+    """The seed of a group's noise, which follows from its key: each group has one of its own."""
+    parts = "".join(f"{len(text)}:{text}" for text in map(str, key_parts(key)))
+    return hashlib.sha256(b"dpmedian group" + seed + parts.encode("utf-8", "surrogatepass")).digest()

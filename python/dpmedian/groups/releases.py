@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.recorded import Recorded
-from dpmedian.release import Release, ReleaseFailed
+from dpmedian.release import Release, ReleaseFailed, now
 from dpmedian.rendering.rows import csv_text, row_names, row_of
+from dpmedian.sources.key_columns import key_parts
 
 if TYPE_CHECKING:
     from dpmedian.groups.plan import GroupsPlan
@@ -19,8 +20,10 @@ __all__ = ["Releases"]
 class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     """What was released for every key, in their order: a `Release`, or `ReleaseFailed` as a value, which is an output.
 
-    `cost` is that of all of them together. A unit contributes to a few groups only, so it is far less than the sum of
-    the releases' own costs, each of which is that of a single group.
+    If nobody has listed the keys, the groups are those that are shown. `by` has the names of the key columns; with
+    several of them the keys are tuples. `date` says when the releases were made (UTC, ISO 8601). `cost` is that of all
+    of them together. A unit contributes to a few groups only, so the cost is far less than the sum of the releases' own
+    costs, each of which is that of a single group.
     """
 
     def __init__(
@@ -29,11 +32,14 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
         plan: GroupsPlan,
         seeded: bool,
         name: str | None = None,
+        by: tuple[str, ...] = ("key",),
     ) -> None:
         self._values = dict(values)
         self.plan = plan
         self.seeded = seeded
         self.name = name
+        self.by = by
+        self.date = now()
 
     def __getitem__(self, key: Hashable) -> Release | ReleaseFailed:
         return self._values[key]
@@ -74,27 +80,52 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
             return ("longitude", "latitude")
         return tuple(f"x{i}" for i in range(self.plan.parameters.d))
 
+    @property
+    def _sphere(self) -> bool:
+        return self.plan.parameters.geometry == "sphere"
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The names of the key columns in tables: `by`, with "key_" before a name that another column has."""
+        taken = row_names(self.columns, self._sphere)
+        return tuple(f"key_{name}" if name in taken else name for name in self.by)
+
     def to_frame(self) -> Any:
         """One row for each key, as a pandas DataFrame.
 
-        The columns are the coordinates of the point; the ends of the 95 % interval of each, such as `x0_low` and
-        `x0_high`; `error_radius`, `scale`, `size`; `outcome`, which is "released" or "failed"; and `reason`, which says
-        why there is no point. A value that does not exist is missing. Needs pandas.
+        The index has the key, with one level for each key column. The columns are the coordinates of the point; the
+        ends of the 95 % interval of each, such as `x0_low` and `x0_high`; `error_radius`, `scale`, `size`; `outcome`,
+        which is "released" or "failed"; and `reason`, which says why there is no point. On the sphere `error_km` is the
+        error radius in kilometers. A value that does not exist is missing. Needs pandas.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
 
-        frame = pd.DataFrame([row_of(value, self.columns) for value in self.values()], columns=row_names(self.columns))
-        frame.index = pd.Index(list(self), name="key")
+        frame = pd.DataFrame(
+            [row_of(value, self.columns, self._sphere) for value in self.values()],
+            columns=row_names(self.columns, self._sphere),
+        )
+        names = list(self.key_columns)
+        frame.index = (
+            pd.Index(list(self), name=names[0])
+            if len(names) == 1
+            else pd.MultiIndex.from_arrays(
+                [[key_parts(key)[place] for key in self] for place in range(len(names))], names=names
+            )
+        )
         numbers = [name for name in frame.columns if name not in ("size", "outcome", "reason")]
         return frame.astype({**dict.fromkeys(numbers, float), "size": "Int64"})
 
     def to_csv(self) -> str:
-        """The table of `to_frame` as comma-separated values, with the keys in the first column. Needs no pandas."""
-        rows = ({"key": key, **row_of(value, self.columns)} for key, value in self.items())
-        return csv_text(rows, ["key", *row_names(self.columns)])
+        """The table of `to_frame` as comma-separated values; the key columns come first. Needs no pandas."""
+        names = self.key_columns
+        rows = (
+            {**dict(zip(names, key_parts(key), strict=True)), **row_of(value, self.columns, self._sphere)}
+            for key, value in self.items()
+        )
+        return csv_text(rows, [*names, *row_names(self.columns, self._sphere)])
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record of all groups: the plan, the cost, and a list `groups` with what was released for each."""

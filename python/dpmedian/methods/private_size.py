@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless, least_size, most_failures
@@ -23,6 +24,9 @@ __all__ = ["TYPICAL", "PrivateSize", "calibrate", "size_share"]
 # costs 32/n^2. Large data sets need far less, and then a hundredth is not worth saving; more than a few hundredths
 # would be felt. Without a guess it has twice the hundredth, since there may be few records.
 _NEEDED, _LEAST, _MOST, _WITHOUT_GUESS = 32.0, 0.01, 0.06, 0.02
+# What the noisy size gets of rho if it also decides whether a group is shown. At epsilon = 1, delta = 1e-6 half of the
+# groups of 72 are shown then, and a median needs about 120 records: less would hide groups that could have a median.
+_SELECTION = 0.1
 # Deviations of the noisy size by which a run trusts it less, a one-sided confidence of 95 %; and those beyond which its
 # noise plays no part.
 _SURE, _FAR = 1.645, 6.0
@@ -136,7 +140,7 @@ class PrivateSize(CalibratedMethod):
         rho, found = self.cost.rho, self.enough
         sure = max(_SURE - NormalDist().inv_cdf(most_failures(self.parameters)), 0.0)
         for _ in range(20):  # The noise of the size grows with the guess, far more slowly than that.
-            noise = math.sqrt(0.5 / (size_share(found, rho) * rho))
+            noise = math.sqrt(0.5 / (_share(self.parameters, found, rho) * rho))
             found = min(self.enough + math.ceil(sure * noise), PRIVATE_RECORDS_MAX)
         return found
 
@@ -150,7 +154,10 @@ class PrivateSize(CalibratedMethod):
         return tuple((n, self.predict_at(n)) for n in _EXAMPLES)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
-        size = self.size.among(source, tape)
+        return self.run_at(self.size.among(source, tape), source, tape)
+
+    def run_at(self, size: int, source: Source, tape: Tape) -> MethodResult:
+        """The run after the noisy size was released."""
         made = self.at(size, self.size.noise)
         # With fewer records than it thinks a method would take the lack of them for a gradient that vanishes.
         surely = max(math.floor(size - _SURE * self.size.noise), 0)
@@ -174,7 +181,10 @@ def size_share(n: int | None, rho: float) -> float:
 
 def calibrate(method: str, parameters: PublicParameters, rho: float) -> PrivateSize:
     """A small share of rho to the size, the rest to the method."""
-    share = size_share(parameters.n, rho)
-    return PrivateSize(
-        method, parameters, NoisySize.of("size", share * rho, parameters), (1.0 - share) * rho, parameters.n
-    )
+    share = _share(parameters, parameters.n, rho)
+    kind = NoisySize if parameters.lone_delta is None else KeySelection
+    return PrivateSize(method, parameters, kind.of("size", share * rho, parameters), (1.0 - share) * rho, parameters.n)
+
+
+def _share(parameters: PublicParameters, n: int | None, rho: float) -> float:
+    return size_share(n, rho) if parameters.lone_delta is None else _SELECTION

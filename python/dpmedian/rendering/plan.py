@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.parallel import cost_of_groups
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import Prediction, Reads
 from dpmedian.rendering.table import html_block, html_table, text_table
@@ -81,7 +82,7 @@ def _example(n: int, predicted: Prediction) -> str:
 
 def _under_replace(cost: PrivacyCost) -> str:
     """What the cost amounts to for a replaced record, which is two edits."""
-    replaced = cost.under("replace")
+    replaced = cost_of_groups([cost], 1, "replace")
     if cost.delta is None or not cost.delta:
         return str(replaced)
     return f"epsilon = {replaced.epsilon_at(cost.delta):.4g}, delta = {cost.delta:.6g} (rho = {replaced.rho:.6g})"

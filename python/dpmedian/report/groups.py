@@ -22,7 +22,7 @@ _GROUPS, _COORDINATES = 200, 6
 def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
     """The page of the releases of groups, or of a plan for them."""
     cost = cost_of(record["cost"])
-    title = record.get("name") or f"Private geometric medians of {len(record['keys']):,} groups"
+    title = record.get("name") or f"Private geometric medians of {_how_many(record)}"
     pairs = epsilon_curve(cost, delta_of(cost))
     together = (
         f"The promise holds for all groups together: one {cost.unit} contributes to at most "
@@ -44,23 +44,38 @@ def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None =
     )
 
 
+def _how_many(record: Mapping[str, Any]) -> str:
+    if record["keys"] is not None:
+        return f"{len(record['keys']):,} groups"
+    return f"{len(record['groups']):,} groups" if "groups" in record else "groups"
+
+
 def _facts(record: Mapping[str, Any], cost: PrivacyCost) -> str:
     minimum = "" if record["minimum"] is None else f"; none where fewer than {record['minimum']} are seen"
     facts = [
         ("Privacy budget", str(Budget.of(**record["budget"])), f"all groups together; rho = {cost.rho:.4g}"),
         ("Protects", f"one {cost.unit}", "added or removed, with everything it contributes"),
-        ("Groups", f"{len(record['keys']):,}", f"their names are public{minimum}"),
+        ("Groups", _how_many(record).removesuffix(" groups"), f"{_known(record)}{minimum}"),
         (f"One {cost.unit} is in", f"at most {record['max_groups_per_unit']}", "of the groups"),
     ]
     return tiles(facts)
+
+
+def _known(record: Mapping[str, Any]) -> str:
+    if record["keys"] is not None:
+        return "their names are public"
+    return "those that are large enough to be shown; whether there are others is private"
 
 
 def _released(record: Mapping[str, Any]) -> str:
     if record["outcome"] == "planned":
         return paragraphs(["Nothing yet: this is a plan, made from public parameters alone."])
     columns = record["columns"][:_COORDINATES]
-    names = ("Group", *columns, "Predicted error", "Size, noisy")
-    top = "".join(f"<th{' class=number' if column else ''}>{escape(name)}</th>" for column, name in enumerate(names))
+    names = (*record["by"], *columns, "Predicted error", "Size, noisy")
+    keys = len(record["by"])
+    top = "".join(
+        f"<th{' class=number' if place >= keys else ''}>{escape(name)}</th>" for place, name in enumerate(names)
+    )
     rows = "".join(_row(group, columns) for group in record["groups"][:_GROUPS])
     more = len(record["groups"]) - _GROUPS
     rest = f'<p class="soft">and {more:,} more groups, which the record below has</p>' if more > 0 else ""
@@ -74,7 +89,8 @@ def _released(record: Mapping[str, Any]) -> str:
 
 def _row(group: Mapping[str, Any], columns: list[str]) -> str:
     size = "" if group["size"] is None else f"{group['size']:,}"
-    name = f"<th>{escape(str(group['key']))}</th>"
+    parts = group["key"] if isinstance(group["key"], list) else [group["key"]]
+    name = "".join(f"<th>{escape(str(part))}</th>" for part in parts)
     if group["outcome"] != "released":
         told = f'<td colspan="{len(columns) + 1}">no point: {escape(group["message"])}</td>'
         return f'<tr>{name}{told}<td class="number" data-name="size">{size}</td></tr>'
@@ -87,11 +103,16 @@ def _row(group: Mapping[str, Any], columns: list[str]) -> str:
     return f"<tr>{name}{told}</tr>"
 
 
+def _text(key: object) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, list) else str(key)
+
+
 def _plans(record: Mapping[str, Any]) -> list[str]:
     """What was asked of every group; groups with another guess of their size have other noise."""
     found = []
     for index, plan in enumerate(record["plans"]):
-        keys = [str(key) for key, own in zip(record["keys"], record["plan_of_key"], strict=True) if own == index]
+        assigned = zip(record["keys"] or (), record["plan_of_key"] or (), strict=True)
+        keys = [_text(key) for key, own in assigned if own == index]
         whom = "every group" if len(record["plans"]) == 1 else ", ".join(keys[:4]) + (", ..." if len(keys) > 4 else "")
         found.append(section(f"What was asked of the data of {whom}", stages(plan_of(plan))))
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmedian import _core
 from dpmedian.accounting.neighbours import RECORD
 from dpmedian.sources.dask import is_dask
+from dpmedian.sources.key_columns import key_labels, key_names, named_columns, take_keys, width_of
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Floats, Records
 from dpmedian.sources.units import as_row_records, check_reducer, check_weights, label_of, weighted
@@ -22,15 +23,21 @@ from dpmedian.sources.weights import largest_of, take_weights, with_weight
 if TYPE_CHECKING:
     from dpmedian.sources.shuffle import Rows
 
-__all__ = ["Grouped", "as_group_records", "group_keys"]
+__all__ = ["Grouped", "as_group_records"]
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The records of all groups, one group after the other, and where each begins."""
+    """The records of all groups, one group after the other, where each begins, and the names of the key columns.
+
+    If the keys were listed, the groups are in the order of the keys. Otherwise `labels` holds the label of every group
+    that occurs, in ascending order: these are private, and so is how many there are.
+    """
 
     records: Records
     starts: NDArray[np.int64]
+    by: tuple[str, ...] = ("key",)
+    labels: list[bytes] | None = field(default=None, repr=False)
 
     def of(self, group: int) -> Floats:
         """The array of the records of a group, in place."""
@@ -43,35 +50,10 @@ class Grouped:
         return replace(self.records, array=self.records.array[rows], weights=weights)
 
 
-def group_keys(keys: Any) -> tuple[Hashable, ...]:
-    """The public names of the groups, checked: they are told, never taken from the data."""
-    if keys is None or isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
-        raise TypeError(
-            f"keys must be a list of the groups' names, got {keys!r}; they are public, so tell them: which groups "
-            "occur in the data is private"
-        )
-    found = tuple(key.item() if isinstance(key, np.generic) else key for key in keys)
-    if not found:
-        raise ValueError("keys must name at least one group")
-    labels = as_labels(list(found), "keys")
-    if labels.first_missing is not None:
-        raise ValueError(f"keys must be integers or text, got {found[labels.first_missing]!r}")
-    places, count = labels.ranks()
-    if count < len(found):
-        first = next(i for i in range(len(found)) if places[i] in places[:i])
-        raise ValueError(f"keys must differ: {found[first]!r} is there twice")
-    # The results are a mapping from keys, in which 1 and True would be one key, although they are different labels.
-    if len(set(found)) < len(found):
-        again = next(found[i] for i in range(len(found)) if found[i] in found[:i])
-        equal = found[found.index(again)]
-        raise ValueError(f"keys must differ: {again!r} is equal to {equal!r} in Python, so use text for both")
-    return found
-
-
 def as_group_records(
     points: Any,
     by: Any,
-    keys: tuple[Hashable, ...],
+    keys: tuple[Hashable, ...] | None,
     unit: Any = None,
     *,
     most: int = 1,
@@ -85,18 +67,19 @@ def as_group_records(
 ) -> Grouped:
     """One record for each row of a group, or with `unit` one for each unit and group, of at most `most` groups each.
 
-    `by` holds the label of each row, or is the name of a column. Rows whose label is no key, or is missing, are left
-    out, and so are rows without an id. A unit contributes to the groups in which it has the most rows. Points may be
-    the path of a file, of which `columns` chooses the coordinates, or a collection of Dask: its workers make the
-    records of the groups, which are gathered here. `weights` need the public cap `weight_max`; the weight of a unit in
-    a group is the largest of its rows there.
+    `by` is the name of a column or a list of names, or holds the label of each row (`take_keys`). Rows whose label is
+    no key, or is missing, are left out, and so are rows without an id. If `keys` is None, every label that occurs is a
+    group. A unit contributes to the groups in which it has the most rows, and of two with equally many to the first in
+    the order of the keys, or of the labels as text. Points may be the path of a file, of which `columns` chooses the
+    coordinates, or a collection of Dask: its workers make the records of the groups, which are gathered here. `weights`
+    need the public cap `weight_max`; the weight of a unit in a group is the largest of its rows there.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
     if isinstance(points, (str, os.PathLike)):
         from dpmedian.files import read_points
 
-        beside = [name for name in (by, unit) if isinstance(name, str)]
+        beside = [*(named_columns(points, by) or ()), *([unit] if isinstance(unit, str) else [])]
         chosen = with_weight(columns, weights)
         width = d if d is None or not isinstance(weights, str) else d + 1
         points, columns = read_points(points, columns=chosen, nonfinite=nonfinite, labels=beside, d=width), None
@@ -106,7 +89,7 @@ def as_group_records(
         if weights is not None:
             raise ValueError("weights take rows in memory or the path of a file, and points are a Dask collection")
         return _gathered(points, by, keys, unit, most, reducer, nonfinite, d, geometry)
-    labels, points = take_column(points, by, "by") if isinstance(by, str) else (as_labels(by, "by"), points)
+    labels, names, points = take_keys(points, by)
     ids: Labels | None = None
     if unit is not None:
         ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
@@ -114,27 +97,89 @@ def as_group_records(
     records = weighted(as_row_records(points, nonfinite, d, geometry), weights, weight_max, nonfinite)
     rows = len(records.array)
     if len(labels) != rows:
-        raise ValueError("by must have one label for each row of points, and has another length")
+        raise ValueError(
+            "by must have one label for each row of points, and has another length; several key columns are a list of "
+            "the names of columns of a frame, or of columns of labels"
+        )
     if ids is not None and len(ids) != rows:
         raise ValueError("unit must have one id for each row of points, and has another length")
     if nonfinite == "raise":
         records.require_finite()
-    groups = labels.places(as_labels(list(keys), "keys"))
+    return _formed(records, labels, ids, names, keys, most, reducer, nonfinite)
+
+
+def _formed(
+    records: Records,
+    labels: Labels,
+    ids: Labels | None,
+    names: tuple[str, ...],
+    keys: tuple[Hashable, ...] | None,
+    most: int,
+    reducer: str,
+    nonfinite: str,
+) -> Grouped:
+    """The records of the groups from those of the rows, with the label of each row and the id of its unit."""
+    rows, found = len(records.array), None
+    if keys is None:
+        groups, found = _candidates(labels)
+        candidates = len(found)
+    else:
+        _check_width(keys, len(names))
+        groups, candidates = labels.places(key_labels(keys)), len(keys)
     if nonfinite == "drop":
         groups[~np.isfinite(records.array).all(axis=1)] = -1
     units, count = (np.arange(rows, dtype=np.int64), rows) if ids is None else ids.ranks()
-    codes, starts = _core.group_contributions(units, count, groups, len(keys), most)
+    codes, starts = _core.group_contributions(units, count, groups, candidates, most)
     array = np.ascontiguousarray(records.array, dtype=np.float64)
     reduced = _core.reduce_units(array, codes, int(starts[-1]), "first" if ids is None else reducer)
     label = RECORD if ids is None else label_of(ids)
     own = None if records.weights is None else largest_of(records.weights, codes, int(starts[-1]))
-    return Grouped(replace(records, array=reduced, unit=label, weights=own), starts)
+    return Grouped(replace(records, array=reduced, unit=label, weights=own), starts, names, found)
+
+
+def _candidates(labels: Labels) -> tuple[NDArray[np.int64], list[bytes]]:
+    """The code of each row's label, and the labels of all codes in ascending order.
+
+    Labels are compared as text, always: the order decides between two groups in which a unit has equally many rows, and
+    must not depend on whether the label of another row made text of a column of integers. A label that is no UTF-8 has
+    no key that could be printed, and is missing.
+    """
+    text = labels.as_text()
+    codes, count = text.ranks()
+    there = np.flatnonzero(codes >= 0)
+    _, first = np.unique(codes[there], return_index=True)
+    chosen = np.zeros(len(codes), dtype=bool)
+    chosen[there[first]] = True
+    found: list[bytes] = [b""] * count
+    for code, label in zip(codes[chosen].tolist(), text.chosen(chosen).listed(), strict=True):
+        found[code] = label
+    unreadable = np.fromiter((not _is_text(label) for label in found), dtype=bool, count=count)
+    if unreadable.any():
+        codes[there] = np.where(unreadable[codes[there]], -1, codes[there])
+    return codes, found
+
+
+def _is_text(label: bytes) -> bool:
+    try:
+        label.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_width(keys: tuple[Hashable, ...], columns: int) -> None:
+    width = width_of(keys)
+    if width != columns:
+        told = "1 column, so every key must be a label"
+        if columns > 1:
+            told = f"{columns} columns, so every key must be a tuple of {columns} labels"
+        raise ValueError(f"by has {told}, got {keys[0]!r}")
 
 
 def _gathered(
     points: Any,
     by: Any,
-    keys: tuple[Hashable, ...],
+    keys: tuple[Hashable, ...] | None,
     unit: Any,
     most: int,
     reducer: str,
@@ -145,14 +190,32 @@ def _gathered(
     """The records that the workers made, group by group; within a group in the order of the partitions."""
     from dpmedian.sources.shuffle import moved_rows
 
-    options: dict[str, Any] = {"most": most, "reducer": reducer, "nonfinite": nonfinite, "geometry": geometry}
-    finish = functools.partial(_of_partition, keys=keys, **options)
-    moved = moved_rows(points, finish, unit=unit, by=by, nonfinite=nonfinite, d=d, geometry=geometry)
+    names = named_columns(points, by)
+    finish = functools.partial(
+        _of_partition, names=names or key_names([None]), keys=keys, most=most, reducer=reducer, nonfinite=nonfinite
+    )
+    moved = moved_rows(points, finish, unit=unit, by=names or by, nonfinite=nonfinite, d=d, geometry=geometry)
     parts: list[Grouped] = moved.client.gather(moved.made)
-    array = np.concatenate([part.of(group) for group in range(len(keys)) for part in parts])
+    if keys is None:
+        parts = _with_all_labels(parts)
+    groups = len(parts[0].starts) - 1
+    array = np.concatenate([parts[0].records.array[:0], *(p.of(group) for group in range(groups) for p in parts)])
     starts = np.sum([part.starts for part in parts], axis=0)
-    return Grouped(replace(parts[0].records, array=array), starts)
+    return replace(parts[0], records=replace(parts[0].records, array=array), starts=starts)
+
+
+def _with_all_labels(parts: list[Grouped]) -> list[Grouped]:
+    """The same groups with the labels of all partitions, so that a group has one place everywhere."""
+    labels = sorted({label for part in parts for label in part.labels or ()})
+    place = {label: index for index, label in enumerate(labels)}
+    found = []
+    for part in parts:
+        sizes = np.zeros(len(labels), dtype=np.int64)
+        sizes[[place[label] for label in part.labels or ()]] = np.diff(part.starts)
+        found.append(replace(part, starts=np.concatenate([[0], np.cumsum(sizes)]), labels=labels))
+    return found
 
 
 def _of_partition(rows: Rows, **options: Any) -> Grouped:
-    return as_group_records(rows.records, rows.groups, unit=rows.ids, **options)
+    assert rows.groups is not None, "rows of groups have labels"
+    return _formed(rows.records, rows.groups, rows.ids, **options)

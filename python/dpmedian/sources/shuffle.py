@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.sources.dask import Collection, by_name, is_dask
+from dpmedian.sources.key_columns import take_keys
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records
 from dpmedian.sources.units import as_row_records
@@ -74,7 +75,8 @@ def moved_rows(
 ) -> Moved:
     """Applies `finish` to the rows of each partition, after those of each unit, if any, were moved into one.
 
-    `unit` and `by` are names of columns, collections of Dask with the partitions of the points, or labels in memory.
+    `unit` and `by` are names of columns (`by` also a tuple of them), collections of Dask with the partitions of the
+    points, or labels in memory.
     """
     collection = Collection.of(points)
     client, count = collection.client, len(collection.partitions)
@@ -107,7 +109,7 @@ def moved_rows(
 def _side(collection: Collection, labels: Any, argument: str) -> Sequence[Any]:
     """A column for each partition: its name, or its labels there."""
     count = len(collection.partitions)
-    if labels is None or isinstance(labels, str):
+    if labels is None or isinstance(labels, str) or (isinstance(labels, tuple) and argument == "by"):
         return [labels] * count
     if is_dask(labels):
         parts = collection.beside(labels)
@@ -138,7 +140,10 @@ def _read(
         part = by_name(part, columns)
         found: list[Labels | None] = []
         for labels, argument in ((by, "by"), (unit, "unit")):
-            if isinstance(labels, str):
+            if isinstance(labels, tuple):
+                taken, _, part = take_keys(part, labels)
+                found.append(taken)
+            elif isinstance(labels, str):
                 taken, part = take_column(part, labels, argument)
                 found.append(taken)
             else:

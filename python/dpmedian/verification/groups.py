@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost
-from dpmedian.accounting.parallel import bound_of
+from dpmedian.accounting.parallel import cost_of_groups
+from dpmedian.accounting.threshold import threshold_of
 from dpmedian.rendering.cost import protected
-from dpmedian.sources.groups import group_keys
+from dpmedian.sources.key_columns import canonical, group_keys
 from dpmedian.verification.check import Check, Verification
 from dpmedian.verification.reading import cost_of
 
@@ -51,8 +53,9 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
         seeded = ("the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",)
         checks.append(Check("the noise was not predictable", seeded if record["seeded"] is not False else ()))
     name = f" {record['name']!r}" if record.get("name") else ""
+    many = "the groups that are shown" if record["keys"] is None else f"{len(record['keys'])} groups"
     claim = (
-        f"the releases{name} of {len(record['keys'])} groups are together differentially private with {budget}, for "
+        f"the releases{name} of {many} are together differentially private with {budget}, for "
         f"{protected(cost.neighbours, cost.unit)}."
     )
     return Verification(
@@ -65,35 +68,70 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
 
 def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
     assigned, keys = record["plan_of_key"], record["keys"]
+    told = [group["key"] for group in record.get("groups", [])]
+    if keys is None:
+        yield from _selected(record, plans, told)
+        return
     try:
         group_keys(keys)  # A group with two keys would be released twice, and be paid for once.
     except (TypeError, ValueError) as error:
         yield str(error)
-    if len(assigned) != len(keys) or not all(type(index) is int and 0 <= index < plans for index in assigned):
+    listed = isinstance(assigned, list) and len(assigned) == len(keys)
+    if not listed or not all(type(index) is int and 0 <= index < plans for index in assigned):
         yield f"plan_of_key must name one of the {plans} plans for each of the {len(keys)} keys, got {assigned}"
-    told = [group["key"] for group in record.get("groups", [])]
     if record["outcome"] != "planned" and told != keys:
         yield "the groups are not those of the keys: each key must have one, in their order"
+    if any(plan["lone_delta"] is not None for plan in record["plans"]):
+        yield "the keys are listed, and a plan has a threshold for keys that are not"
+
+
+def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterator[str]:
+    """What is wrong with groups that nobody has listed."""
+    if plans != 1 or record["plan_of_key"] is not None:
+        yield f"keys that are not listed have one plan for all groups, and the record has {plans}"
+    (plan, *_) = record["plans"]
+    if plan["lone_delta"] is None:
+        yield "the keys are not listed, and the plan has no threshold for them: it would show groups of one"
+        return
+    if told:
+        try:
+            found = group_keys(told)
+        except (TypeError, ValueError) as error:
+            yield str(error)
+            return
+        if sorted(found, key=canonical) != list(found):
+            yield "the groups are not in the order of their keys, and another order may show something of the data"
+    threshold = threshold_of(*_noise_of(plan), plan["lone_delta"])
+    small = [group["key"] for group in record.get("groups", []) if group["size"] < threshold]
+    if small:
+        yield f"the group {small[0]!r} is shown, and its noisy size is below the threshold {threshold}"
+
+
+def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
+    """The noise of the size, in units of its lattice, and the bits of that."""
+    (stage,) = (stage for stage in plan["stages"] if stage["statistic"] == "size")
+    bits = stage["arguments"]["bits"]
+    return int(math.ldexp(stage["scale"], bits)), bits
 
 
 def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
-    if cost.neighbours != "add_remove":
-        yield f"groups are proved for neighbours = 'add_remove' only, and the cost is for {cost.neighbours!r}"
-    for name in ("neighbours", "unit"):
-        places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
-        for place, told in places:
-            stated = told[name]
-            if stated != getattr(cost, name):
-                yield f"{name} of {place} is {stated!r}, and that of the cost is {getattr(cost, name)!r}"
+    if record["neighbours"] != cost.neighbours:
+        yield f"neighbours of the record is {record['neighbours']!r}, and that of the cost is {cost.neighbours!r}"
+    for index, plan in enumerate(record["plans"]):
+        if plan["neighbours"] != "add_remove":
+            yield f"the plan of one group must be for 'add_remove', and plan {index} is for {plan['neighbours']!r}"
+    places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
+    for place, told in places:
+        if told["unit"] != cost.unit:
+            yield f"unit of {place} is {told['unit']!r}, and that of the cost is {cost.unit!r}"
 
 
 def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     most = record["max_groups_per_unit"]
-    if type(most) is not int or not 1 <= most <= len(record["keys"]):
+    if type(most) is not int or most < 1 or (record["keys"] is not None and most > len(record["keys"])):
         yield f"max_groups_per_unit must be between 1 and the number of keys, got {most!r}"
         return
-    one = bound_of(cost_of(plan["cost"]) for plan in record["plans"])
-    expected = PrivacyCost.total([one] * most)
+    expected = cost_of_groups((cost_of(plan["cost"]) for plan in record["plans"]), most, cost.neighbours)
     for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
         stated, computed = getattr(cost, part), getattr(expected, part)
         if stated != computed:

@@ -15,6 +15,7 @@ from typing import Any
 from dpmedian._core import lattice_score_sensitivity
 from dpmedian.accounting import Neighbours, PrivacyCost
 from dpmedian.accounting.rounding import product_up
+from dpmedian.accounting.threshold import threshold_of, threshold_rule
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.statistics import BOUNDS, SUMS
@@ -70,9 +71,20 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
     if stage.noise.remark != "at least":
         yield from _differs("the number of times", stage.times, 1)
     try:
+        if parameters.lone_delta is not None and stage.statistic == "size":
+            yield from _selection(stage, parameters.lone_delta)
+            stage = replace(stage, cost=replace(stage.cost, delta0=0.0))
         yield from check(stage, parameters.neighbours, d, cap)
     except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         yield f"it cannot be computed again: {type(error).__name__}: {error}"
+
+
+def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
+    """What is wrong with the threshold above which a group is shown whose key was not listed."""
+    bits = stage.arguments["bits"]
+    threshold = threshold_of(int(math.ldexp(stage.noise.scale, bits)), bits, lone_delta)
+    yield from _differs("the threshold", stage.rule, threshold_rule(threshold))
+    yield from _differs("delta0", stage.cost.delta0, lone_delta)
 
 
 def _bound(stage: Stage, neighbours: Neighbours) -> float:

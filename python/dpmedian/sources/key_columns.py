@@ -1,0 +1,214 @@
+"""The keys of groups: labels of one column, or tuples of the labels of several columns.
+
+The labels of a row in several columns become one label: its texts, each followed by two zero bytes, with a byte 1 after
+every zero byte of a text. Different tuples of texts have different labels, and labels are in the order of the tuples.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.sources.labels import Labels, as_labels, take_column
+from dpmedian.sources.records import Records
+
+__all__ = [
+    "canonical",
+    "group_keys",
+    "key_labels",
+    "key_names",
+    "key_of",
+    "key_parts",
+    "key_text",
+    "named_columns",
+    "take_keys",
+    "width_of",
+]
+
+# More key columns make groups of nobody; a longer list of texts is one label for each row.
+_MOST_COLUMNS = 8
+
+# A label of more digits is sorted as text: no column of integers has it.
+_MOST_DIGITS = 19
+
+_END, _ZERO, _ESCAPED = b"\0\0", b"\0", b"\0\1"
+
+
+def group_keys(keys: Any) -> tuple[Hashable, ...]:
+    """Check the public names of the groups: labels, or tuples with a label for each of several key columns."""
+    if keys is None or isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
+        raise TypeError(
+            f"keys must be a list of the groups' names, got {keys!r}; they are public, so tell them: which groups "
+            "occur in the data is private"
+        )
+    found = tuple(_plain_key(key) for key in keys)
+    if not found:
+        raise ValueError("keys must name at least one group")
+    labels = key_labels(found)
+    if labels.first_missing is not None:
+        raise ValueError(f"keys must be integers or text, got {found[labels.first_missing]!r}")
+    places, count = labels.ranks()
+    if count < len(found):
+        first = next(i for i in range(len(found)) if places[i] in places[:i])
+        raise ValueError(f"keys must differ: {found[first]!r} is there twice")
+    # The results are a mapping from keys, in which 1 and True would be one key, although they are different labels.
+    if len(set(found)) < len(found):
+        again = next(found[i] for i in range(len(found)) if found[i] in found[:i])
+        equal = found[found.index(again)]
+        raise ValueError(f"keys must differ: {again!r} is equal to {equal!r} in Python, so use text for both")
+    return found
+
+
+def _plain_key(key: Any) -> Hashable:
+    if isinstance(key, (tuple, list)):
+        return tuple(part.item() if isinstance(part, np.generic) else part for part in key)
+    plain: Hashable = key.item() if isinstance(key, np.generic) else key
+    return plain
+
+
+def width_of(keys: Sequence[Hashable]) -> int:
+    """The number of key columns: 1 if the keys are labels, and otherwise the length of the tuples."""
+    widths = {len(key) if isinstance(key, tuple) else 1 for key in keys}
+    tuples = {isinstance(key, tuple) for key in keys}
+    if len(widths) > 1 or len(tuples) > 1 or (tuples == {True} and widths == {1}):
+        raise ValueError(
+            "keys must be labels, or tuples with one label for each of two or more key columns; these have "
+            f"{' and '.join(map(str, sorted(widths)))} parts"
+        )
+    (width,) = widths
+    return width
+
+
+def key_labels(keys: Sequence[Hashable]) -> Labels:
+    """The keys as labels, to be compared with those of rows."""
+    if width_of(keys) == 1:
+        return as_labels(list(keys), "keys")
+    columns = zip(*(key for key in keys if isinstance(key, tuple)), strict=True)
+    return _joined([as_labels(list(column), "keys") for column in columns])
+
+
+def key_parts(key: Hashable) -> tuple[Hashable, ...]:
+    """The labels of a key, one for each key column."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def key_text(key: Hashable) -> str:
+    """A key in words: "north", or "north, 2026-01"."""
+    return ", ".join(map(str, key_parts(key)))
+
+
+def key_of(label: bytes, width: int) -> Hashable:
+    """The key of a label that was found in the data: text, or a tuple of texts. The label must be UTF-8."""
+    if width == 1:
+        return label.decode()
+    return tuple(part.replace(_ESCAPED, _ZERO).decode() for part in label.split(_END)[:width])
+
+
+def canonical(key: Hashable) -> tuple[tuple[int, int, str], ...]:
+    """What keys that were found are sorted by: whole numbers by their value, then texts by their characters.
+
+    It is a function of the key alone, so the order of the released groups shows nothing else.
+    """
+    return tuple(_sorted_by(str(part)) for part in key_parts(key))
+
+
+def _sorted_by(text: str) -> tuple[int, int, str]:
+    number = text.removeprefix("-")
+    whole = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+    return (0, int(text), text) if whole else (1, 0, text)
+
+
+def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
+    """The names of the key columns in tables; a column without a name is "key", or one of several "key_1", ..."""
+    if len(by) == 1:
+        return (by[0] or "key",)
+    return tuple(name or f"key_{place + 1}" for place, name in enumerate(by))
+
+
+def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
+    """The names of the key columns if `by` names columns of the points, and None if it holds the labels themselves.
+
+    A list of at most eight texts names columns if the points have named columns, or are a file.
+    """
+    if isinstance(by, str):
+        return (by,)
+    if not isinstance(by, (list, tuple)) or not 1 <= len(by) <= _MOST_COLUMNS:
+        return None
+    if not all(isinstance(name, str) for name in by):
+        return None
+    framed = isinstance(points, (str, os.PathLike, Records)) or any(
+        hasattr(points, attribute) for attribute in ("columns", "schema", "column_names")
+    )
+    if framed and len(set(by)) < len(by):
+        raise ValueError(f"by={list(by)!r} names a column twice")
+    return tuple(by) if framed else None
+
+
+def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
+    """The label of each row, the names of the key columns, and the points without these columns.
+
+    `by` is the name of a column or a list of names, or holds the labels themselves: a column of labels, or a frame, a
+    list or a tuple of several such columns.
+    """
+    named = named_columns(points, by)
+    columns: list[Labels] = []
+    if named is not None:
+        for name in named:
+            column, points = take_column(points, name, "by")
+            columns.append(column)
+        return _joined(columns), named, points
+    columns = [
+        column if name is None else replace(column, name=name)
+        for name, column in ((name, as_labels(column, "by")) for name, column in _columns_of(by))
+    ]
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError("by must have one label for each row of points in every key column, and the lengths differ")
+    return _joined(columns), key_names([column.name for column in columns]), points
+
+
+def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
+    """The key columns: those of a frame, or of a list or tuple of columns, or the one that `by` is itself."""
+    if hasattr(by, "columns"):
+        return [(str(name), by[name]) for name in getattr(by, "column_names", by.columns)]
+    if isinstance(by, (list, tuple)) and 1 <= len(by) <= _MOST_COLUMNS:
+        plain = (str, bytes, Mapping)
+        if all(not isinstance(part, plain) and hasattr(part, "__len__") for part in by):
+            return [(None, part) for part in by]
+    return [(None, by)]
+
+
+def _joined(columns: Sequence[Labels]) -> Labels:
+    """One label for each row from those in several columns; it is missing if one of them is."""
+    if len(columns) == 1:
+        return columns[0]
+    missing: NDArray[np.bool_] = np.logical_or.reduce([column.missing for column in columns])
+    codes = np.zeros(len(missing), dtype=np.int64)
+    for column in columns:
+        own, count = column.ranks()
+        # A missing label is -1. Codes are numbered again after every column, so that no product exceeds 64 bits.
+        _, codes = np.unique(codes * (count + 1) + own + 1, return_inverse=True)
+    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    texts = _texts_at(columns, first)
+    return Labels(_end_to_end([texts[code] for code in codes.tolist()]), missing)
+
+
+def _texts_at(columns: Sequence[Labels], rows: NDArray[np.intp]) -> list[bytes]:
+    """The joined labels of these rows."""
+    parts = []
+    for column in columns:
+        chosen = np.zeros(len(column), dtype=bool)
+        chosen[rows] = True
+        found = column.chosen(chosen).as_text().listed()
+        place = np.cumsum(chosen) - 1
+        parts.append([found[place[row]] for row in rows.tolist()])
+    return [b"".join(text.replace(_ZERO, _ESCAPED) + _END for text in row) for row in zip(*parts, strict=True)]
+
+
+def _end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), dtype=np.int64)
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), ends
