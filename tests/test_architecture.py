@@ -137,6 +137,15 @@ def test_every_mechanism_and_method_has_its_proof_beside_it():
             assert (room / f"{room.name}.md").exists(), f"{room} has no proof"
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_an_assert_narrows_a_type_and_checks_nothing(module):
+    """`python -O` skips asserts, so nothing that privacy depends on may be one: no assert compares numbers."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Assert):
+            compared = [op for part in ast.walk(node.test) if isinstance(part, ast.Compare) for op in part.ops]
+            assert all(isinstance(op, (ast.Is, ast.IsNot)) for op in compared), f"{module}, line {node.lineno}"
+
+
 def test_no_environment_variable_is_read_that_could_change_the_noise():
     reading = [name for name, path in MODULES.items() if "environ" in path.read_text() or "getenv" in path.read_text()]
     assert reading == []

@@ -246,9 +246,9 @@ def test_pairs_are_asked_of_gathered_records(client, array):
     source = DaskSource(DaskRecords.of(array.from_array(points, chunks=(90, 3))))
     tape = Tape.record(bytes(32))
     parameters = PublicParameters.of(500, 3, rho=1.0)
-    hidden = Tape.draw(bytes(32)).hidden()
+    pairs = PairCounts([1.0, 2.0], 1, Tape.draw(bytes(32)).hidden(), 20)
     for asked in (source, ArraySource.of(points, parameters)):
-        tape.gaussian("pairs", asked.answer(PairCounts([1.0, 2.0], 1, hidden, 20)).pick(0), 2.0**25)
+        tape.gaussian("pairs", asked.answer(pairs).pick(0), 2.0**25)
     first, second = tape.entries()
     assert first[3].tolist() == second[3].tolist()
 

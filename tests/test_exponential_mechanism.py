@@ -178,6 +178,6 @@ def test_wrong_scores_are_named():
     with pytest.raises(RuntimeError, match=r"after its cost was charged .* integers"):
         dpmedian.building_blocks.exponential_mechanism([1.5], sensitivity=1, epsilon=1.0)
     with pytest.raises(RuntimeError, match=r"after its cost was charged .* empty"):
-        dpmedian.building_blocks.exponential_mechanism([], sensitivity=1, epsilon=1.0)
+        dpmedian.building_blocks.exponential_mechanism(iter(()), sensitivity=1, epsilon=1.0)
     with pytest.raises(ValueError, match="no privacy budget"):
         dpmedian.building_blocks.exponential_mechanism([1], sensitivity=1)

@@ -10,8 +10,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dpmedian._core import Exact, Points
-from dpmedian.statistics import Gradient, LargestBallCounts, Ranks
+from dpmedian._core import Channel, Exact, Points
+from dpmedian.statistics import Gradient, LargestBallCounts, PairCounts, Ranks
 from dpmedian.tape import Tape
 
 POINTS = Points(np.array([[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]]))
@@ -106,6 +106,25 @@ def test_no_record_counts_twice():
             Exact.sum([POINTS.answer(asked), points.answer(asked)])
         with pytest.raises(ValueError, match="records in common"):
             Points.concatenate([POINTS, points])
+
+
+def test_a_stream_of_hidden_randomness_is_used_once():
+    """Two uses would be choices that depend on each other."""
+    coins = (1, 1)
+    uses = [
+        lambda stream: POINTS.sample(stream, 2),
+        lambda stream: POINTS.sample_by_coins(stream, coins),
+        lambda stream: POINTS.weighted(stream, np.full(POINTS.n, 77, dtype=np.uint32)),
+        lambda stream: PairCounts([1.0], 1, stream, 20),
+        lambda stream: Channel(bytes(32)).places(stream, [POINTS.n], 2),
+        lambda stream: Channel(bytes(32)).places_by_coins(stream, [POINTS.n], coins),
+    ]
+    for first in uses:
+        for second in uses:
+            stream = Tape.draw(bytes(32)).hidden()
+            first(stream)
+            with pytest.raises(RuntimeError, match="used already"):
+                second(stream)
 
 
 def test_noise_for_one_value_is_refused_for_a_vector():

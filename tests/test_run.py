@@ -1,5 +1,6 @@
 """Bad input gets its error before any budget is spent; results do not depend on threads; Ctrl-C and forks work."""
 
+import math
 import multiprocessing
 import os
 import signal
@@ -336,8 +337,42 @@ def test_a_building_block_that_stops_after_its_charge_says_so():
     with pytest.raises(RuntimeError, match="after its cost was charged"):
         blocks.above_threshold([1.5], 10, sensitivity=1, epsilon=1.0, ledger=ledger)
     with pytest.raises(RuntimeError, match="after its cost was charged"):
-        blocks.exponential_mechanism([], sensitivity=1, epsilon=1.0, ledger=ledger)
+        blocks.exponential_mechanism(iter(()), sensitivity=1, epsilon=1.0, ledger=ledger)
     assert [entry.state for entry in ledger.entries] == ["interrupted", "interrupted"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "match"),
+    [
+        ("above_threshold", (None, 5), "queries must be an iterable"),
+        ("above_threshold", (7, 5), "queries must be an iterable"),
+        ("exponential_mechanism", (None,), "scores must be an iterable"),
+        ("exponential_mechanism", ([],), "scores must not be empty"),
+        ("noisy_bisection", (np.zeros(5), 0, 4, 2), "count must be a function"),
+        ("noisy_bisection", (lambda index: index, 0, 4, "2"), "target must be a finite number"),
+        ("noisy_bisection", (lambda index: index, 0, 4, math.nan), "target must be a finite number"),
+    ],
+)
+def test_building_blocks_check_public_arguments_before_the_charge(name, arguments, match):
+    ledger = dpmedian.Ledger(rho=10.0)
+    with pytest.raises((TypeError, ValueError), match=match):
+        getattr(dpmedian.building_blocks, name)(*arguments, sensitivity=1, rho=0.1, ledger=ledger)
+    assert not ledger.entries
+
+
+def test_the_tape_of_a_building_block_is_capped(monkeypatch):
+    """A mechanism that asks once more than it is charged for is stopped by the tape."""
+    from dpmedian.mechanisms.bisection import NoisyBisection
+
+    release = NoisyBisection.release
+
+    def twice(self, tape, count, target):
+        release(self, tape, count, target)
+        return release(self, tape, count, target)
+
+    monkeypatch.setattr(NoisyBisection, "release", twice)
+    with pytest.raises(RuntimeError, match="would exceed the allowance"):
+        dpmedian.building_blocks.noisy_bisection(lambda index: index, 0, 8, 4.0, sensitivity=1, rho=0.1)
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1000.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.5}, {"rho": 100.0}])

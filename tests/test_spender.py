@@ -82,6 +82,20 @@ def test_the_noise_is_that_of_the_cost():
     assert spent(tape) == pytest.approx(0.07, rel=1e-6)
 
 
+def test_the_checks_of_the_cap_are_no_asserts(monkeypatch):
+    search = offer(releases=10)
+    spender, tape = opened(search)
+    with pytest.raises(RuntimeError, match="`search`"):
+        spender.release(search, 0.1, one)
+    for asked in (-1, 11):
+        with pytest.raises(RuntimeError, match="says that it made"):
+            spender.search(search, 0.01, lambda made, tape, asked=asked: Found(3, asked=asked))
+    monkeypatch.setattr(Spender, "affordable", lambda self, offer, rho: rho)
+    with pytest.raises(RuntimeError, match="would exceed the cap"):
+        spender.search(search, 0.6, lambda made, tape: Found(one(made, tape), asked=1))
+    assert not tape.entries()
+
+
 @pytest.mark.parametrize(
     ("n", "d", "rho"),
     [(2**30, 3, 8.0), (2**30, 1, 1e-12), (10, 2, 1e5), (2, 1, 1.0), (1000, 5000, 0.1), (5000, 4000, 0.1)],

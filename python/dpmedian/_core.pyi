@@ -328,7 +328,7 @@ class Tape:
 
 @final
 class Stream:
-    """Hidden randomness of a tape: independent of the data, the same in a replay, and never shown."""
+    """Hidden randomness of a tape: independent of the data, the same in a replay, never shown, and good for one use."""
 
 @final
 class Feasible:

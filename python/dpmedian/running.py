@@ -18,7 +18,7 @@ from dpmedian.sources.holding import hold, source_of
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import NONFINITE
 from dpmedian.sources.units import UNNAMED
-from dpmedian.tape import Tape, allow, tape_of
+from dpmedian.tape import Tape, capped_tape, seed_bytes
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
 __all__ = [
@@ -183,8 +183,9 @@ def run_calibrated(
     require_unit(records.unit, parameters.unit, given=unit is not None)
     if not parameters.private_size and records.shape != (parameters.n, parameters.d):
         raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.shape}")
-    tape = tape_of(seed, parameters.neighbours)
-    allow(tape, cost)
+    if cost.neighbours != parameters.neighbours:
+        raise ValueError(f"the cost is for neighbours = {cost.neighbours!r}, the run for {parameters.neighbours!r}")
+    tape = capped_tape(cost, seed_bytes(seed))
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:
@@ -192,7 +193,8 @@ def run_calibrated(
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
             if parameters.weighted:
-                assert isinstance(source, ArraySource), "weights are for rows in memory"
+                if not isinstance(source, ArraySource):
+                    raise TypeError("weights are for rows in memory")
                 source = source.weighted(tape.hidden())
             value = calibrated.run(source, tape)
             value = value if finish is None else finish(value)

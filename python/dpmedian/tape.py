@@ -10,27 +10,29 @@ import math
 
 from dpmedian._core import Tape
 from dpmedian.accounting import PrivacyCost
-from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.parameters import whole
 from dpmedian.warning import InsecureSeedWarning, warn_caller
 
-__all__ = ["Tape", "allow", "seed_bytes", "tape_of"]
+__all__ = ["Tape", "capped_tape", "seed_bytes"]
 
 
-def tape_of(seed: int | None, neighbours: Neighbours = "replace") -> Tape:
-    """A tape with fresh noise, or with noise from a seed after an `InsecureSeedWarning`."""
-    return Tape.draw(None if seed is None else seed_bytes(seed), neighbours)
+def capped_tape(cost: PrivacyCost, key: bytes | None = None) -> Tape:
+    """Create the tape of a run that is charged this cost, with fresh noise or with noise from a key.
+
+    The tape has the neighbor relation of the cost. It adds up what Gaussian releases and choices cost and refuses the
+    release that would exceed the charge. The package creates a tape nowhere else, so no run has a tape without a cap.
+    """
+    tape = Tape.draw(key, cost.neighbours)
+    tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
+    return tape
 
 
-def seed_bytes(seed: int) -> bytes:
-    """A seed as the key of a tape, with the warning that it deserves."""
+def seed_bytes(seed: int | None) -> bytes | None:
+    """Return a seed as the key of a tape, after an `InsecureSeedWarning`; None, which is fresh noise, stays None."""
+    if seed is None:
+        return None
     seed = whole("seed", seed)
     if not 0 <= seed < 2**256:
         raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
     warn_caller("a fixed seed makes the noise predictable: use one for simulations and tests only", InsecureSeedWarning)
     return seed.to_bytes(32, "little")
-
-
-def allow(tape: Tape, cost: PrivacyCost) -> None:
-    """Caps what a run may release at the cost that was charged for it: the tape refuses what would exceed it."""
-    tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))

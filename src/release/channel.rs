@@ -123,17 +123,12 @@ impl Channel {
     }
 
     /// Hidden places of min(m, n) of the records of several shards with these sizes, one message for each shard.
-    pub fn uniform_places(&self, stream: &Stream, sizes: &[usize], m: usize) -> Result<Vec<Vec<u8>>, Error> {
+    pub fn uniform_places(&self, stream: Stream, sizes: &[usize], m: usize) -> Result<Vec<Vec<u8>>, Error> {
         self.divided(&sample::uniform_places_of(stream, sizes.iter().sum(), m)?, sizes)
     }
 
     /// Hidden places by coins.
-    pub fn coin_places(
-        &self,
-        stream: &Stream,
-        sizes: &[usize],
-        probability: (u64, u32),
-    ) -> Result<Vec<Vec<u8>>, Error> {
+    pub fn coin_places(&self, stream: Stream, sizes: &[usize], probability: (u64, u32)) -> Result<Vec<Vec<u8>>, Error> {
         self.divided(&sample::coin_places_of(stream, sizes.iter().sum(), probability)?, sizes)
     }
 
@@ -296,8 +291,8 @@ mod tests {
 
     #[test]
     fn nothing_about_weighted_records_is_sent() {
-        let stream = Draw::new(Streams::from_key([7; 32]), Neighbours::Replace).hidden();
-        let weighted = sample::weighted(&points(4), &stream, &[5, 1 << 20, 7, 1 << 19]).unwrap();
+        let stream = || Draw::new(Streams::from_key([7; 32]), Neighbours::Replace).hidden();
+        let weighted = sample::weighted(&points(4), stream(), &[5, 1 << 20, 7, 1 << 19]).unwrap();
         for question in statistics(&[1.0, -2.0, 3.5], 2.0, 200) {
             // It would come back with the sensitivity that it has without weights: a size that no replacement moves.
             let exact = question.answer(&weighted, &mut Silent).unwrap();
@@ -337,9 +332,9 @@ mod tests {
         let shards = [points(40), points(0), points(25), points(60)];
         let sizes = shards.each_ref().map(Points::n);
         let whole = Points::concatenate(&shards.each_ref()).unwrap();
-        let stream = Draw::new(Streams::from_key([7; 32]), Neighbours::Replace).hidden();
-        let places = [channel().uniform_places(&stream, &sizes, 31), channel().coin_places(&stream, &sizes, (1, 2))];
-        let expected = [sample::uniform(&whole, &stream, 31), sample::by_coins(&whole, &stream, (1, 2))];
+        let stream = || Draw::new(Streams::from_key([7; 32]), Neighbours::Replace).hidden();
+        let places = [channel().uniform_places(stream(), &sizes, 31), channel().coin_places(stream(), &sizes, (1, 2))];
+        let expected = [sample::uniform(&whole, stream(), 31), sample::by_coins(&whole, stream(), (1, 2))];
         for (places, expected) in places.into_iter().zip(expected) {
             let gather = |(shard, places): (&Points<'_>, Vec<u8>)| {
                 let sample = channel().sample(shard, &places).unwrap();

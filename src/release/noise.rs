@@ -56,21 +56,28 @@ impl Noise {
 /// A sampler that was checked once; drawing from it cannot fail.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::release) enum Sampler {
-    Gaussian(DiscreteGaussian),
-    Laplace(DiscreteLaplace),
-    Geometric(Geometric),
+    /// Noise on every coordinate.
+    Additive(Additive),
+    /// The index of one of several values. Nothing is added to a value.
     Choice(Choice),
+    /// A point that a [`super::tape::Selection`] draws. There is no value to add anything to.
     Lattice,
 }
 
-impl Sampler {
+/// Noise that is added to a value. Choices and lattice draws are not of this type, so nobody can ask for their noise.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::release) enum Additive {
+    Gaussian(DiscreteGaussian),
+    Laplace(DiscreteLaplace),
+    Geometric(Geometric),
+}
+
+impl Additive {
     pub(in crate::release) fn sample(&self, rng: &mut ChaCha20Rng) -> i128 {
         match self {
             Self::Gaussian(gaussian) => gaussian.sample(rng).into(),
             Self::Laplace(laplace) => laplace.sample(rng),
             Self::Geometric(geometric) => geometric.sample(rng).try_into().unwrap_or(i128::MAX),
-            // These draw an index or a point themselves, and add no noise to values.
-            Self::Choice(_) | Self::Lattice => 0,
         }
     }
 }
@@ -100,9 +107,9 @@ impl Request {
     pub(in crate::release) fn new(name: &str, noise: Noise, sensitivity: f64) -> Result<Self, Error> {
         let sensitivity = finite(name, sensitivity)?;
         let sampler = match noise {
-            Noise::Gaussian { sigma } => DiscreteGaussian::new(sigma).map(Sampler::Gaussian),
-            Noise::Laplace { p, q } => DiscreteLaplace::new(p, q).map(Sampler::Laplace),
-            Noise::Geometric { p, q } => Geometric::new(p, q).map(Sampler::Geometric),
+            Noise::Gaussian { sigma } => DiscreteGaussian::new(sigma).map(Additive::Gaussian).map(Sampler::Additive),
+            Noise::Laplace { p, q } => DiscreteLaplace::new(p, q).map(Additive::Laplace).map(Sampler::Additive),
+            Noise::Geometric { p, q } => Geometric::new(p, q).map(Additive::Geometric).map(Sampler::Additive),
             Noise::Choice { p, q } => Choice::new(p, q).map(Sampler::Choice),
             Noise::Lattice { .. } => Some(Sampler::Lattice),
         };

@@ -59,7 +59,7 @@ impl Kind for Record {
     }
 
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
-        let noisy = self.streams.add_noise(request, exact);
+        let noisy = self.streams.answer(request, exact)?;
         self.keep(request, exact, &noisy);
         Ok(noisy)
     }

@@ -29,12 +29,12 @@ use crate::runtime::weighting::{WEIGHT_BITS, WHOLE_WEIGHT, Weighting, rounded};
 use crate::sampler::uniform;
 
 /// A uniform random sample of min(m, n) records without replacement, in the order of the records.
-pub fn uniform(points: &Points<'_>, stream: &Stream, m: usize) -> Result<Points<'static>, Error> {
+pub fn uniform(points: &Points<'_>, stream: Stream, m: usize) -> Result<Points<'static>, Error> {
     gathered(points, &uniform_places_of(stream, points.n(), m)?)
 }
 
 /// The places of such a sample among n records.
-pub(super) fn uniform_places_of(stream: &Stream, n: usize, m: usize) -> Result<Vec<usize>, Error> {
+pub(super) fn uniform_places_of(stream: Stream, n: usize, m: usize) -> Result<Vec<usize>, Error> {
     if stream.neighbours() == Neighbours::AddRemove {
         return Err(Error::Refused(
             "a sample of a fixed size is for neighbours that replace a record; flip coins instead".into(),
@@ -44,16 +44,12 @@ pub(super) fn uniform_places_of(stream: &Stream, n: usize, m: usize) -> Result<V
 }
 
 /// Every record with probability numerator/2^halvings, independently, in the order of the records.
-pub fn by_coins(points: &Points<'_>, stream: &Stream, probability: (u64, u32)) -> Result<Points<'static>, Error> {
+pub fn by_coins(points: &Points<'_>, stream: Stream, probability: (u64, u32)) -> Result<Points<'static>, Error> {
     gathered(points, &coin_places_of(stream, points.n(), probability)?)
 }
 
 /// The places of such a sample among n records.
-pub(super) fn coin_places_of(
-    stream: &Stream,
-    n: usize,
-    (numerator, halvings): (u64, u32),
-) -> Result<Vec<usize>, Error> {
+pub(super) fn coin_places_of(stream: Stream, n: usize, (numerator, halvings): (u64, u32)) -> Result<Vec<usize>, Error> {
     if halvings > 63 || numerator > 1 << halvings {
         return Err(Error::Refused(format!("{numerator}/2^{halvings} is no probability with at most 63 halvings")));
     }
@@ -67,7 +63,7 @@ pub(super) fn coin_places_of(
 /// A weight is a part of its record, and so is its coin: with the same coins the other records have the same rounded weights,
 /// whether a record is replaced, with its weight, or appended. So the weighted records are neighbours of the same relation,
 /// and answers about them move by the sensitivities that they carry.
-pub fn weighted(points: &Points<'_>, stream: &Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
+pub fn weighted(points: &Points<'_>, stream: Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
     }
@@ -148,7 +144,7 @@ mod tests {
         let weights: Vec<u32> = (0..n).map(|i| [0, WHOLE_WEIGHT / 4, WHOLE_WEIGHT][i % 3]).collect();
         for neighbours in [Neighbours::AddRemove, Neighbours::Replace] {
             let of = |n: usize, weights: &[u32]| {
-                let points = weighted(&numbered(n), &stream(neighbours), weights).unwrap();
+                let points = weighted(&numbered(n), stream(neighbours), weights).unwrap();
                 places(&kept(&points, &stream(neighbours)))
             };
             let found = of(n, &weights);
@@ -169,7 +165,7 @@ mod tests {
     #[test]
     fn a_weight_does_not_change_how_others_are_rounded() {
         let of = |weights: &[u32]| {
-            let points = weighted(&numbered(weights.len()), &stream(Neighbours::Replace), weights).unwrap();
+            let points = weighted(&numbered(weights.len()), stream(Neighbours::Replace), weights).unwrap();
             points.weighting().unwrap().weights().to_vec()
         };
         let weights: Vec<u32> = (0..1000).map(|i| 1000 + 997 * i).collect();
@@ -187,20 +183,20 @@ mod tests {
 
     #[test]
     fn weights_are_one_for_each_record_and_at_most_whole() {
-        let stream = stream(Neighbours::AddRemove);
-        assert!(weighted(&numbered(3), &stream, &[0; 2]).is_err());
-        assert!(weighted(&numbered(1), &stream, &[WHOLE_WEIGHT + 1]).is_err());
+        let stream = || stream(Neighbours::AddRemove);
+        assert!(weighted(&numbered(3), stream(), &[0; 2]).is_err());
+        assert!(weighted(&numbered(1), stream(), &[WHOLE_WEIGHT + 1]).is_err());
         assert!(
-            weighted(&numbered(1), &stream, &[WHOLE_WEIGHT]).is_ok() && weighted(&numbered(0), &stream, &[]).is_ok()
+            weighted(&numbered(1), stream(), &[WHOLE_WEIGHT]).is_ok() && weighted(&numbered(0), stream(), &[]).is_ok()
         );
     }
 
     #[test]
     fn records_keep_their_weights_in_a_sample() {
         let weights: Vec<u32> = (0..500).map(|i| [64, 0, WHOLE_WEIGHT, 96][i % 4]).collect();
-        let points = weighted(&numbered(500), &stream(Neighbours::Replace), &weights).unwrap();
-        let sample = by_coins(&points, &stream(Neighbours::Replace), (1, 1)).unwrap();
-        let rows = coin_places_of(&stream(Neighbours::Replace), 500, (1, 1)).unwrap();
+        let points = weighted(&numbered(500), stream(Neighbours::Replace), &weights).unwrap();
+        let sample = by_coins(&points, stream(Neighbours::Replace), (1, 1)).unwrap();
+        let rows = coin_places_of(stream(Neighbours::Replace), 500, (1, 1)).unwrap();
         assert_eq!(places(&sample.unweighted(&(0..rows.len()).collect::<Vec<_>>())), rows);
         let expected: Vec<u32> = rows.iter().map(|&row| weights[row]).collect();
         assert_eq!(sample.weighting().unwrap().weights(), expected);
@@ -223,12 +219,12 @@ mod tests {
     #[test]
     fn a_sample_has_distinct_records_in_their_order() {
         for (n, m) in [(0, 0), (0, 5), (1, 0), (1, 1), (7, 100), (1000, 1), (1000, 400), (1000, 999), (1000, 1000)] {
-            let sample = uniform(&numbered(n), &stream(Neighbours::Replace), m).unwrap();
+            let sample = uniform(&numbered(n), stream(Neighbours::Replace), m).unwrap();
             let found = places(&sample);
             assert_eq!(found.len(), m.min(n));
             assert!(found.is_sorted_by(|a, b| a < b) && found.iter().all(|place| *place < n));
         }
-        let again = |m| places(&uniform(&numbered(1000), &stream(Neighbours::Replace), m).unwrap());
+        let again = |m| places(&uniform(&numbered(1000), stream(Neighbours::Replace), m).unwrap());
         assert!(again(400) == again(400) && again(400) != (0..400).collect::<Vec<_>>());
     }
 
@@ -236,7 +232,7 @@ mod tests {
     fn whole_records_are_gathered() {
         let points = DMatrix::from_fn(3, 20_000, |i, j| (10 * j + i) as f64);
         let points = Points::admit(&points, None, None, &mut Silent).unwrap();
-        let sample = uniform(&points, &stream(Neighbours::Replace), 15_000).unwrap();
+        let sample = uniform(&points, stream(Neighbours::Replace), 15_000).unwrap();
         assert_eq!((sample.d(), sample.n()), (3, 15_000));
         assert!(
             sample.dense().view().column_iter().all(|x| x[1] == x[0] + 1.0 && x[2] == x[0] + 2.0 && x[0] % 10.0 == 0.0)
@@ -245,14 +241,14 @@ mod tests {
 
     #[test]
     fn a_sample_of_a_fixed_size_is_refused_where_records_are_added() {
-        assert!(matches!(uniform(&numbered(5), &stream(Neighbours::AddRemove), 2), Err(Error::Refused(_))));
+        assert!(matches!(uniform(&numbered(5), stream(Neighbours::AddRemove), 2), Err(Error::Refused(_))));
     }
 
     #[test]
     fn a_record_more_is_in_the_sample_or_not() {
         for neighbours in [Neighbours::Replace, Neighbours::AddRemove] {
             for n in 0..200 {
-                let of = |n| places(&by_coins(&numbered(n), &stream(neighbours), (3, 2)).unwrap());
+                let of = |n| places(&by_coins(&numbered(n), stream(neighbours), (3, 2)).unwrap());
                 let (shorter, longer) = (of(n), of(n + 1));
                 assert_eq!(longer[..shorter.len()], shorter);
                 assert!(longer[shorter.len()..].iter().all(|place| *place == n));
@@ -264,7 +260,7 @@ mod tests {
     #[test]
     fn coins_have_their_probability() {
         const N: usize = 100_000;
-        let heads = |p, k| by_coins(&numbered(N), &stream(Neighbours::AddRemove), (p, k)).unwrap().n();
+        let heads = |p, k| by_coins(&numbered(N), stream(Neighbours::AddRemove), (p, k)).unwrap().n();
         for (p, k) in [(1, 1), (1, 2), (3, 2), (5, 4), (1 << 62, 63)] {
             let share = p as f64 / f64::from(k).exp2();
             let deviation = (N as f64 * share * (1.0 - share)).sqrt();
@@ -272,7 +268,7 @@ mod tests {
         }
         assert_eq!([heads(0, 0), heads(0, 9), heads(1, 0), heads(512, 9), heads(1 << 63, 63)], [0, 0, N, N, N]);
         for probability in [(2, 0), (513, 9), (1, 64)] {
-            assert!(by_coins(&numbered(3), &stream(Neighbours::Replace), probability).is_err());
+            assert!(by_coins(&numbered(3), stream(Neighbours::Replace), probability).is_err());
         }
     }
 }

@@ -4,7 +4,8 @@
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::noise::{Request, Sampler};
+use super::error::Error;
+use super::noise::{Additive, Request, Sampler};
 use super::sensitivity::Neighbours;
 use crate::runtime::pool;
 
@@ -17,8 +18,7 @@ const BLOCKS_PER_RELEASE: u32 = 24;
 /// Independent parts of hidden randomness.
 pub(crate) const PARTS: usize = 1 << BLOCKS_PER_RELEASE;
 
-/// A key and the number of the next stream.
-#[derive(Clone)]
+/// A key and the number of the next stream. It has no copy: two would give two releases the same noise.
 pub struct Streams {
     key: [u8; 32],
     next: u64,
@@ -31,7 +31,9 @@ pub struct Streams {
 /// over them, because the divergences are jointly quasi-convex, and this holds for the whole run at once. A choice that was
 /// shown would need a law that does not depend on the data, and a pairing of n records shows n, which is private when
 /// neighbours add or remove a record.
-#[derive(Clone)]
+///
+/// It has no copy, and whoever uses it takes it: two uses of one stream would be two choices that depend on each other, and the
+/// bound of a release holds for independent ones. A statistic that owns a stream makes the same choice whenever it is asked.
 pub struct Stream {
     rng: ChaCha20Rng,
     neighbours: Neighbours,
@@ -98,17 +100,23 @@ impl Streams {
         rng
     }
 
-    /// The values with noise, each coordinate independently, or the index of a choice among them.
-    pub(in crate::release) fn add_noise(&mut self, request: &Request, exact: &[i64]) -> Vec<i64> {
-        let (release, sampler) = (self.advance(), request.sampler());
-        if let Sampler::Choice(choice) = sampler {
-            return vec![choice.sample(exact, &mut self.stream(release, 0)) as i64];
+    /// The values with noise, each coordinate independently, or the index of a choice among them. A lattice draw has no values
+    /// and is refused.
+    pub(in crate::release) fn answer(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
+        match request.sampler() {
+            Sampler::Additive(noise) => Ok(self.add_noise(noise, exact)),
+            Sampler::Choice(choice) => Ok(vec![choice.sample(exact, &mut self.single()) as i64]),
+            Sampler::Lattice => Err(Error::Refused(format!("{:?} draws a point and adds no noise", request.name))),
         }
+    }
+
+    fn add_noise(&mut self, noise: Additive, exact: &[i64]) -> Vec<i64> {
+        let release = self.advance();
         let mut noisy = exact.to_vec();
         let add = |(block, values): (usize, &mut [i64])| {
             let mut rng = self.stream(release, block as u64);
             for value in values {
-                let noisy = i128::from(*value).saturating_add(sampler.sample(&mut rng));
+                let noisy = i128::from(*value).saturating_add(noise.sample(&mut rng));
                 // Clamping the sum, not the noise, is post-processing of the noisy integer.
                 *value = noisy.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             }
@@ -133,8 +141,8 @@ mod tests {
         let run = |threads| {
             pool::set_threads(Some(threads));
             let mut streams = Streams::from_key([1; 32]);
-            let first = streams.add_noise(&gaussian(), &exact);
-            (first, streams.add_noise(&gaussian(), &exact))
+            let first = streams.answer(&gaussian(), &exact).unwrap();
+            (first, streams.answer(&gaussian(), &exact).unwrap())
         };
         let (one, two) = (run(1), run(4));
         pool::set_threads(None);
@@ -156,10 +164,16 @@ mod tests {
             (Noise::Geometric { p, q }, 2.0, 5.0),
         ] {
             let request = Request::new("test", noise, 1.0).unwrap();
-            let drawn = Streams::from_key([2; 32]).add_noise(&request, &vec![0; N]);
+            let drawn = Streams::from_key([2; 32]).answer(&request, &vec![0; N]).unwrap();
             let mean = drawn.iter().map(|&x| (x as f64 / noise.scale()).powi(2)).sum::<f64>() / N as f64;
             assert!((mean / square - 1.0).abs() < 6.0 * (relative / N as f64).sqrt(), "{noise:?}: {mean}");
         }
+    }
+
+    #[test]
+    fn a_lattice_draw_is_no_noise_on_values() {
+        let request = Request::new("test", Noise::Lattice { rate: 1 << 40 }, 1.0).unwrap();
+        assert!(matches!(Streams::from_key([1; 32]).answer(&request, &[7]), Err(Error::Refused(_))));
     }
 
     #[test]
@@ -176,6 +190,6 @@ mod tests {
         assert_ne!(first.generator().next_u64(), second.generator().next_u64());
         assert_ne!(first.part(1).next_u64(), first.part(0).next_u64());
         assert_ne!(first.part(PARTS - 1).next_u64(), second.part(0).next_u64());
-        assert_eq!(first.generator().next_u64(), first.clone().generator().next_u64());
+        assert_eq!(first.generator().next_u64(), first.generator().next_u64());
     }
 }

@@ -76,7 +76,6 @@ impl Kernel for Pairs<'_> {
 
 /// For each radius, the number of pairs within it, summed over random pairings, minus the target's share of all pairs, in
 /// units of 2^-bits.
-#[derive(Clone)]
 pub struct PairCounts {
     identity: Identity,
     radii: Vec<f64>,

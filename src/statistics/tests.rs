@@ -54,7 +54,7 @@ fn admitted(records: &DMatrix<f64>) -> Points<'static> {
 pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
     let radius = if (1e-300..1e300).contains(&scale) { scale } else { 1.0 };
     let radii = vec![0.0, radius / 2.0, radius, 1e300];
-    let stream = Draw::new(Streams::from_key([3; 32]), Replace).hidden();
+    let stream = || Draw::new(Streams::from_key([3; 32]), Replace).hidden();
     let others = [1.0, -0.5, scale].map(|by| DVector::from_iterator(theta.len(), theta.iter().map(|t| t * by + by)));
     let candidates = DMatrix::from_columns(&[vec![DVector::from_column_slice(theta)], others.to_vec()].concat());
     vec![
@@ -71,8 +71,8 @@ pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Sta
         Box::new(GradientAndDirections::new(theta, directions::WEIGHT_MAX, 32).unwrap()),
         Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
         Box::new(Size::new(5).unwrap()),
-        Box::new(PairCounts::new(radii.clone(), 3, stream.clone(), 2, (0, 0)).unwrap()),
-        Box::new(PairCounts::new(radii.clone(), 1, stream, 9, (317, 9)).unwrap()),
+        Box::new(PairCounts::new(radii.clone(), 3, stream(), 2, (0, 0)).unwrap()),
+        Box::new(PairCounts::new(radii.clone(), 1, stream(), 9, (317, 9)).unwrap()),
         Box::new(LargestBallCounts::new(radii, n / 2 + 1, n).unwrap()),
     ]
 }
@@ -179,7 +179,7 @@ proptest! {
 /// Every row with its weight, which a hidden coin rounds.
 fn weighted(records: &DMatrix<f64>, weights: &[u32]) -> Points<'static> {
     let stream = Draw::new(Streams::from_key([4; 32]), Replace).hidden();
-    sample::weighted(&admitted(records), &stream, &weights[..records.ncols()]).unwrap()
+    sample::weighted(&admitted(records), stream, &weights[..records.ncols()]).unwrap()
 }
 
 proptest! {
@@ -277,7 +277,7 @@ fn what_is_neither_a_sum_nor_has_coins_has_no_answer_about_weighted_records() {
 fn only_answers_of_one_question_about_different_records_add_up() {
     let [a, b] = [1.0, 2.0].map(|x| admitted(&DMatrix::from_element(2, 9, x)));
     let both = Points::concatenate(&[&a, &b]).unwrap();
-    let part = sample::uniform(&a, &Draw::new(Streams::from_key([3; 32]), Replace).hidden(), 4).unwrap();
+    let part = sample::uniform(&a, Draw::new(Streams::from_key([3; 32]), Replace).hidden(), 4).unwrap();
     let again = statistics(&[0.5, 1.5], 1.0, 9);
     for (one, other) in statistics(&[0.5, 1.5], 1.0, 9).iter().zip(&again) {
         let added = |s: &dyn Statistic, points: &Points, t: &dyn Statistic, others: &Points| {

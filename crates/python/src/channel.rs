@@ -71,7 +71,7 @@ impl Channel {
         sizes: Vec<usize>,
         m: usize,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let places = self.0.uniform_places(&stream.get().0, &sizes, m).map_err(raised)?;
+        let places = self.0.uniform_places(stream.get().take()?, &sizes, m).map_err(raised)?;
         Ok(places.iter().map(|message| PyBytes::new(py, message)).collect())
     }
 
@@ -83,7 +83,7 @@ impl Channel {
         sizes: Vec<usize>,
         probability: (u64, u32),
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let places = self.0.coin_places(&stream.get().0, &sizes, probability).map_err(raised)?;
+        let places = self.0.coin_places(stream.get().take()?, &sizes, probability).map_err(raised)?;
         Ok(places.iter().map(|message| PyBytes::new(py, message)).collect())
     }
 

@@ -140,13 +140,13 @@ impl Points {
 
     /// A hidden uniform sample of min(m, n) records without replacement, for neighbours that replace a record.
     fn sample(&self, py: Python<'_>, stream: &Bound<'_, Stream>, m: usize) -> PyResult<Self> {
-        let stream = &stream.get().0;
+        let stream = stream.get().take()?;
         self.with(py, |points| without_gil(py, || sample::uniform(points, stream, m)).map(Self::own).map_err(raised))
     }
 
     /// A hidden sample that has every record with probability numerator/2^halvings, independently.
     fn sample_by_coins(&self, py: Python<'_>, stream: &Bound<'_, Stream>, probability: (u64, u32)) -> PyResult<Self> {
-        let stream = &stream.get().0;
+        let stream = stream.get().take()?;
         self.with(py, |points| {
             without_gil(py, || sample::by_coins(points, stream, probability)).map(Self::own).map_err(raised)
         })
@@ -159,7 +159,7 @@ impl Points {
         stream: &Bound<'_, Stream>,
         weights: PyReadonlyArray1<'_, u32>,
     ) -> PyResult<Self> {
-        let (stream, weights) = (&stream.get().0, weights.as_slice()?);
+        let (stream, weights) = (stream.get().take()?, weights.as_slice()?);
         self.with(py, |points| {
             without_gil(py, || sample::weighted(points, stream, weights)).map(Self::own).map_err(raised)
         })

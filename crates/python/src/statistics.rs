@@ -221,7 +221,7 @@ impl PairCounts {
         bits: u32,
         target: (u64, u32),
     ) -> PyResult<PyClassInitializer<Self>> {
-        let stream = stream.get().0.clone();
+        let stream = stream.get().take()?;
         Ok(question(pair_counts::PairCounts::new(radii, pairings, stream, bits, target))?.add_subclass(Self))
     }
 

@@ -1,5 +1,7 @@
 //! Exact answers, and the tape that opens them.
 
+use std::sync::{Mutex, PoisonError};
+
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -59,8 +61,18 @@ impl Exact {
 }
 
 /// Hidden randomness of a tape: independent of the data, the same in a replay, and never shown.
+///
+/// One use consumes it.
 #[pyclass(frozen, module = "dpmedian._core")]
-pub(super) struct Stream(pub(super) streams::Stream);
+pub(super) struct Stream(Mutex<Option<streams::Stream>>);
+
+impl Stream {
+    /// The randomness, for its one use.
+    pub(super) fn take(&self) -> PyResult<streams::Stream> {
+        let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stream.ok_or_else(|| PyRuntimeError::new_err("this stream of hidden randomness was used already: draw another"))
+    }
+}
 
 /// The kinds of tape.
 enum Kind {
@@ -198,7 +210,7 @@ impl Tape {
 
     /// Hidden randomness, in the place of a release.
     fn hidden(&mut self) -> Stream {
-        Stream(self.tape().hidden())
+        Stream(Mutex::new(Some(self.tape().hidden())))
     }
 }
 

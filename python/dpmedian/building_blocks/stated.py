@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmedian.accounting import Budget
+from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.neighbours import neighbours_of
 from dpmedian.building_blocks.value import PrivateValue
 from dpmedian.ledger import as_ledger
@@ -22,13 +22,15 @@ from dpmedian.parameters import positive, whole
 from dpmedian.release import ReleaseFailed
 from dpmedian.running import charged
 from dpmedian.statistics import Exact
-from dpmedian.tape import tape_of
+from dpmedian.tape import Tape, capped_tape, seed_bytes
 
 __all__ = ["above_threshold", "exponential_mechanism", "noisy_bisection"]
 
 # Counts are taken relative to the target and clamped to this magnitude, which moves no two of them farther apart, so
 # that their lattice fits 64 bits.
 _LARGEST = 2**26
+
+Value = TypeVar("Value")
 
 
 def above_threshold(
@@ -86,14 +88,16 @@ def above_threshold(
     threshold = whole("threshold", threshold)
     if abs(threshold) > 2**61:
         raise ValueError(f"threshold must be at most 2**61 in magnitude, got {threshold}")
-    relation = neighbours_of(neighbours)
-    tape = tape_of(seed, relation)
-    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=relation)
-    with charged(as_ledger(ledger), "above_threshold", cost, seeded=seed is not None):
-        index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in queries), threshold)
+    asked = _iterator("queries", queries)
+    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=neighbours_of(neighbours))
+
+    def run(tape: Tape) -> int:
+        index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in asked), threshold)
         if index is None:
             raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
-    return PrivateValue(index, cost)
+        return index
+
+    return _charged_value("above_threshold", cost, run, ledger, seed)
 
 
 def noisy_bisection(
@@ -149,17 +153,19 @@ def noisy_bisection(
     releases = NoisyBisection.questions(low, high)
     counts = Gaussian.of_stated("bisection", sensitivity, budget.rho, largest=_LARGEST, releases=releases)
     mechanism = NoisyBisection(low, high, counts)
+    if not callable(count):
+        raise TypeError(f"count must be a function from an index to an integer, got a {type(count).__name__}")
+    if not isinstance(target, Real) or isinstance(target, bool) or not math.isfinite(target):
+        raise ValueError(f"target must be a finite number, got {target!r}")
     origin = math.floor(target)
-    relation = neighbours_of(neighbours)
-    tape = tape_of(seed, relation)
 
     def relative(index: int) -> Exact:
         return counts.stated(min(max(_integer(count(index)) - origin, -_LARGEST), _LARGEST))
 
-    cost = replace(mechanism.cost, neighbours=relation)
-    with charged(as_ledger(ledger), "noisy_bisection", cost, seeded=seed is not None):
-        index = mechanism.release(tape, relative, target - origin)
-    return PrivateValue(index, cost)
+    cost = replace(mechanism.cost, neighbours=neighbours_of(neighbours))
+    return _charged_value(
+        "noisy_bisection", cost, lambda tape: mechanism.release(tape, relative, float(target - origin)), ledger, seed
+    )
 
 
 def exponential_mechanism(
@@ -219,17 +225,41 @@ def exponential_mechanism(
         raise ValueError(f"{given} must be positive and at most 2**61, got {value}")
     eta = budget.epsilon if budget.epsilon is not None else eta_of_rho(budget.rho or 0.0)
     mechanism = Exponential.of("exponential mechanism", eta)
-    relation = neighbours_of(neighbours)
-    tape = tape_of(seed, relation)
-    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=relation)
-    with charged(as_ledger(ledger), "exponential_mechanism", cost, seeded=seed is not None):
-        integers = [_integer(score) for score in scores]
+    given_scores = _iterator("scores", scores)
+    if isinstance(scores, Sized) and len(scores) == 0:
+        raise ValueError("scores must not be empty")
+    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=neighbours_of(neighbours))
+
+    def run(tape: Tape) -> int:
+        integers = [_integer(score) for score in given_scores]
         if not integers:
             raise ValueError("scores must not be empty")
         smallest = min(integers)
         above = np.array([min(score - smallest, 2**62) for score in integers], dtype=np.int64)
-        index = mechanism.release(tape, Exact.stated(above, float(width), scores=True))
-    return PrivateValue(index, cost)
+        return mechanism.release(tape, Exact.stated(above, float(width), scores=True))
+
+    return _charged_value("exponential_mechanism", cost, run, ledger, seed)
+
+
+def _charged_value(
+    method: str, cost: PrivacyCost, run: Callable[[Tape], Value], ledger: Any, seed: int | None
+) -> PrivateValue[Value]:
+    """Charge the cost, then run on a tape that releases no more than was charged.
+
+    Callers have checked every public argument: what raises in `run` is charged.
+    """
+    account, tape = as_ledger(ledger), capped_tape(cost, seed_bytes(seed))
+    with charged(account, method, cost, seeded=seed is not None):
+        value = run(tape)
+    return PrivateValue(value, cost)
+
+
+def _iterator(name: str, values: Iterable[Value]) -> Iterator[Value]:
+    """Return an iterator over the caller's values, or raise before the charge if there is none."""
+    try:
+        return iter(values)
+    except TypeError:
+        raise TypeError(f"{name} must be an iterable of integers, got a {type(values).__name__}") from None
 
 
 def _integer(value: object) -> int:

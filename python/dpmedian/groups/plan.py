@@ -34,7 +34,7 @@ from dpmedian.sources.groups import Grouped, as_group_records
 from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.sphere import as_position
-from dpmedian.tape import Tape, allow, seed_bytes
+from dpmedian.tape import Tape, capped_tape, seed_bytes
 
 __all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
 
@@ -142,7 +142,7 @@ class GroupsPlan(Recorded):
                 weight_max=parameters.weight_max,
             )
         require_unit(grouped.records.unit, parameters.unit, given=unit is not None)
-        key = None if seed is None else seed_bytes(seed)
+        key = seed_bytes(seed)
         account = as_ledger(ledger)
         account.check(self.cost)
         values: dict[Hashable, Release | ReleaseFailed] = {}
@@ -183,8 +183,7 @@ class GroupsPlan(Recorded):
         self, plan: Plan, grouped: Grouped, index: int, key: Hashable, seed: bytes | None, nonfinite: str
     ) -> tuple[Source, Tape]:
         """The records of a group behind the privacy boundary, and a tape with noise of its own."""
-        tape = Tape.draw(None if seed is None else _group_seed(seed, key), "add_remove")
-        allow(tape, plan.cost)
+        tape = capped_tape(plan.cost, None if seed is None else _group_seed(seed, key))
         source = ArraySource.of(grouped.records_of(index), plan.parameters, nonfinite=nonfinite)
         return (source.weighted(tape.hidden()) if plan.parameters.weighted else source), tape
 
@@ -295,7 +294,7 @@ def plan_for_groups(
     if keys is None and made.selection is None:
         raise ValueError(f"keys=None needs noisy sizes, and method {made.method!r} releases none; use another method")
     if not budget.fits(made.cost):
-        raise AssertionError("the groups together must fit the budget")
+        raise RuntimeError("the groups together exceed the budget: this is an error of dpmedian, nothing was spent")
     if minimum is None:
         return made
     if whole("minimum", minimum) < 1:

@@ -122,7 +122,8 @@ class InverseSensitivity:
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
         """The drawn point, relative to the center. The draw asks for thousands of scores, each from all records."""
-        assert source.local is not None, "the runner refuses sources that are not in this process"
+        if source.local is None:
+            raise ValueError("this mechanism needs all records in this process")
         lattice = (self.lattice.step, self.lattice.reach, self.lattice.smoothing)
         place = source.local.draw_lattice(
             tape, center=center.tolist(), lattice=lattice, rate=self.rate, pulse=source.advance(1.0)

@@ -60,7 +60,7 @@ class Allowance:
         """Raises if the noise of a release that could happen fits no lattice: the extremes bound all others."""
         for offer in self.offers:
             offer.make(_LEAST * self.rho)
-        assert self._dearest
+        _ = self._dearest  # Calibrates every kind at its largest cost, which raises if no lattice fits.
 
     @functools.cached_property
     def _dearest(self) -> tuple[Gaussian, ...]:
@@ -137,14 +137,16 @@ class Spender:
     ) -> tuple[Value, float]:
         """One release of about this cost, and its standard deviation. `ask` makes it."""
         made = self._buy(offer, rho)
-        assert made.releases == 1, "a search is asked for by `search`"
+        if made.releases != 1:
+            raise RuntimeError(f"{made.name!r} makes {made.releases} releases: `search` asks for it, not `release`")
         return ask(made, self._tape), made.noise
 
     def search(self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Found[Value]]) -> Value:
         """One search of at most this cost. Questions that it did not ask are not paid."""
         made = self._buy(offer, rho)
         found = ask(made, self._tape)
-        assert 0 <= found.asked <= made.releases
+        if not 0 <= found.asked <= made.releases:
+            raise RuntimeError(f"{made.name!r} says that it made {found.asked} of {made.releases} releases")
         self._mu_squared -= made.cost.mu_squared * (made.releases - found.asked) / made.releases
         return found.value
 
@@ -156,6 +158,7 @@ class Spender:
         """Pays for one time before anything is released; the sum never exceeds the cap."""
         made = offer.make(self.affordable(offer, rho))
         after = self._mu_squared + made.cost.mu_squared
-        assert after <= self.allowance.mu_squared, "the cap would be exceeded"
+        if not after <= self.allowance.mu_squared:
+            raise RuntimeError(f"{made.name!r} would exceed the cap: mu^2 {after} of {self.allowance.mu_squared}")
         self._mu_squared, self._used[offer] = after, self._used[offer] + 1
         return made

@@ -47,7 +47,8 @@ class ArraySource:
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         records = points if isinstance(points, FileRecords) else as_records(points, nonfinite=nonfinite, d=parameters.d)
         if nonfinite == "drop":
-            assert parameters.private_size, "the runner refuses to drop records where their number is public"
+            if not parameters.private_size:
+                raise ValueError("records cannot be dropped if their number is public")
             records = records.finite()
         return cls(records.admitted(parameters.ball, replacement, copy), progress, weights=records.weights)
 
