@@ -381,3 +381,59 @@ def test_no_cell_of_a_row_shows_in_an_unattended_run(cell, nonfinite):
             found = as_group_records(changed, "side", group_keys(KEYS), "person", nonfinite=nonfinite)
         assert len(expected - {record.tobytes() for record in found.records.array}) <= 1, column
         assert abs(len(found.records.array) - len(plain.records.array)) <= 1
+
+
+def test_a_plan_shows_what_other_numbers_of_groups_per_unit_mean():
+    made = dpmedian.plan_groups(range(12), 2, n=500, unit="person", max_groups_per_unit=3, **BUDGET)
+    choices = made.contribution_choices()
+    assert list(choices) == [1, 2, 3, 4, 8]
+    errors = [choice.plans[0].prediction.relative_error for choice in choices.values()]
+    assert errors == sorted(errors)
+    assert errors[2] == made.plans[0].prediction.relative_error
+    assert choices[3].cost == made.cost
+    text = str(made)
+    assert "3 (this plan)" in text
+    assert f"{errors[-1]:.2g} spreads" in text
+    assert "0; 1; 2; ... (12 groups)" in text
+    assert "groups per person" in made._repr_html_()
+    single = dpmedian.plan_groups(range(12), 2, n=500, **BUDGET)
+    assert list(single.contribution_choices()) == [1]
+    assert "groups per" not in str(single)
+    unlisted = dpmedian.plan_groups(None, 2, unit="person", max_groups_per_unit=12, **BUDGET)
+    assert list(unlisted.contribution_choices()) == [1, 2, 4, 8, 12, 16]
+    assert "threshold" in str(unlisted)
+    assert "none; if 1000" in str(unlisted)
+
+
+def test_the_command_plans_groups(tmp_path, capsys):
+    keys = tmp_path / "keys.txt"
+    keys.write_text("north\nsouth\n")
+    arguments = ["plan", "400", "2", "--by", "side", "--epsilon", "1", "--delta", "1e-6", "--unit", "person"]
+    assert main([*arguments, "--keys", str(keys), "--max-groups-per-unit", "2", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    expected = dpmedian.plan_groups(["north", "south"], 2, n=400, unit="person", max_groups_per_unit=2, **BUDGET)
+    assert record == json.loads(expected.to_json())
+    assert main([*arguments, "--minimum", "90"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Plan for groups that nobody has listed: adaptive, epsilon = 1, delta = 1e-06\n")
+    assert "a group whose noisy size is below 90 has no point" in out
+    assert main(["plan", "private", "2", "--by", "side", "--rho", "0.1"]) == 2
+    assert "pass delta" in capsys.readouterr().err
+    assert main(["plan", "400", "2", "--rho", "0.1", "--minimum", "9"]) == 2
+    assert "--by" in capsys.readouterr().err
+
+
+def test_tables_of_positions_are_in_kilometers_and_have_intervals():
+    rng = np.random.default_rng(3)
+    points = np.array([11.5, 48.1]) + 0.05 * rng.normal(size=(4000, 2))
+    found = dpmedian.geometric_medians(
+        points, np.repeat(["a", "b"], 2000), keys=["a", "b"], n=2000, geometry="sphere", seed=1, **BUDGET
+    )
+    text = str(found)
+    assert "error, km" in text
+    assert f"{found['a'].error_radius * 111.195:.2g}" in text
+    low, high = found["a"].confidence_region().intervals[0]
+    assert f"+- {(high - low) / 2.0:.2g}, " in text
+    (row, _) = csv.DictReader(io.StringIO(found.to_csv()))
+    assert float(row["error_km"]) == pytest.approx(float(row["error_radius"]) * 111.195, rel=1e-4)
+    assert "error_km" in found["a"].to_csv()

@@ -16,6 +16,7 @@ __all__ = [
     "Parser",
     "add_budget",
     "add_file",
+    "add_groups",
     "add_method",
     "add_neighbours",
     "add_output",
@@ -91,6 +92,23 @@ def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = Fal
     choices = ["json", "table", "csv"] if csv else ["json", "table"]
     parser.add_argument("--output", choices=choices, default=default, help="default: %(default)s")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
+
+
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """Adds what says which groups there are."""
+    parser.add_argument(
+        "--by", type=names, metavar="A,B,...", help="column with the group of each row, or several: a median for each"
+    )
+    parser.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="names of the groups, one per line, with commas between several columns; they are public; default: show "
+        "the groups that are large enough, which takes a part of delta",
+    )
+    parser.add_argument(
+        "--max-groups-per-unit", type=int, metavar="K", help="how many groups a person is in; default: 1"
+    )
+    parser.add_argument("--minimum", type=int, metavar="N", help="no median where a group's noisy size is below")
 
 
 def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:

@@ -5,16 +5,62 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpmedian.cli.arguments import add_budget, add_method, add_neighbours, add_output, add_weight_max, plan_of
+from dpmedian import GroupsPlan, Plan, plan_groups
+from dpmedian.cli.arguments import (
+    add_budget,
+    add_groups,
+    add_method,
+    add_neighbours,
+    add_output,
+    add_weight_max,
+    plan_of,
+)
+from dpmedian.cli.groups import read_keys
 from dpmedian.cli.output import show
 
 __all__ = ["add", "show_plan"]
 
 
 def show_plan(options: argparse.Namespace) -> None:
-    """Prints what a release would do and cost. It needs no data and spends nothing."""
-    made = plan_of(options, options.n, options.d, options.unit)
+    """Print what a release would do and cost. It needs no data and spends nothing."""
+    made = _plan_of_groups(options) if options.by is not None else _plan_of_one(options)
     show(made if options.output == "table" else made.to_json())
+
+
+def _plan_of_one(options: argparse.Namespace) -> Plan:
+    for option, value in (
+        ("--keys", options.keys),
+        ("--minimum", options.minimum),
+        ("--max-groups-per-unit", options.max_groups_per_unit),
+    ):
+        if value is not None:
+            raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
+    options.neighbours = options.neighbours or "replace"
+    return plan_of(options, options.n, options.d, options.unit)
+
+
+def _plan_of_groups(options: argparse.Namespace) -> GroupsPlan:
+    if options.profile != "default":
+        raise ValueError("groups have no --profile: leave it out")
+    return plan_groups(
+        read_keys(options.keys, options.by),
+        options.d,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        rho=options.rho,
+        n=options.n,
+        unit=options.unit,
+        max_groups_per_unit=1 if options.max_groups_per_unit is None else options.max_groups_per_unit,
+        minimum=options.minimum,
+        method=options.method,
+        radius=options.radius,
+        resolution=options.resolution,
+        center=options.center,
+        failure_probability=options.failure_probability,
+        geometry=options.geometry,
+        neighbours=options.neighbours or "add_remove",
+        weight_max=options.weight_max,
+    )
 
 
 def _records(text: str) -> int | None:
@@ -35,10 +81,13 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("n", type=_records, help="number of records; with add_remove or weights a guess, or 'private'")
+    parser.add_argument(
+        "n", type=_records, help="number of records; with add_remove, weights or groups a guess, or 'private'"
+    )
     parser.add_argument("d", type=int, help="dimension")
     parser.add_argument("--unit", metavar="NAME", help="whose contribution is protected, such as person; n counts them")
-    add_neighbours(parser)
+    add_groups(parser)
+    add_neighbours(parser, groups=True)
     add_weight_max(parser)
     add_budget(parser)
     add_method(parser)

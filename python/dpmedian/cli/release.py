@@ -11,11 +11,11 @@ from dpmedian import ReleaseFailed
 from dpmedian.cli.arguments import (
     add_budget,
     add_file,
+    add_groups,
     add_method,
     add_neighbours,
     add_output,
     add_weight_max,
-    names,
     plan_of,
 )
 from dpmedian.cli.groups import read_keys, release_groups
@@ -146,19 +146,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
     parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
     add_weight_max(parser)
-    parser.add_argument(
-        "--by", type=names, metavar="A,B,...", help="column with the group of each row, or several: a median for each"
-    )
-    parser.add_argument(
-        "--keys",
-        metavar="FILE",
-        help="names of the groups, one per line, with commas between several columns; they are public; default: show "
-        "the groups that are large enough, which takes a part of delta",
-    )
-    parser.add_argument(
-        "--max-groups-per-unit", type=int, metavar="K", help="how many groups a person is in; default: 1"
-    )
-    parser.add_argument("--minimum", type=int, metavar="N", help="no median where a group's noisy size is below")
+    add_groups(parser)
     parser.add_argument(
         "--unit-reduce",
         choices=REDUCERS,

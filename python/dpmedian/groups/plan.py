@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import math
@@ -42,8 +43,8 @@ __all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
 # it, and the rest hardly changes epsilon. key_selection.md says more.
 _SELECTION_DELTA = 0.1
 
-# More groups for one unit leave nothing of a budget for each.
-_MOST_GROUPS = 2**20
+# More groups for one unit leave nothing of a budget for each, and a plan shows what up to 16 of them mean.
+_MOST_GROUPS, _MOST_SHOWN_GROUPS = 2**20, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,29 @@ class GroupsPlan(Recorded):
         calibrated = self.plans[0].calibrated
         size = calibrated.size if isinstance(calibrated, PrivateSize) else None
         return size if isinstance(size, KeySelection) else None
+
+    def contribution_choices(self) -> dict[int, GroupsPlan]:
+        """The same plan for other values of `max_groups_per_unit`: 1, 2, 4, ... and its own. Nothing is spent.
+
+        The budget is shared by as many groups as a unit contributes to, so a larger number means more noise in each
+        group; it is worth that if units have rows in several groups. All plans have the guess of the first group.
+        """
+        limit = _MOST_SHOWN_GROUPS if self.keys is None else min(_MOST_SHOWN_GROUPS, len(self.keys))
+        doubled = {2**power for power in range(limit.bit_length()) if 2**power <= limit}
+        found = {}
+        for most in sorted(doubled | {self.max_groups_per_unit} if self.parameters.unit != RECORD else {1}):
+            parameters = replace(self.parameters, budget=self.budget, lone_delta=None, n=None)
+            with contextlib.suppress(ValueError):  # Shared by so many, the budget may fit no lattice.
+                found[most] = plan_for_groups(
+                    self.keys,
+                    parameters,
+                    n=self.plans[0].n,
+                    method=self.method,
+                    max_groups_per_unit=most,
+                    minimum=self.minimum,
+                    neighbours=self.neighbours,
+                )
+        return found
 
     def refuse_if_hopeless(self) -> None:
         """Raises, before anything is spent, if every group would be worth nothing at the size that was guessed."""

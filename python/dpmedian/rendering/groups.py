@@ -13,10 +13,13 @@ from dpmedian.rendering.record import FORMAT, plan_record
 from dpmedian.rendering.release import region_of
 from dpmedian.rendering.table import html_block, html_table, text_table
 from dpmedian.sources.key_columns import key_parts, key_text
+from dpmedian.spherical import kilometers
 
 if TYPE_CHECKING:
     from dpmedian.groups.plan import GroupsPlan
     from dpmedian.groups.releases import Releases
+    from dpmedian.methods.contract import Prediction
+    from dpmedian.planning.plan import Plan
 
 __all__ = [
     "groups_plan_html",
@@ -28,8 +31,8 @@ __all__ = [
 ]
 
 _WIDTH = 80
-# More rows are left out of what is printed; `to_frame` has all of them.
-_MOST = 40
+# More rows are left out of what is printed; `to_frame` has all of them. A plan names the first few of its groups.
+_MOST, _NAMED = 40, 3
 
 
 def _about(plan: GroupsPlan) -> list[str]:
@@ -50,25 +53,74 @@ def _about(plan: GroupsPlan) -> list[str]:
 
 
 def _planned_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    keys = ["every group"] if plan.keys is None else [key_text(key) for key in plan.keys]
-    for key, own in list(zip(keys, plan.plans, strict=True))[:_MOST]:
-        predicted = own.prediction
-        error = "" if predicted.relative_error is None else f"{predicted.relative_error:.2g} spreads"
-        guess = "none" if own.n is None else str(own.n)
-        rows.append((key, guess, error, "" if own.n is None else probability_text(predicted.failure)))
+    """One row for each plan: groups with the same guess share it."""
+    names: dict[Plan, list[str]] = {own: [] for own in plan.plans}
+    for key, own in zip(plan.keys or (), plan.plans, strict=False):
+        names[own].append(key_text(key))
+    return [(_named(names[own]), *_expected(own)) for own in list(names)[:_MOST]]
+
+
+def _named(names: list[str]) -> str:
+    """The groups of a plan, or the first few of many."""
+    if not names:
+        return "every group"
+    return "; ".join(names[:_NAMED]) + (f"; ... ({len(names)} groups)" if len(names) > _NAMED else "")
+
+
+def _expected(plan: Plan) -> tuple[str, str, str]:
+    """The guess of the size, the predicted error and the predicted failure, or those of an example without a guess."""
+    if plan.n is not None:
+        return str(plan.n), _error_text(plan.prediction), probability_text(plan.prediction.failure)
+    if not plan.calibrated.examples:
+        return "none", "", ""
+    size, predicted = plan.calibrated.examples[0]
+    return f"none; if {size}", _error_text(predicted), probability_text(predicted.failure)
+
+
+def _error_text(predicted: Prediction) -> str:
+    return "" if predicted.relative_error is None else f"{predicted.relative_error:.2g} spreads"
+
+
+_PLAN_HEAD = ("groups", "guess", "predicted error", "failure")
+
+
+def _choice_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
+    rows = []
+    for most, other in plan.contribution_choices().items():
+        mark = " (this plan)" if most == plan.max_groups_per_unit else ""
+        _, error, failure = _expected(other.plans[0])
+        threshold = () if other.selection is None else (str(other.selection.threshold),)
+        rows.append((f"{most}{mark}", f"{other.plans[0].cost.rho:.3g}", error, failure, *threshold))
     return rows
 
 
-_PLAN_HEAD = ("group", "guess", "predicted error", "failure")
+def _choice_head(plan: GroupsPlan) -> tuple[str, ...]:
+    threshold = () if plan.selection is None else ("threshold",)
+    return (f"groups per {plan.cost.unit}", "rho of one group", "predicted error", "failure", *threshold)
+
+
+_CHOICE_NOTE = (
+    "max_groups_per_unit: the budget is shared by as many groups as one {unit} contributes to. If it has rows in more "
+    "groups, those with the most of its rows count. A larger number adds noise to every group, and makes the groups "
+    "larger if many have rows in several of them."
+)
 
 
 def groups_plan_text(plan: GroupsPlan) -> str:
-    """The groups, what they cost together, and the plan of one of them."""
-    table = text_table(_PLAN_HEAD, _planned_rows(plan), _WIDTH, framed=True, note=_left_out(len(plan.plans)))
+    """The groups, what they cost together, what other numbers of groups per unit mean, and the plan of one group."""
+    rows, note = _planned_rows(plan), _left_out(len(set(plan.plans)))
+    table = text_table(_PLAN_HEAD, rows, _WIDTH, yielding=(0,), overflow="wrap", framed=True, note=note)
     facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in _about(plan)]
     first = "every group" if plan.keys is None else key_text(plan.keys[0])
-    return "\n".join([_plan_title(plan), table, *facts, "", f"For {first}:", str(plan.plans[0])])
+    return "\n".join([_plan_title(plan), table, *facts, *_choices_text(plan), "", f"For {first}:", str(plan.plans[0])])
+
+
+def _choices_text(plan: GroupsPlan) -> list[str]:
+    choices = _choice_rows(plan)
+    if len(choices) < 2:
+        return []
+    told = textwrap.fill(_CHOICE_NOTE.format(unit=plan.cost.unit), _WIDTH, subsequent_indent="  ")
+    return ["", told, text_table(_choice_head(plan), choices, _WIDTH, right=(1, 2, 3, 4), framed=True)]
 
 
 def _plan_title(plan: GroupsPlan) -> str:
@@ -84,7 +136,11 @@ def groups_plan_html(plan: GroupsPlan) -> str:
     table = html_table(
         _PLAN_HEAD, _planned_rows(plan), caption=[_plan_title(plan)], notes=_about(plan), right=(1, 2, 3)
     )
-    return html_block(table, plan_tables(plan.plans[0]))
+    choices, tables = _choice_rows(plan), [table]
+    if len(choices) > 1:
+        note = [_CHOICE_NOTE.format(unit=plan.cost.unit)]
+        tables.append(html_table(_choice_head(plan), choices, notes=note, right=(1, 2, 3, 4)))
+    return html_block(*tables, plan_tables(plan.plans[0]))
 
 
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
@@ -114,7 +170,9 @@ def _plain(key: object) -> object:
     return key if isinstance(key, (str, int, float, bool)) else str(key)
 
 
-_HEAD = ("point", "error radius", "size", "outcome")
+def _head(releases: Releases) -> tuple[str, ...]:
+    error = "error, km" if releases.plan.parameters.geometry == "sphere" else "error radius"
+    return (*releases.key_columns, "point", "95 % interval", error, "size", "outcome")
 
 
 def _rows(releases: Releases) -> list[tuple[str, ...]]:
@@ -126,10 +184,21 @@ def _rows(releases: Releases) -> list[tuple[str, ...]]:
             shown = value.point.tolist()
             point = ", ".join(f"{x:.6g}" for x in shown[:4]) + (", ..." if len(shown) > 4 else "")
             error = "" if value.error_radius is None else f"{value.error_radius:.2g}"
-            rows.append((*names, point, error, size, "released"))
+            if value.error_radius is not None and value.plan.parameters.geometry == "sphere":
+                error = f"{kilometers(value.error_radius):.2g}"
+            rows.append((*names, point, _interval(value), error, size, "released"))
         else:
-            rows.append((*names, "", "", size, f"failed: {value.message}"))
+            rows.append((*names, "", "", "", size, f"failed: {value.message}"))
     return rows
+
+
+def _interval(release: Release) -> str:
+    """Half of the length of each coordinate's interval, of the first four."""
+    region = region_of(release)
+    if region is None:
+        return ""
+    shown = [f"{(high - low) / 2.0:.2g}" for low, high in region.intervals[:4].tolist()]
+    return "+- " + ", ".join(shown) + (", ..." if len(region.intervals) > 4 else "")
 
 
 def _left_out(count: int) -> str | None:
@@ -147,7 +216,8 @@ def _facts(releases: Releases) -> list[str]:
 def releases_text(releases: Releases) -> str:
     """One row for each group, up to forty, and the cost of all."""
     rows, note = _rows(releases), _left_out(len(releases))
-    head, last = (*releases.key_columns, *_HEAD), len(releases.key_columns) + 3
+    head = _head(releases)
+    last = len(head) - 1
     right = (last - 2, last - 1)
     table = text_table(head, rows, 100, yielding=(last,), overflow="wrap", right=right, framed=True, note=note)
     facts = [textwrap.fill(fact, 100, subsequent_indent="  ") for fact in _facts(releases)]
@@ -160,8 +230,9 @@ def releases_html(releases: Releases) -> str:
     """The same for a notebook."""
     notes = [*_facts(releases), *filter(None, [_left_out(len(releases))])]
     caption = [f"Private geometric medians of {len(releases)} groups", f"point: {', '.join(releases.columns[:4])}"]
-    head, keys = (*releases.key_columns, *_HEAD), len(releases.key_columns)
-    return html_block(html_table(head, _rows(releases), caption=caption, notes=notes, right=(keys + 1, keys + 2)))
+    head = _head(releases)
+    right = (len(head) - 3, len(head) - 2)
+    return html_block(html_table(head, _rows(releases), caption=caption, notes=notes, right=right))
 
 
 def releases_record(releases: Releases) -> dict[str, Any]:
