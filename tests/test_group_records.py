@@ -88,6 +88,42 @@ def test_groups_have_a_page(releases, tmp_path):
     assert "planned, nothing spent" in page(releases.plan.to_dict())
 
 
+def test_the_page_of_groups_has_a_date_units_intervals_and_a_map(tmp_path):
+    rng = np.random.default_rng(1)
+    places = {"<north>": (11.5, 48.2), "south": (11.6, 48.0)}
+    district = rng.choice(list(places), size=6000)
+    frame = pd.DataFrame(np.array([places[name] for name in district]), columns=["lon", "lat"])
+    frame += 0.01 * rng.normal(size=(6000, 2))
+    frame["district"], frame["month"] = district, rng.choice(["2026-01", "2026-02"], size=6000)
+    found = dpmedian.geometric_medians(frame, ["district", "month"], epsilon=2.0, delta=1e-6, geometry="sphere")
+    text = found.report(tmp_path / "page.html").read_text()
+    assert found.date[:16].replace("T", ", ") + " UTC" in text
+    assert "<th>district</th><th>month</th>" in text
+    assert "Predicted error, km" in text
+    release = found["south", "2026-02"]
+    assert f"{release.error_radius * 6371.0088 * np.pi / 180.0:.3g}" in text
+    low, high = release.confidence_region().intervals[1]
+    assert f"<small>{low:.6g} to {high:.6g}</small>" in text
+    assert text.count('class="here"') == 4 + 1, "a dot for each point, and one on the curve"
+    assert "<title>&lt;north&gt;, 2026-01</title>" in text
+    assert text.count('<text class="name"') == 2, "names that would overlap are left out"
+    assert re.search(r"[125]0? km</text>", text), "a ruler in kilometers"
+    assert "Nobody has listed the groups." in text
+    assert "This protects one record, which is one row of the table." in text
+    for tag in ("section", "table", "tr", "td", "th", "svg", "p", "div", "pre", "g", "text", "title"):
+        assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag
+
+
+def test_a_page_says_what_unit_it_protects_and_what_it_does_not_promise(releases, tmp_path):
+    text = releases.report(tmp_path / "page.html").read_text()
+    assert "This protects each person with everything that the person contributed" in text
+    assert "each person counts in at most 2 groups, and in no others" in text
+    assert "It does not promise that nothing can be learned about anybody." in text
+    assert "All lengths are in the unit of the columns." in text
+    for overstated in ("nearly as likely", "pip install dpmedian", "noise hides"):
+        assert overstated not in text
+
+
 def test_the_command_makes_the_page_of_groups(tmp_path, capsys):
     data, keys, file = tmp_path / "data.csv", tmp_path / "keys.txt", tmp_path / "page.html"
     rng = np.random.default_rng(0)

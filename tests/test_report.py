@@ -17,7 +17,7 @@ from dpmedian.data import POSITIONS
 from dpmedian.planning.outlook import Outlook
 from dpmedian.report import page
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
-from dpmedian.report.words import QUESTIONS, power
+from dpmedian.report.words import QUERIES, power
 from dpmedian.statistics import BOUNDS
 from dpmedian.verification.reading import parsed
 from test_verify import planned
@@ -64,11 +64,14 @@ def test_a_page_tells_what_was_released_and_promised(release):
         "epsilon = 1, delta = 1e-06",
         "one record",
         f"within {release.error_radius:.3g} of the exact median",
-        "at most 2.72 times what it would have been",
-        "dpmedian verify record.json",
+        "at most 2.72 times as large as it would have been then, apart from a probability of at most 1e-06",
+        "This protects one record, which is one row of the table.",
+        "With 5 rows of the same person, the factor of 2.72 below becomes",
+        "It does not promise that nothing can be learned about anybody.",
+        "pip install .\ndpmedian verify record.json",
         "the claim holds",
         *(stage.name for stage in release.plan.stages),
-        *(QUESTIONS[stage.statistic] for stage in release.plan.stages),
+        *(QUERIES[stage.statistic] for stage in release.plan.stages),
     ):
         assert told in text, told
     stored = re.search(r'<pre id="record">(.*?)</pre>', text, re.DOTALL).group(1)
@@ -99,7 +102,7 @@ def test_every_method_has_a_page(name, relation):
 
 
 def test_every_statistic_has_its_question():
-    assert set(QUESTIONS) == {*BOUNDS, "objective differences", "records to change"}
+    assert set(QUERIES) == {*BOUNDS, "objective differences", "records to change"}
 
 
 @pytest.mark.slow
@@ -139,7 +142,7 @@ def test_curves_go_through_the_chosen_point_and_in_the_right_direction(release):
     assert all(np.diff(curve.y) <= 0.0)
     outlook = Outlook.of(release.plan)
     for errors in (error_by_size(outlook), error_by_budget(outlook)):
-        assert errors.here[1] == release.plan.prediction.excess
+        assert errors.here[1] == release.plan.prediction.relative_error
         known = [(x, y) for x, y in zip(errors.x, errors.y, strict=True) if y is not None]
         assert all(np.diff([y for _, y in known]) < 0.0)
         assert np.interp(errors.here[0], *zip(*known, strict=True)) == pytest.approx(errors.here[1], rel=0.05)
@@ -212,7 +215,8 @@ document.body.dataset.seen = JSON.stringify({
 
 def browse(file, directory, *options):
     """What the page looks like to a script in it, once a browser has drawn it."""
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={directory}", *options]
+    plain = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    command = [BROWSER, *plain, f"--user-data-dir={directory}", *options]
     done = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
     seen = re.search(r'data-seen="(.*?)"', done.stdout)
     assert seen, done.stderr[-2000:]

@@ -86,7 +86,7 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The names of the key columns in tables: `by`, with "key_" before a name that another column has."""
+        """The names of the key columns in tables: `by`, with `key_` before a name that another column has."""
         taken = row_names(self.columns, self._sphere)
         return tuple(f"key_{name}" if name in taken else name for name in self.by)
 

@@ -13,9 +13,9 @@ __all__ = ["Outlook"]
 
 # What a plan may predict, the first of which is drawn, and how it reads on an axis.
 _MEASURES = {
+    "relative_error": "predicted distance to the median, in spreads",
     "excess": "predicted excess F(point)/F(median) - 1",
     "excess_distance_bound": "bound on the average excess distance",
-    "relative_error": "predicted distance to the median, in spreads",
 }
 
 
@@ -38,6 +38,8 @@ class Outlook:
         assert known.n is not None
         few, many, more = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
         for measure, label in _MEASURES.items():
+            if measure == "relative_error" and known.prediction.absolute_error > 0.0:
+                continue  # A part of the distance is in the unit of the data, so spreads alone would tell too little.
             if getattr(known.prediction, measure) is not None:
                 return cls(known, (few, many, more), measure, label)
         return None

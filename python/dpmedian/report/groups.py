@@ -10,7 +10,9 @@ from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.report.curves import chart, epsilon_curve
 from dpmedian.report.history import history
 from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
-from dpmedian.report.words import guarantee
+from dpmedian.report.picture import map_of
+from dpmedian.report.words import guarantee, limits, who
+from dpmedian.spherical import kilometers
 from dpmedian.verification.reading import cost_of, plan_of
 
 __all__ = ["page_of_groups"]
@@ -18,16 +20,23 @@ __all__ = ["page_of_groups"]
 # So many groups and coordinates are shown; the record on the page has all of them.
 _GROUPS, _COORDINATES = 200, 6
 
+_CIRCLES = (
+    "The shaded circles are the predicted errors, where these are larger than the dots. Names that would overlap are "
+    "left out."
+)
+
 
 def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
     """The page of the releases of groups, or of a plan for them."""
     cost = cost_of(record["cost"])
     title = record.get("name") or f"Private geometric medians of {_how_many(record)}"
     pairs = epsilon_curve(cost, delta_of(cost))
+    most = record["max_groups_per_unit"]
     together = (
-        f"The promise holds for all groups together: one {cost.unit} contributes to at most "
-        f"{record['max_groups_per_unit']} of them."
+        f"The promise holds for all groups together: each {cost.unit} counts in at most {most} "
+        f"{'group' if most == 1 else 'groups'}, and in no others."
     )
+    delta = delta_of(cost)
     return document(
         title,
         [
@@ -35,7 +44,9 @@ def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None =
             alarm(record),
             _facts(record, cost),
             section("What was released", _released(record)),
-            section("What it promises", paragraphs([*guarantee(cost, delta_of(cost)), together])),
+            section("Who is protected", paragraphs([*who(cost, delta), together])),
+            section("What it promises", paragraphs(guarantee(cost, delta))),
+            section("What it does not promise", paragraphs(limits())),
             "" if pairs is None else section("How much", f'<div class="charts">{chart(pairs)}</div>'),
             *_plans(record),
             "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
@@ -54,9 +65,9 @@ def _facts(record: Mapping[str, Any], cost: PrivacyCost) -> str:
     minimum = "" if record["minimum"] is None else f"; none where fewer than {record['minimum']} are seen"
     facts = [
         ("Privacy budget", str(Budget.of(**record["budget"])), f"all groups together; rho = {cost.rho:.4g}"),
-        ("Protects", f"one {cost.unit}", "added or removed, with everything it contributes"),
+        ("Protects", f"one {cost.unit}", "replaced" if cost.neighbours == "replace" else "added or removed"),
         ("Groups", _how_many(record).removesuffix(" groups"), f"{_known(record)}{minimum}"),
-        (f"One {cost.unit} is in", f"at most {record['max_groups_per_unit']}", "of the groups"),
+        (f"One {cost.unit} counts in", f"at most {record['max_groups_per_unit']}", "of the groups"),
     ]
     return tiles(facts)
 
@@ -70,35 +81,53 @@ def _known(record: Mapping[str, Any]) -> str:
 def _released(record: Mapping[str, Any]) -> str:
     if record["outcome"] == "planned":
         return paragraphs(["Nothing yet: this is a plan, made from public parameters alone."])
-    columns = record["columns"][:_COORDINATES]
-    names = (*record["by"], *columns, "Predicted error", "Size, noisy")
+    columns, sphere = record["columns"][:_COORDINATES], record["plans"][0]["geometry"] == "sphere"
+    error = "Predicted error, km" if sphere else "Predicted error"
+    names = (*record["by"], *columns, error, "Size, noisy")
     keys = len(record["by"])
-    top = "".join(
-        f"<th{' class=number' if place >= keys else ''}>{escape(name)}</th>" for place, name in enumerate(names)
-    )
-    rows = "".join(_row(group, columns) for group in record["groups"][:_GROUPS])
+    kinds = [""] * keys + [" class=number"] * (len(names) - keys)
+    top = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, names, strict=True))
+    rows = "".join(_row(group, columns, error, sphere) for group in record["groups"][:_GROUPS])
     more = len(record["groups"]) - _GROUPS
     rest = f'<p class="soft">and {more:,} more groups, which the record below has</p>' if more > 0 else ""
-    told = (
+    units = "Longitude and latitude are in degrees." if sphere else "All lengths are in the unit of the columns."
+    told = [
         "For each group a typical point: the one whose sum of distances to all records of the group is smallest, up to "
-        "noise. A group without a point failed, which is an output like any other."
-    )
+        f"noise. {units} The distance between the point and the exact median of the group's records is at most the "
+        "predicted error in about 19 of 20 groups.",
+        "The interval below a number is about the population of which the group's records are an independent sample: "
+        "with a confidence of about 95 % it holds this coordinate of the population's median. It says nothing if the "
+        "records are no such sample, and of many groups about one in twenty is outside of its own.",
+        "A group without a point failed, which is an output like any other: its cost is spent, too.",
+    ]
+    if record["keys"] is None:
+        told.append(
+            "Nobody has listed the groups. Those that are missing here have few records, or none: this page cannot "
+            "tell which, and that is intended."
+        )
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'{paragraphs([told])}<div class="wide">{table}</div>{rest}'
+    picture = map_of(record["groups"], record["columns"], sphere)
+    circles = "" if not picture else f'<p class="soft">{_CIRCLES}</p>'
+    return f'{paragraphs(told)}{picture}{circles}<div class="wide">{table}</div>{rest}'
 
 
-def _row(group: Mapping[str, Any], columns: list[str]) -> str:
+def _row(group: Mapping[str, Any], columns: list[str], error: str, sphere: bool) -> str:
     size = "" if group["size"] is None else f"{group['size']:,}"
     parts = group["key"] if isinstance(group["key"], list) else [group["key"]]
     name = "".join(f"<th>{escape(str(part))}</th>" for part in parts)
     if group["outcome"] != "released":
         told = f'<td colspan="{len(columns) + 1}">no point: {escape(group["message"])}</td>'
         return f'<tr>{name}{told}<td class="number" data-name="size">{size}</td></tr>'
-    error = "" if group["error_radius"] is None else f"{group['error_radius']:.3g}"
-    cells = [*(f"{value:.6g}" for value in group["point"][: len(columns)]), error, size]
+    radius = group["error_radius"]
+    shown = "" if radius is None else f"{kilometers(radius) if sphere else radius:.3g}"
+    intervals = group["intervals"] or [None] * len(group["point"])
+    cells = [
+        f"{value:.6g}" + ("" if ends is None else f"<small>{ends[0]:.6g} to {ends[1]:.6g}</small>")
+        for value, ends in list(zip(group["point"], intervals, strict=True))[: len(columns)]
+    ]
     told = "".join(
         f'<td class="number" data-name="{escape(column)}">{cell}</td>'
-        for column, cell in zip((*columns, "predicted error", "size"), cells, strict=True)
+        for column, cell in zip((*columns, error, "size"), (*cells, shown, size), strict=True)
     )
     return f"<tr>{name}{told}</tr>"
 

@@ -16,7 +16,8 @@ from dpmedian.rendering.release import region_of
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
 from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
-from dpmedian.report.words import guarantee
+from dpmedian.report.words import guarantee, limits, who
+from dpmedian.spherical import kilometers
 from dpmedian.verification.reading import read
 
 __all__ = ["page_of_release"]
@@ -36,8 +37,10 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
         alarm(record),
         _facts(found, plan),
         section("What was released", _outcome(found, plan)),
+        section("Who is protected", paragraphs(who(plan.cost, delta_of(plan.cost)))),
         section("What it promises", paragraphs(guarantee(plan.cost, delta_of(plan.cost)))),
-        section("How much, and what else was possible", _curves(plan)),
+        section("What it does not promise", paragraphs(limits())),
+        section("How much, and what else was possible", _curves(found, plan)),
         section("What was asked of the data", stages(plan)),
         section("What it cost", _cost(record, plan)),
         "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
@@ -48,7 +51,7 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
 
 def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     cost, parameters = plan.cost, plan.parameters
-    changed = "replaced; their number is public" if cost.neighbours == "replace" else "added or removed"
+    changed = "one differs; their number is public" if cost.neighbours == "replace" else "added or removed"
     if parameters.private_size:
         size = getattr(found, "size", None)
         records = "private" if size is None else f"about {size:,}"
@@ -57,7 +60,7 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         records, told = f"{plan.n:,}", "this number is public"
     numbers, failure = 2 if parameters.geometry == "sphere" else plan.d, plan.prediction.failure
     expected = (
-        ("Predicted error", f"{found.error_radius:.3g}", f"distance to the exact median, in {_unit(plan)}")
+        ("Predicted error", distance(found.error_radius, plan), "distance to the exact median of these records")
         if isinstance(found, Release) and found.error_radius is not None
         else ("Predicted failure", "below 1e-6" if failure < 1e-6 else f"{failure:.2g}", "probability of no result")
     )
@@ -73,8 +76,16 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     return tiles(facts)
 
 
+def distance(value: float, plan: Plan) -> str:
+    """A distance with its unit: kilometers on the globe, and otherwise the unit of the columns."""
+    if plan.parameters.geometry == "sphere":
+        return f"{kilometers(value):.3g} km"
+    return f"{value:.3g}"
+
+
 def _unit(plan: Plan) -> str:
-    return "degrees of arc" if plan.parameters.geometry == "sphere" else "the unit of the data"
+    """What a distance is measured in, as a remark after it."""
+    return "" if plan.parameters.geometry == "sphere" else ", in the unit of the columns"
 
 
 def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
@@ -83,7 +94,7 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             [
                 "Nothing yet: this is a plan, made from public parameters alone. What it would release is the private "
                 "geometric median, the point whose sum of distances to all records is smallest, with noise that "
-                "hides the contribution of everybody."
+                "limits what it shows of anybody."
             ]
         )
     if isinstance(found, ReleaseFailed):
@@ -95,19 +106,24 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         )
     texts = [
         "A typical point of the data: the geometric median is the point whose sum of distances to all records is "
-        "smallest, and a few extreme records hardly move it. This one was computed from noisy answers only."
+        "smallest, and a few extreme records hardly move it. This one was computed from noisy answers only, so it is "
+        "not exact."
     ]
     if found.error_radius is not None:
+        about = (
+            "" if found.scale is None else f" About 40 % of the records lie within {distance(found.scale, plan)} of it."
+        )
         texts.append(
-            f"It is predicted to lie within {found.error_radius:.3g} of the exact median of these records"
-            + ("" if found.scale is None else f", whose spread is about {found.scale:.3g}")
-            + f", in {_unit(plan)}. These are protected in the same way."
+            f"It is predicted to lie within {distance(found.error_radius, plan)} of the exact median of these "
+            f"records{_unit(plan)}, which is true in about 19 of 20 runs. The prediction is made of noisy numbers, "
+            f"too.{about}"
         )
     region = region_of(found)
     if region is not None:
         texts.append(
-            f"The median of the population lies within {region.radius:.3g} of it with a confidence of "
-            f"{100.0 * region.level:.3g} %, if the records are an independent sample of the population."
+            "The interval below a number is about the population from which the records are an independent sample: "
+            f"with a confidence of about {100.0 * region.level:.3g} % it holds this coordinate of the population's "
+            "median. It says nothing if the records are no such sample."
         )
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
     return _point(found) + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
@@ -117,17 +133,23 @@ def _point(release: Release) -> str:
     names = release.columns or tuple(f"coordinate {index + 1}" for index in range(release.point.size))
     if release.columns is None and release.plan.parameters.geometry == "sphere":
         names = ("longitude", "latitude")
+    region = region_of(release)
     values = release.point.tolist()
+    intervals = [None] * len(values) if region is None else region.intervals.tolist()
     rows = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{value:.9g}</dd></div>"
-        for name, value in list(zip(names, values, strict=True))[:_SHOWN]
+        f"<div><dt>{escape(name)}</dt><dd>{value:.9g}{_interval(ends)}</dd></div>"
+        for name, value, ends in list(zip(names, values, intervals, strict=True))[:_SHOWN]
     )
     more = len(values) - _SHOWN
     rest = f'<p class="soft">and {more:,} more, which the record below has</p>' if more > 0 else ""
     return f'<dl class="point">{rows}</dl>{rest}\n'
 
 
-def _curves(plan: Plan) -> str:
+def _interval(ends: list[float] | None) -> str:
+    return "" if ends is None else f"<small>95 %: {ends[0]:.6g} to {ends[1]:.6g}</small>"
+
+
+def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     texts, charts, outlook = ["The red dots are this release."], [], Outlook.of(plan)
     pairs = epsilon_curve(plan.cost, delta_of(plan.cost))
     if pairs is not None:
@@ -138,9 +160,12 @@ def _curves(plan: Plan) -> str:
         )
     if outlook is not None:
         charts += [chart(error_by_size(outlook)), chart(error_by_budget(outlook))]
+        spread = found.scale if isinstance(found, Release) else None
+        told = "" if spread is None else f": here about {distance(spread, plan)}{_unit(plan)}"
         texts.append(
             "The curves of the predicted error say what more or fewer records, or more or less budget, would have been "
-            "worth. They follow from public numbers alone and were known before the data were looked at."
+            "worth. They follow from public numbers alone and were known before the data were looked at. The spread of "
+            f"the data is the distance from their median within which 40 % of the records lie{told}."
         )
     drawn = "\n".join(figure for figure in charts if figure)
     if not drawn:

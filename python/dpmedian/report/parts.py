@@ -11,7 +11,7 @@ from dpmedian.accounting import RECORD, PrivacyCost
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.planning.plan import Plan
 from dpmedian.rendering.record import as_json
-from dpmedian.report.words import QUESTIONS
+from dpmedian.report.words import QUERIES
 from dpmedian.verification import verify
 
 __all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "stages", "tiles"]
@@ -91,14 +91,15 @@ def alarm(record: Mapping[str, Any]) -> str:
 
 
 def stages(plan: Plan) -> str:
-    """Every question of a plan, with its noise and its cost."""
-    names_of = ("Question", "Asked, at most", "Moves by", "Size of the noise", "Cost (rho)")
+    """Every query of a plan, with its noise and its cost."""
+    names_of = ("Query", "Times, at most", "One record changes it by", "Noise", "Cost (rho)")
     rows = "".join(_row(names_of, stage) for stage in plan.stages)
     names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(names_of))
     unit = "" if plan.cost.unit == RECORD else f" A record here is what one {plan.cost.unit} contributes."
     told = (
-        "Only these questions were asked, and every answer got noise before anybody or anything saw it. One record can "
-        f"move an answer by no more than what is stated here, and the noise hides that.{unit}"
+        "Nothing but these queries was computed from the data for the result, and every answer got noise before it was "
+        "used. One record changes an answer by no more than the table says, and the noise is large compared with "
+        f"that.{unit} Noise is given as its standard deviation, unless the table says otherwise."
     )
     return (
         f'<p>{escape(told)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
@@ -118,7 +119,7 @@ def _row(head: Sequence[str], stage: Stage) -> str:
     numbers = "".join(
         f'<td class="number" data-name="{escape(name)}">{cell}</td>' for name, cell in zip(head[1:], cells, strict=True)
     )
-    return f"<tr><th>{escape(stage.name)}<small>{escape(QUESTIONS[stage.statistic])}</small></th>{numbers}</tr>"
+    return f"<tr><th>{escape(stage.name)}<small>{escape(QUERIES[stage.statistic])}</small></th>{numbers}</tr>"
 
 
 def checks(record: Mapping[str, Any]) -> str:
@@ -136,10 +137,12 @@ def checks(record: Mapping[str, Any]) -> str:
     return (
         f"{verdict}<details><summary>What was checked</summary><ul>{listed}</ul></details>\n"
         "<p>Do not trust a page: anybody can check the record itself, without the data and without spending anything. "
-        "Save it, and run</p>\n<pre>pip install dpmedian\ndpmedian verify record.json</pre>\n"
+        "Save the record. In a copy of the sources of dpmedian, which need Python and a Rust toolchain, run</p>\n"
+        "<pre>pip install .\ndpmedian verify record.json</pre>\n"
         '<p><button id="save" hidden>Save record.json</button></p>\n'
         "<details><summary>The record</summary>\n"
         f'<pre id="record">{escape(as_json(record), quote=False)}</pre></details>\n'
         '<p class="soft">What no record can show: that the program which made it was the one it names, and that '
-        "radius, center, resolution and method were chosen without looking at the data. Ask for that.</p>"
+        "radius, center, resolution, method and the names of groups were chosen without looking at the data. Ask for "
+        "that.</p>"
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting import RECORD, PrivacyCost
 
-__all__ = ["QUESTIONS", "guarantee", "odds", "power"]
+__all__ = ["QUERIES", "change", "guarantee", "limits", "odds", "power", "who"]
 
-QUESTIONS = {
+QUERIES = {
     "gradient": "In which direction do most records lie, seen from a point?",
     "mean shift": "In which direction do the nearby records lie, seen from a point?",
     "ranks": "In every coordinate, how many records lie below a value?",
@@ -27,9 +27,15 @@ QUESTIONS = {
 # The false alarms at which an attacker is judged.
 _ALARMS = 0.05
 
+# For this many rows of one person a page says what the promise becomes.
+_ROWS = 5
+
+# A larger factor bounds nothing that matters to anybody.
+_FACTOR_MAX = 1e4
+
 
 def odds(cost: PrivacyCost, delta: float) -> float:
-    """By which factor the odds of anything can change, but for an event of probability delta."""
+    """By which factor the probability of anything can change, but for an event of probability delta."""
     return math.exp(min(cost.epsilon_at(delta), 700.0))
 
 
@@ -44,22 +50,69 @@ def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
     return min(1.0, alarms + cost.delta_at(0.0), *bounds)
 
 
+def change(cost: PrivacyCost) -> str:
+    """What the promise compares, as the end of a sentence that begins with "if"."""
+    if cost.neighbours == "replace":
+        return f"the data of any one {cost.unit} had been different"
+    return f"any one {cost.unit} had not been in the data, or one more had been"
+
+
+def who(cost: PrivacyCost, delta: float) -> list[str]:
+    """Who is protected, and what must be true for that to be a person."""
+    unit = cost.unit
+    size = (
+        f"The number of {_plural(unit)} is treated as public."
+        if cost.neighbours == "replace"
+        else f"How many {_plural(unit)} there are is private as well."
+    )
+    if unit != RECORD:
+        return [
+            f"This protects each {unit} with everything that the {unit} contributed, however many rows that is. "
+            f"Which rows belong to the same {unit} was read from the ids in the data: if one {unit} has several ids, "
+            f"each id is protected as if it were a {unit} of its own. {size}"
+        ]
+    texts = [
+        f"This protects one record, which is one row of the table. {size} The record of this release does not say "
+        "whether one row is one person: whoever approves the release has to know that."
+    ]
+    if cost.delta0 == 0.0:
+        factor = odds(cost.for_group(_ROWS), delta)
+        told = f"the factor of {odds(cost, delta):.3g} below becomes "
+        told += f"{factor:.3g}" if factor < _FACTOR_MAX else "so large that it promises nothing"
+        texts.append(
+            f"If a person has several rows, the promise for that person is weaker. With {_ROWS} rows of the same "
+            f"person, {told}. A release made with unit= protects all rows of a person."
+        )
+    return texts
+
+
 def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
     """The promise, in sentences that need no formula."""
     unit, epsilon = cost.unit, cost.epsilon_at(delta)
-    change = (
-        f"the data of any one {unit} had been different"
-        if cost.neighbours == "replace"
-        else f"any one {unit} had not been in the data, or one more had been"
-    )
-    more = "" if delta == 0.0 else f" plus {delta:.2g}"
+    more = "" if delta == 0.0 else f", apart from a probability of at most {delta:.2g}"
     return [
-        f"Whatever is published here would have come out nearly as likely if {change}. The probability of any "
-        f"conclusion that anybody draws from it is at most {odds(cost, delta):.3g} times what it would have been "
-        f"then{more}: that factor is e to the power of epsilon = {epsilon:.3g}.",
-        f"What that is worth: take somebody who knows everything about all others, and who wants to tell from this "
-        f"whether a suspicion about one {unit} is true. If 5 % of the false suspicions are to be believed, at most "
-        f"{100.0 * power(cost):.3g} % of the true ones can be. Blind guessing believes 5 % of either.",
-        "This holds whatever else is known or becomes known later, and for every way to look at the result. It does "
-        "not add up by itself: every further release about the same people costs more, which is what a ledger is for.",
+        f"The result was made with random noise. Compare what was released with what would have been released if "
+        f"{change(cost)}. The probability of any result, and of any conclusion that anybody draws from it, is at most "
+        f"{odds(cost, delta):.3g} times as large as it would have been then{more}. The factor is e to the power of "
+        f"epsilon = {epsilon:.3g}.",
+        f"What that is worth: suppose that somebody knows the data of everybody else, and tries to find out from this "
+        f"result whether a guess about one {unit} is true. If they accept 5 % of the guesses that are false, they "
+        f"accept at most {100.0 * power(cost):.3g} % of those that are true. Somebody who has not seen the result and "
+        "decides at random accepts 5 % of both.",
     ]
+
+
+def limits() -> list[str]:
+    """What the promise does not say."""
+    return [
+        "It does not promise that nothing can be learned about anybody. What the result says about everybody together "
+        "may be true of each of them, also of people whose data were not used.",
+        "It is about this result alone. Every further result from data about the same people can add to what is "
+        "learned; a ledger adds up what all of them cost.",
+        "It assumes that the computer that made the result was not read by others, and that the settings were chosen "
+        "without looking at the data.",
+    ]
+
+
+def _plural(unit: str) -> str:
+    return "people" if unit == "person" else f"{unit}s"

@@ -1,0 +1,102 @@
+"""A map of released points as SVG: no network, no private data, nothing that a record does not hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from dpmedian.spherical import kilometers
+
+__all__ = ["map_of"]
+
+_WIDTH, _MARGIN = 720.0, 56.0
+# The height follows the places, within these.
+_LOWEST, _HIGHEST = 260.0, 620.0
+
+# About the width of a letter and the height of a line of a name: names that would overlap are left out.
+# On a phone letters are wider, compared with the map.
+_LETTER, _WIDEST, _LINE = 7.0, 13.0, 14.0
+
+
+def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: bool) -> str:
+    """The released points of two coordinates, each with the circle of its predicted error and its name."""
+    shown = [group for group in groups if group["outcome"] == "released"]
+    if len(columns) != 2 or not shown:
+        return ""
+    points = [(float(x), float(y)) for x, y in (group["point"] for group in shown)]
+    # On a map in degrees a degree of longitude is shorter than one of latitude.
+    middle = sorted(y for _, y in points)[len(points) // 2]
+    narrow = max(math.cos(math.radians(middle)), 0.05) if sphere else 1.0
+    reach = max((group["error_radius"] or 0.0) for group in shown)
+    left, right = min(x for x, _ in points), max(x for x, _ in points)
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    across, up = (right - left) * narrow + 2.0 * reach, high - low + 2.0 * reach
+    room = _WIDTH - 2.0 * _MARGIN
+    scale = min(room / across if across else math.inf, (_HIGHEST - 2.0 * _MARGIN) / up if up else math.inf)
+    if not math.isfinite(scale):
+        scale = 1.0
+    height = max(up * scale + 2.0 * _MARGIN, _LOWEST)
+    center = ((left + right) / 2.0, (low + high) / 2.0)
+    parts: list[str] = []
+    boxes: list[tuple[float, float, float]] = []
+    for group, (x, y) in zip(shown, points, strict=True):
+        at = _WIDTH / 2.0 + (x - center[0]) * narrow * scale, height / 2.0 - (y - center[1]) * scale
+        parts.append(_mark(group, at, scale) + _name(group, at, boxes))
+    bar, told = _ruler(across / 2.0 or 1.0, sphere)
+    length = bar * scale / (kilometers(1.0) if sphere else 1.0)
+    ruler = (
+        f'<line class="ruler" x1="{_MARGIN:.1f}" x2="{_MARGIN + length:.1f}" y1="{height - 18:.1f}" '
+        f'y2="{height - 18:.1f}"/>'
+        f'<text class="tick" x="{_MARGIN:.1f}" y="{height - 24:.1f}">{escape(told)}</text>'
+    )
+    label = f"map of {len(shown)} released points, {columns[0]} to the right and {columns[1]} upwards"
+    axes = (
+        f'<text class="label" x="{_WIDTH / 2.0:.1f}" y="{height - 8:.1f}" text-anchor="middle">'
+        f"{escape(columns[0])}</text>"
+        f'<text class="label" x="14" y="{height / 2.0:.1f}" text-anchor="middle" '
+        f'transform="rotate(-90 14 {height / 2.0:.1f})">{escape(columns[1])}</text>'
+    )
+    return (
+        f'<figure class="map"><svg viewBox="0 0 {_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
+        f'<rect class="frame" x="1" y="1" width="{_WIDTH - 2:.0f}" height="{height - 2:.0f}"/>'
+        f"{''.join(parts)}{ruler}{axes}</svg></figure>"
+    )
+
+
+def _mark(group: Mapping[str, Any], at: tuple[float, float], scale: float) -> str:
+    """A point and the circle of its predicted error; the name appears when the pointer rests on them."""
+    name = escape(", ".join(map(str, _parts(group))))
+    circle = "" if group["error_radius"] is None else _circle("error", at, group["error_radius"] * scale)
+    return f"<g><title>{name}</title>{circle}{_circle('here', at, 4.0)}</g>"
+
+
+def _name(group: Mapping[str, Any], at: tuple[float, float], boxes: list[tuple[float, float, float]]) -> str:
+    """The first part of the key beside its point, unless that would lie on another name."""
+    text = str(_parts(group)[0])
+    long = _LETTER * len(text)
+    end = at[0] + 8.0 + _WIDEST * len(text) > _WIDTH - 6.0
+    left, top = (at[0] - 8.0 - long if end else at[0] + 8.0), at[1] - 6.0
+    if any(abs(top - y) < _LINE and left < right and start < left + long for start, right, y in boxes):
+        return ""
+    boxes.append((left, left + long, top))
+    anchor = ' text-anchor="end"' if end else ""
+    return f'<text class="name" x="{at[0] - 8.0 if end else left:.1f}" y="{top:.1f}"{anchor}>{escape(text)}</text>'
+
+
+def _parts(group: Mapping[str, Any]) -> list[Any]:
+    key = group["key"]
+    return key if isinstance(key, list) else [key]
+
+
+def _circle(kind: str, at: tuple[float, float], radius: float) -> str:
+    return f'<circle class="{kind}" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{radius:.1f}"/>'
+
+
+def _ruler(half: float, sphere: bool) -> tuple[float, str]:
+    """A round length of about half of the map's width, and how it reads: in kilometers on the globe."""
+    rough = half * (kilometers(1.0) if sphere else 1.0)
+    power = 10.0 ** math.floor(math.log10(rough))
+    length = max(power * step for step in (1.0, 2.0, 5.0) if power * step <= rough)
+    return length, f"{length:g} km" if sphere else f"{length:g}"
