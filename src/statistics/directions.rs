@@ -8,25 +8,28 @@
 //! **The vector.** First the gradient, then a weight b times the upper triangle of the sum of u u^T, as
 //! [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2) and with s = sqrt(d + d (d +
-//! 1)/2): a record that is replaced moves the vector by at most 2^bits (2 + 6 sqrt(d) 2^-20 b + e) + s, and one that is
-//! added or removed by at most 2^bits (sqrt(1 + b^2) + e) + s, with e = sqrt(d) 2^-40 + (d + 6) 2^-52. So where records
-//! are replaced the directions cost nothing beside the gradient.
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2), with s = sqrt(d + d (d + 1)/2), e =
+//! sqrt(d) 2^-40 + (d + 6) 2^-52 and p = t (2 + t) for the t of [`super::second_moments`]: a record that is replaced moves
+//! the vector by at most 2^bits (2 + min(b^2 p^2/(1 - 2 b^2), 2 b p) + e) + s, and one that is added or removed by at
+//! most 2^bits (sqrt(1 + b^2 (1 + p)^2) + e) + s. So if records are replaced the directions cost next to nothing beside
+//! the gradient, as long as b stays a little below 1/sqrt(2).
 //!
-//! *Proof.* Let u and v be exact unit vectors, or zero. With c = u.v, the square of the distance is f(c) = 2 - 2c + b^2
-//! (2 - 2 c^2), whose derivative -2 - 4 b^2 c is not positive for c >= -1 and b^2 <= 1/2: it is largest at c = -1,
-//! where it is 4. If one of them is zero it is 1 + b^2, and so it is where a record is added or removed. In the program
-//! both parts are computed from the same difference theta - x: its unit vector u is rounded in the gradient, which
-//! moves it by at most sqrt(d) 2^-41 + (d + 6) 2^-53 (the proof of [`super::gradient`] on a lattice of 2^-40), and in
-//! the second part to a vector v 2^-20 that is at most t = sqrt(d) 2^-20 (1 + 2^-20) away and not longer than 1. So u
-//! u^T moves by at most t (|u| + |v| 2^-20) <= 2t. That is e/2 in the first part and 2 t b in the second. Two records
-//! move the distance by twice as much, e and 4 t b, which is less than 6 sqrt(d) 2^-20 b. Of one record the parts have
-//! norms of at most 1 + e/2 and b. Weights in the vector are rounded down, and rounding to the lattice moves the
-//! distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! *Proof.* Let u and u' be exact unit vectors, or zero, and let the program have M = v v^T 2^-2k, with k binary places,
+//! for u u^T. Both parts are computed from the same difference theta - x: its unit vector u is rounded in the gradient,
+//! which moves it by at most sqrt(d) 2^-41 + (d + 6) 2^-53 = e/2 (the proof of [`super::gradient`] on a lattice of
+//! 2^-40), and in the second part to a vector that is at most t away, so that M is at most t (|u| + |u| + t) <= p away
+//! from u u^T. Two records move the first part by at most e more than u and u' do. Let c = u.u' for two unit vectors and x
+//! = ||u u^T - u' u'^T|| = sqrt(2 - 2 c^2). Then c >= -sqrt(1 - x^2/2) >= -1 + x^2/4, so that |u - u'|^2 = 2 - 2 c <= 4 -
+//! x^2/2, and the square of the distance of (u, b M) and (u', b M') is at most f = 4 - x^2/2 + b^2 (x + 2 p)^2. If 2 b^2 <
+//! 1, this is largest at x = 4 b^2 p/(1 - 2 b^2), where it is 4 + 4 b^2 p^2/(1 - 2 b^2): the distance is at most 2 + b^2
+//! p^2/(1 - 2 b^2). For b <= 1/sqrt(2) the distance is also at most 2 + 2 b p, by the triangle inequality, because f is
+//! at most 4 for p = 0. If one of the vectors is zero, or if a record is added or removed, the distance is at most that
+//! of one record, sqrt(1 + b^2 (1 + p)^2), which is less than 2. Weights in the vector are rounded down, and rounding
+//! to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
 
 use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
-    scale_triangle,
+    scale_triangle, vector_rounding,
 };
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_weight};
@@ -66,11 +69,15 @@ impl GradientAndDirections {
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
-        let (unit, values, d) = (f64::from(bits).exp2(), (d + entries(d)) as f64, d as f64);
+        let (rounding, unit, values) = (vector_rounding(d), f64::from(bits).exp2(), (d + entries(d)) as f64);
+        let d = d as f64;
         let computed = d.sqrt() * 2f64.powi(-40) + (d + 6.0) * f64::EPSILON;
-        let truncated = 6.0 * d.sqrt() * 2f64.powi(-20) * weight;
+        let products = rounding * (2.0 + rounding);
+        let curved = (weight * products).powi(2) / (1.0 - 2.0 * weight * weight).max(f64::MIN_POSITIVE);
+        let replaced = 2.0 + curved.min(2.0 * weight * products);
+        let one = (weight * (1.0 + products)).hypot(1.0);
         let up = |x: f64| (unit * (x + computed) + values.sqrt()) * (1.0 + 8.0 * f64::EPSILON);
-        Ok(Sensitivity::of_sum(up((1.0 + weight * weight).sqrt()), up(2.0 + truncated)))
+        Ok(Sensitivity::of_sum(up(one), up(replaced)))
     }
 }
 

@@ -6,28 +6,30 @@
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d and s =
-//! sqrt(d (d + 1)/2 + 1), a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2
-//! q^2)) + a 2^-20) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a
-//! 2^-21) (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T where records are replaced. On the
-//! line q is 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] computes the
-//! last factor.
+//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d, s =
+//! sqrt(d (d + 1)/2 + 1) and p = t (2 + t) for the t of [`super::second_moments`], by which rounding lengthens a
+//! vector, a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20 +
+//! sqrt(2) p) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a
+//! 2^-21 + p) (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T if records are replaced. On
+//! the line q is 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] computes
+//! the last factor.
 //!
 //! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T
-//! 2^-40 of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
-//! [`super::second_moments`] the Frobenius norm of M is at most w (1 + e), with e = (d + 20) 2^-53, and k is q w up
-//! to 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= (w^2 + w'^2)(1 +
-//! e)^2. Two records beyond the radius are apart by the root of a^2 q^2 (w - w')^2 + w^2 + w'^2, times 1 + e, and 2 a
-//! 2^-21: the square is convex in (w, w') and largest in a corner of the unit square, 2 or 1 + a^2 q^2. A record within
-//! the radius and one beyond it are apart by the root of a^2 (1 - q w)^2 + w^2, with corners a^2 and 1 + a^2/d^2, where
-//! 1/d <= q for d >= 2; for d = 1 take 1/d in place of q. Added or removed it is a^2, or a^2 q^2 w^2 + w^2. Weights in
-//! the vector are rounded down, and rounding to the lattice moves the distance of two vectors by at most 1 in every
-//! coordinate, s in all. ∎
+//! 2^-2b of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
+//! [`super::second_moments`] the Frobenius norm m of M is at most (sqrt(w) + t)^2 (1 + e) <= (w + p) (1 + e), with e =
+//! (d + 20) 2^-53, and k is q w up to 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so
+//! ||M - M'||^2 <= m^2 + m'^2. Two records beyond the radius are therefore apart by at most the length of (a (k - k'),
+//! m, m'), which is that of (a q (w - w'), w, w') and at most 2 a 2^-21 and sqrt(2) p more, times 1 + e. The square of
+//! the length, a^2 q^2 (w - w')^2 + w^2 + w'^2, is convex in (w, w') and largest in a corner of the unit square, 2 or
+//! 1 + a^2 q^2. A record within the radius and one beyond it are apart by the root of a^2 (1 - q w)^2 + w^2, with
+//! corners a^2 and 1 + a^2/d^2, where 1/d <= q for d >= 2, and the same rounding; for d = 1 take 1/d in place of q.
+//! Added or removed it is a^2, or a^2 q^2 w^2 + w^2, with one k and one m. Weights in the vector are rounded down, and
+//! rounding to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
 
 use super::curvature::CONTRIBUTION_BITS;
 use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
-    scale_triangle,
+    scale_triangle, vector_rounding,
 };
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
@@ -76,9 +78,11 @@ impl Hessian {
         let norm = sum(1.0 - others).max(weight.powi(2)).sqrt();
         let diameter = sum((1.0 - others).max(others)).max(weight.powi(2)).max(2.0).sqrt();
         let rounding = weight * 2f64.powi(-20) * (1.0 + 2f64.powi(-20));
+        let lengthened = vector_rounding(d) * (2.0 + vector_rounding(d));
         let computed = 1.0 + (d as f64 + 16.0) * f64::EPSILON;
         let up = |x: f64| (unit * x * computed + values.sqrt()) * (1.0 + 4.0 * f64::EPSILON);
-        Ok(Sensitivity::of_sum(up(norm + rounding / 2.0), up(diameter + rounding)))
+        let both = std::f64::consts::SQRT_2 * lengthened;
+        Ok(Sensitivity::of_sum(up(norm + rounding / 2.0 + lengthened), up(diameter + rounding + both)))
     }
 }
 
@@ -187,7 +191,7 @@ mod tests {
         let at = |d: usize, records: &[f64], weight| {
             hessian(&DMatrix::from_column_slice(d, records.len() / d, records), &vec![0.0; d], 1.0, weight, 30)
         };
-        let room = |bound: f64| bound - 2f64.powi(30) * 4e-6 - 8.0;
+        let room = |bound: f64| bound - 2f64.powi(30) * 1e-5 - 8.0;
         for (d, weight, one, other) in [(2, 1.0, beyond, across), (2, 2.0, within, far), (10, 2.0, beyond, far)] {
             let bound = Hessian::bound(d, weight, 30).unwrap().under(Neighbours::Replace);
             let moved = moved(&at(d, &one(d), weight), &at(d, &other(d), weight));

@@ -1,23 +1,26 @@
 //! Second moments of the directions to a point: sums over records of v v^T, with v an integer vector along the
 //! direction. They are the kernel of two statistics, [`super::hessian`] and [`super::directions`].
 //!
-//! u is the unit vector between a record and theta and r their distance; v is sqrt(w) u 2^20, rounded towards zero.
-//! Without a radius w = 1. With a radius w = radius/r beyond the radius and 0 within it, and the curvature of the
-//! records is summed beside the products, as [`super::curvature`] has it, up to the rounding of distances below 1e-290
-//! and beyond 1e290. A record at theta has no direction: its v is zero.
+//! u is the unit vector between a record and theta and r their distance; v is sqrt(w) u 2^b, rounded to the nearest
+//! integers, with b = [`vector_bits`]. Without a radius w = 1. With a radius w = radius/r beyond the radius and 0 within
+//! it, and the curvature of the records is summed beside the products, as [`super::curvature`] has it, up to the rounding
+//! of distances below 1e-290 and beyond 1e290. A record at theta has no direction: its v is zero.
 //!
-//! **Exactness.** In a block of at most 2^12 records all sums of products are integers of at most 2^52: doubles hold
-//! them exactly, in whatever order they are added.
+//! **Exactness.** A sum of products of two coordinates over some records of a block is, by Cauchy and Schwarz, at most
+//! the root of the product of their sums of squares over the block. If that is at most 2^24, all partial sums are
+//! integers that singles hold exactly, in whatever order they are added; if not, doubles hold them: in a block of at
+//! most 2^12 records they are at most 2^53. So the instructions for singles, which take half of the time, are used for
+//! those pairs of coordinates for which they give the same integers.
 //!
-//! **Lemma.** With w as it is computed, from the computed distance, |v|^2 <= 2^40 w (1 + (d + 20) 2^-53), and |v|^2 <=
-//! 2^40; without a radius v 2^-20 is at most sqrt(d) 2^-20 (1 + 2^-20) away from u. *Proof.* By the error bounds of
-//! [`super::gradient`] the computed difference over the computed distance has a norm of 1 up to (d/2 + 3) 2^-53 and higher
-//! orders. With a radius the difference is multiplied by sqrt(q) times q 2^20/radius, where q is the computed radius/r,
-//! which is at most 1 where r > radius, because division rounds correctly: q, which occurs to the power 3/2, its root, the
-//! quotient, and three products add at most 13/2 2^-53, together at most (d/2 + 10) 2^-53, of which the square has twice
-//! as much. Where q is subnormal or zero, and where the radius is so small that the quotient takes another one, q is below
-//! 2^-42 and v is zero. Rounding towards zero lengthens no coordinate, which is the first bound, and moves each by less
-//! than 2^-20, which is the last. |v|^2 is an integer and less than 2^40 + 1 for d <= 4000: it is at most 2^40. ∎
+//! **Lemma.** Let t = sqrt(d) 2^-(b + 1), at most 2^-6. With w as it is computed, from the computed distance, |v| 2^-b <=
+//! sqrt(w) (1 + (d + 20) 2^-54) + t. Without a radius v 2^-b is at most t (1 + 2^-20) away from u. *Proof.* By the error
+//! bounds of [`super::gradient`] the computed difference over the computed distance has a norm of 1 up to (d/2 + 3) 2^-53
+//! and higher orders. With a radius the difference is multiplied by sqrt(q) times q 2^b/radius, where q is the computed
+//! radius/r, which is at most 1 if r > radius, because division rounds correctly: q, which occurs to the power 3/2, its
+//! root, the quotient, and three products add at most 13/2 2^-53, together at most (d/2 + 10) 2^-53. If q is subnormal or
+//! zero, or if the radius is so small that the quotient takes another one, q is below 2^-42 and v is zero. Rounding to
+//! the nearest integer moves each coordinate by at most 1/2 and the vector by at most sqrt(d)/2, which is t 2^b: that is
+//! the first bound. Without a radius the error before rounding, (d/2 + 4) 2^-53, is less than t 2^-20 for d <= 4000. ∎
 
 use std::ops::RangeInclusive;
 
@@ -31,14 +34,21 @@ use crate::numeric::distance::{
 };
 use crate::numeric::float_scale::{norm, rescale, scale};
 
-/// Coordinates of a record's vector are multiples of 2^-20, and its products of 2^-40.
-const VECTOR_BITS: u32 = 20;
+/// In few dimensions coordinates of a record's vector are multiples of 2^-20: doubles multiply them.
+const VECTOR_BITS_FEW: u32 = 20;
 
-/// One, in units of 2^-20.
-const ONE: f64 = (1u64 << VECTOR_BITS) as f64;
+/// In more dimensions they are multiples of 2^-11, so that singles hold most sums of products. A typical coordinate is
+/// 2^11/sqrt(d) of these, and rounding moves a vector by at most 1.6 % of its length for d <= 4000.
+const VECTOR_BITS_MANY: u32 = 11;
 
-/// The products are multiples of 2^-40: finer lattices would show nothing more.
-pub const PRODUCT_BITS: u32 = 2 * VECTOR_BITS;
+/// The finest lattice of products: finer ones would show nothing more.
+pub const PRODUCT_BITS: u32 = 2 * VECTOR_BITS_FEW;
+
+/// Doubles around this are integers: adding it rounds to the nearest one, and its low bits are that integer.
+const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
+
+/// Singles hold all integers up to this one.
+const SINGLE_MAX: f64 = (1u64 << 24) as f64;
 
 /// Products are multiplied by integers in units of 2^-30, so that factors like sqrt(2) are nearly exact.
 pub(super) const FACTOR_BITS: u32 = 30;
@@ -46,19 +56,20 @@ pub(super) const FACTOR_BITS: u32 = 30;
 /// In more dimensions the lemma would need other constants.
 pub const DIMENSION_MAX: usize = 4000;
 
-/// Records of a block: two panels of their vectors fit a first-level cache.
+/// Records of a block in many dimensions: the vectors of 768 coordinates fit a second-level cache.
 const BLOCK: usize = 1 << 8;
+
+/// In fewer dimensions than this coordinates are larger, and singles hold sums over half as many records.
+const FEWER: usize = 1 << 7;
 
 /// Records of a block in few dimensions, at most: as many as the sums of their products are exact for.
 const BLOCK_FEW: usize = 1 << 12;
 
-/// Coordinates of a panel.
-const COLUMNS: usize = 8;
+/// Coordinates of a panel: sixteen singles are a cache line, and one wide register.
+const COLUMNS: usize = 16;
 
-/// So many coordinates are multiplied by the eight of a panel at a time: the sums stay in sixteen registers of four or two
-/// doubles, or in the many registers of eight.
-const ROWS: usize = 4;
-const ROWS_WIDE: usize = 8;
+/// The number of panels is a multiple of this one: the last may be all zeros.
+const TOGETHER: usize = 2;
 
 /// In few dimensions two coordinates are multiplied by two others at a time, this many records side by side: the sums fit
 /// the registers, and few products are of coordinates that a triangle does not have.
@@ -75,14 +86,28 @@ const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::fro
 /// distances all weights are below 2^-520 then, and vectors are zero with this radius as with a smaller one.
 const TINY: f64 = f64::from_bits((1023 - 1000) << 52);
 
-/// Small inputs are split further, so that every thread has work; multiples of a group leave no record alone.
-pub(super) fn records_per_block(n: usize, d: usize) -> usize {
-    if d <= FEW { n.div_ceil(8).next_multiple_of(GROUP).clamp(BLOCK, BLOCK_FEW) } else { BLOCK }
+/// Binary places of the coordinates of a record's vector.
+pub(super) fn vector_bits(d: usize) -> u32 {
+    if d <= FEW { VECTOR_BITS_FEW } else { VECTOR_BITS_MANY }
 }
 
-/// Coordinates that a record seems to have, for the pulse: it is looked at once for every panel of coordinates.
+/// By how much rounding moves a unit vector at most: t of the lemma, with room for all errors before it.
+pub(super) fn vector_rounding(d: usize) -> f64 {
+    (d as f64).sqrt() * (-f64::from(vector_bits(d) + 1)).exp2() * (1.0 + 2f64.powi(-19))
+}
+
+/// Small inputs are split further, so that every thread has work; multiples of a group leave no record alone.
+pub(super) fn records_per_block(n: usize, d: usize) -> usize {
+    match d {
+        0..=FEW => n.div_ceil(8).next_multiple_of(GROUP).clamp(BLOCK, BLOCK_FEW),
+        _ if d < FEWER => BLOCK / 2,
+        _ => BLOCK,
+    }
+}
+
+/// Coordinates that a record seems to have, for the pulse: in the time of one, products of about 64 pairs are added.
 pub(super) fn coordinates(d: usize) -> usize {
-    d * d.div_ceil(2 * COLUMNS).max(1)
+    d * d.div_ceil(128).max(1)
 }
 
 /// Entries of the upper triangle.
@@ -99,10 +124,11 @@ pub(super) fn checked_dimension(d: usize) -> Result<(), BadParameter> {
 }
 
 /// Multiplies the upper triangle, row by row, by `weight` on the diagonal and by sqrt(2) times that off it, both rounded
-/// down to multiples of 2^-30, which become the unit. The norm of the vector is then at most `weight` times the Frobenius
+/// down to multiples of 2^-30; 2^-70 becomes the unit. The norm of the vector is then at most `weight` times the Frobenius
 /// norm of the matrix, up to the rounding of `weight * sqrt(2)` to a double. This is the order of numpy's `triu_indices`.
 pub(super) fn scale_triangle(triangle: &mut [i128], d: usize, weight: f64) {
-    let (on, off) = (fixed(weight), fixed(weight * std::f64::consts::SQRT_2));
+    let shift = PRODUCT_BITS - 2 * vector_bits(d);
+    let (on, off) = (fixed(weight) << shift, fixed(weight * std::f64::consts::SQRT_2) << shift);
     let mut rows = triangle;
     for row in 0..d {
         let (entries, below) = rows.split_at_mut(d - row);
@@ -157,7 +183,7 @@ impl<T: Coordinate> Kernel for Few<BlockMoments<'_, T>> {
     #[inline(always)]
     fn run(self) -> i64 {
         let BlockMoments { block, theta, beside, total } = self.0;
-        with_dimension!(theta.len(), few, (block, theta, beside, total, rounded))
+        with_dimension!(theta.len(), few, (block, theta, beside, total, f64::add_product))
     }
 
     #[inline(always)]
@@ -167,33 +193,60 @@ impl<T: Coordinate> Kernel for Few<BlockMoments<'_, T>> {
     }
 }
 
+/// The sums of a tile stay in registers: sixteen of sixteen singles, or of eight doubles, if there are wide ones.
 impl<T: Coordinate> Kernel for Many<BlockMoments<'_, T>> {
     type Output = i64;
 
     #[inline(always)]
     fn run(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<ROWS, _>(block, theta, &mut beside, total, rounded)
+        many::<false, 4, 1, 2, _>(block, theta, &mut beside, total)
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<ROWS, _>(block, theta, &mut beside, total, f64::mul_add)
+        many::<true, 4, 1, 2, _>(block, theta, &mut beside, total)
     }
 
     #[inline(always)]
     fn run_wide(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<ROWS_WIDE, _>(block, theta, &mut beside, total, f64::mul_add)
+        many::<true, 8, TOGETHER, 8, _>(block, theta, &mut beside, total)
     }
 }
 
-/// a b + c. All three are integers that doubles hold, and so is the result: it does not matter whether the product is
-/// rounded before it is added.
+/// Singles or doubles, all of them integers here.
+trait Whole: Copy + Default + Into<f64> {
+    /// a b + c. All three are integers that the type holds, and so is the result: it does not matter whether the product
+    /// is rounded before it is added.
+    fn add_product(self, b: Self, c: Self) -> Self;
+
+    /// The same by one instruction, if there is one; very slow if there is none.
+    fn fused(self, b: Self, c: Self) -> Self;
+}
+
+macro_rules! whole {
+    ($($number:ty),*) => {$(
+        impl Whole for $number {
+            #[inline(always)]
+            fn add_product(self, b: Self, c: Self) -> Self {
+                self * b + c
+            }
+
+            #[inline(always)]
+            fn fused(self, b: Self, c: Self) -> Self {
+                self.mul_add(b, c)
+            }
+        }
+    )*};
+}
+whole!(f32, f64);
+
+/// The integer nearest to x, which is far smaller than 2^51.
 #[inline(always)]
-fn rounded(a: f64, b: f64, c: f64) -> f64 {
-    a * b + c
+fn nearest(x: f64) -> f64 {
+    (x + ROUNDER) - ROUNDER
 }
 
 /// Lanes over the records: the vectors of a block lie coordinate by coordinate. The last tiles may reach into a coordinate
@@ -212,6 +265,7 @@ fn few<const D: usize>(
     let mut factors = Row([0.0; GROUP]);
     let mut tiles = [Tile([[[0.0; LANES]; TILE]; TILE]); TILES];
     let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
+    let one = f64::from(vector_bits(D)).exp2();
     let (mut units, mut summed, rounder) = ([Row([0; GROUP]); D], 0, rounder(PRODUCT_BITS));
     let rest = Block::new(rest.as_flattened(), D, rest.len());
     let radius = beside.radius();
@@ -226,18 +280,18 @@ fn few<const D: usize>(
         let group = opaque(GROUP);
         for (slot, squares) in factors.0[..group].iter_mut().zip(&squares.0) {
             let distance = squares.sqrt();
-            *slot = factor(distance, radius);
+            *slot = factor(distance, radius, one);
             curvature += curvature_at(distance, radius, D);
         }
         if radius.is_none() {
             // The inverse distances, to the bit: a division by a power of two rounds nothing.
-            let inverses = Row(factors.0.map(|factor| factor / ONE));
+            let inverses = Row(factors.0.map(|factor| factor / one));
             add_units(&mut units, &differences, &inverses, rounder);
             summed += GROUP;
         }
         for (vector, row) in vectors.iter_mut().zip(&differences) {
             for ((slot, x), factor) in vector.0[..group].iter_mut().zip(&row.0).zip(&factors.0) {
-                *slot = (x * factor).trunc();
+                *slot = nearest(x * factor);
             }
         }
         let mut tile = tiles.iter_mut();
@@ -269,7 +323,7 @@ fn few<const D: usize>(
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
 #[inline(never)]
 fn singles(block: Block<'_, impl Coordinate>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
-    many::<ROWS, _>(block, theta, beside, total, rounded)
+    many::<false, 4, 1, 2, _>(block, theta, beside, total)
 }
 
 /// Sums of products, several of each pair of coordinates; aligned like a row.
@@ -295,88 +349,155 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile, add_pr
     sums.0 = tile;
 }
 
-/// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed some rows at a time.
+/// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed some rows of one panel and
+/// some panels at a time.
 #[inline(always)]
-fn many<const ROWS: usize, T: Coordinate>(
+fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize, T: Coordinate>(
     block: Block<'_, T>,
     theta: &[f64],
     beside: &mut Beside<'_>,
     total: &mut [i64],
-    add_product: impl Fn(f64, f64, f64) -> f64 + Copy,
 ) -> i64 {
     let (d, n) = (theta.len(), block.n());
-    if n == 0 {
-        return 0;
+    if n == 0 || d == 0 {
+        return vectors(Block::new(&T::doubles(block.coordinates()), d, n), theta, beside.radius()).1;
     }
     if let Beside::Gradient(gradient) = beside {
         gradient::many(block, theta, rounder(PRODUCT_BITS), gradient);
     }
     let doubles = T::doubles(block.coordinates());
-    let block = Block::new(&doubles, d, n);
-    let (panels, curvature) = vectors(block, theta, beside.radius());
-    for first in (0..d).step_by(ROWS) {
-        let these = &panels[first / COLUMNS * n..][..n];
-        for (panel, those) in panels.chunks_exact(n).enumerate().skip(first / COLUMNS) {
-            let sums = multiply::<ROWS>(these, first % COLUMNS / ROWS, those, add_product);
-            add_tile(&sums, (first, panel * COLUMNS), d, total);
+    let (singles, curvature) = vectors(Block::new(&doubles, d, n), theta, beside.radius());
+    let squares: Vec<f64> = singles.chunks_exact(n).map(largest_sum_of_squares).collect();
+    // Panels of doubles, made when one of their tiles needs them.
+    let mut doubles: Vec<Vec<Piece<f64>>> = vec![Vec::new(); squares.len()];
+    for these in 0..d.div_ceil(COLUMNS) {
+        for first in (these / PANELS * PANELS..squares.len()).step_by(PANELS) {
+            let those = first..first + PANELS;
+            if those.clone().all(|that| squares[these] * squares[that] <= SINGLE_MAX * SINGLE_MAX) {
+                let panel = |index: usize| &singles[index * n..][..n];
+                let columns = std::array::from_fn(|k| panel(first + k));
+                for part in 0..COLUMNS / ROWS {
+                    let sums = multiply::<FUSED, ROWS, PANELS, _>(panel(these), part, columns);
+                    add_tile(&sums, (these * COLUMNS + part * ROWS, first * COLUMNS), d, total);
+                }
+                continue;
+            }
+            for that in those {
+                for index in [these, that] {
+                    if doubles[index].is_empty() {
+                        doubles[index] = singles[index * n..][..n].iter().map(widened).collect();
+                    }
+                }
+                for part in 0..COLUMNS / ROWS_DOUBLE {
+                    let sums = multiply::<FUSED, ROWS_DOUBLE, 1, _>(&doubles[these], part, [&doubles[that]]);
+                    add_tile(&sums, (these * COLUMNS + part * ROWS_DOUBLE, that * COLUMNS), d, total);
+                }
+            }
         }
     }
     curvature
 }
 
-/// The sums over the records of the products of some coordinates of one panel, its `part`-th, and all of another.
+/// The largest of the sums over the records of the squares of a panel's coordinates. Doubles hold all of them.
 #[inline(always)]
-fn multiply<const ROWS: usize>(
-    these: &[Piece],
+fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
+    let mut sums = [0.0f64; COLUMNS];
+    for piece in panel {
+        for (sum, x) in sums.iter_mut().zip(&piece.0) {
+            *sum += f64::from(*x) * f64::from(*x);
+        }
+    }
+    sums.into_iter().fold(0.0, f64::max)
+}
+
+/// The sums over the records of the products of some coordinates of one panel, its `part`-th, and all of others.
+#[inline(always)]
+fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(
+    these: &[Piece<T>],
     part: usize,
-    those: &[Piece],
-    add_product: impl Fn(f64, f64, f64) -> f64,
-) -> [[f64; COLUMNS]; ROWS] {
-    let mut sums = [[0.0; COLUMNS]; ROWS];
-    for (a, b) in these.iter().zip(those) {
-        let a = &a.0.as_chunks::<ROWS>().0[part];
-        for (sums, a) in sums.iter_mut().zip(a) {
-            for (sum, b) in sums.iter_mut().zip(&b.0) {
-                *sum = add_product(*a, *b, *sum);
+    those: [&[Piece<T>]; PANELS],
+) -> [[[T; COLUMNS]; PANELS]; ROWS] {
+    let mut sums = [[[T::default(); COLUMNS]; PANELS]; ROWS];
+    let n = these.len();
+    // Their lengths are equal, which the compiler does not know.
+    let mut columns = those;
+    for column in &mut columns {
+        *column = &column[..n];
+    }
+    for r in 0..n {
+        let rows = &these[r].0.as_chunks::<ROWS>().0[part];
+        // Indices, not iterators: the sums stay in registers then.
+        for i in 0..ROWS {
+            for k in 0..PANELS {
+                sums[i][k] = add_products::<FUSED, T>(rows[i], &columns[k][r].0, sums[i][k]);
             }
         }
     }
     sums
 }
 
+/// Written out: a loop over so many sums may stay in memory.
+#[inline(always)]
+fn add_products<const FUSED: bool, T: Whole>(x: T, ys: &[T; COLUMNS], sums: [T; COLUMNS]) -> [T; COLUMNS] {
+    macro_rules! each {
+        ($($k:literal)*) => {
+            [$(if FUSED { x.fused(ys[$k], sums[$k]) } else { x.add_product(ys[$k], sums[$k]) }),*]
+        };
+    }
+    each!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+}
+
 /// Adds the sums of a tile, whose first entry stands in this row and column, to the part of the upper triangle below it.
 #[inline(always)]
-fn add_tile(sums: &[[f64; COLUMNS]], (row, column): (usize, usize), d: usize, total: &mut [i64]) {
+fn add_tile<const PANELS: usize>(
+    sums: &[[[impl Whole; COLUMNS]; PANELS]],
+    (row, column): (usize, usize),
+    d: usize,
+    total: &mut [i64],
+) {
     for (row, sums) in (row..d).zip(sums) {
-        let (from, end) = (row.max(column), d.min(column + COLUMNS));
+        let (sums, from, end) = (sums.as_flattened(), row.max(column), d.min(column + PANELS * COLUMNS));
         if from < end {
             let before = row * d - row * (row + 1) / 2;
-            let entries = &mut total[before + from..before + end];
-            entries.iter_mut().zip(&sums[from - column..]).for_each(|(entry, sum)| *entry += *sum as i64);
+            for (entry, sum) in total[before + from..before + end].iter_mut().zip(&sums[from - column..]) {
+                let sum: f64 = (*sum).into();
+                *entry += (sum + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()).cast_signed();
+            }
         }
     }
 }
 
-/// A record's coordinates in a panel. They are a cache line: wide registers load from one line then, not from two.
+/// A record's coordinates in a panel. They begin at a cache line: wide registers load from one line then, not from two.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Piece([f64; COLUMNS]);
+struct Piece<T>([T; COLUMNS]);
 
-/// The integer vectors of the records of a block, in panels of eight coordinates and zeros; a panel has all records, one
-/// after the other, so that products run through memory in order. Beside them the sum of what they contribute to the
-/// curvature.
 #[inline(always)]
-fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece>, i64) {
+fn widened(piece: &Piece<f32>) -> Piece<f64> {
+    let mut wide = [0.0; COLUMNS];
+    wide.iter_mut().zip(&piece.0).for_each(|(slot, x)| *slot = f64::from(*x));
+    Piece(wide)
+}
+
+/// The integer vectors of the records of a block, in panels of sixteen coordinates and zeros; a panel has all records, one
+/// after the other, so that products run through memory in order. Beside them the sum of what they contribute to the
+/// curvature. Singles hold the integers, which are at most 2^20.
+#[inline(always)]
+fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64) {
     let (d, n) = (theta.len(), block.n());
-    let mut panels = vec![Piece([0.0; COLUMNS]); d.div_ceil(COLUMNS) * n];
+    let one = f64::from(vector_bits(d)).exp2();
+    let mut panels = vec![Piece([0.0; COLUMNS]); d.div_ceil(COLUMNS).next_multiple_of(TOGETHER) * n];
     let distances = distances(block, theta);
-    let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius)).collect();
+    let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius, one)).collect();
     for (index, (record, &factor)) in block.records().zip(&factors).enumerate() {
-        let vector = |(t, x): (&f64, &f64)| ((t - x) * factor).trunc();
+        let vector = |(t, x): (&f64, &f64)| nearest((t - x) * factor) as f32;
         let (theta, theta_rest) = theta.as_chunks::<COLUMNS>();
         let (record, record_rest) = record.as_chunks::<COLUMNS>();
         for (panel, (theta, record)) in theta.iter().zip(record).enumerate() {
-            panels[panel * n + index] = Piece(std::array::from_fn(|j| vector((&theta[j], &record[j]))));
+            let piece = &mut panels[panel * n + index].0;
+            for j in 0..COLUMNS {
+                piece[j] = vector((&theta[j], &record[j]));
+            }
         }
         if !theta_rest.is_empty() {
             let coordinates = theta_rest.iter().zip(record_rest).map(vector);
@@ -390,20 +511,20 @@ fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece>,
         let (vector, contribution) = unusual(difference, radius);
         curvature += contribution - curvature_at(*distance, radius, d);
         for (j, x) in vector.into_iter().enumerate() {
-            panels[j / COLUMNS * n + index].0[j % COLUMNS] = x;
+            panels[j / COLUMNS * n + index].0[j % COLUMNS] = x as f32;
         }
     }
     (panels, curvature)
 }
 
-/// What a difference is multiplied by at this distance: sqrt(w) 2^20/r.
+/// What a difference is multiplied by at this distance: sqrt(w)/r, times `one`.
 #[inline(always)]
-fn factor(distance: f64, radius: Option<f64>) -> f64 {
+fn factor(distance: f64, radius: Option<f64>, one: f64) -> f64 {
     match radius {
-        None => ONE / distance,
+        None => one / distance,
         Some(radius) => {
             let weight = radius / distance;
-            let beyond = weight.sqrt() * (weight * (ONE / radius.max(TINY)));
+            let beyond = weight.sqrt() * (weight * (one / radius.max(TINY)));
             if distance > radius { beyond } else { 0.0 }
         }
     }
@@ -424,8 +545,8 @@ fn unusual(mut difference: Vec<f64>, radius: Option<f64>) -> (Vec<f64>, i64) {
     let Some(power) = rescale(&mut difference) else { return (difference, curvature_at(0.0, radius, d)) };
     // A radius that becomes infinite or zero here is far beyond the distance, or far below it.
     let (distance, radius) = (norm(&difference), radius.map(|radius| scale(radius, power)));
-    let factor = factor(distance, radius);
-    difference.iter_mut().for_each(|x| *x = (*x * factor).trunc());
+    let factor = factor(distance, radius, f64::from(vector_bits(d)).exp2());
+    difference.iter_mut().for_each(|x| *x = nearest(*x * factor));
     (difference, curvature_at(distance, radius, d))
 }
 
@@ -495,19 +616,43 @@ pub(crate) mod tests {
         ) {
             let points = DMatrix::from_column_slice(d, 1, &coordinates[..d]);
             let (total, curvature) = block_total(&points, &vec![0.0; d], radius.map(|e| scale(1.0, e)));
-            let trace: i64 = diagonal(d).map(|entry| total[entry]).sum();
-            prop_assert!((0..=1 << 40).contains(&trace), "{}", trace);
+            let unit = f64::from(2 * vector_bits(d)).exp2();
+            let trace = diagonal(d).map(|entry| total[entry]).sum::<i64>() as f64 / unit;
+            let rounding = vector_rounding(d);
+            prop_assert!((0.0..=(1.0 + rounding).powi(2)).contains(&trace), "{}", trace);
             // Within the radius there is no direction, and beyond it the curvature is (1 - 1/d) times the weight.
             prop_assert!((0..=1 << 20).contains(&curvature));
             if curvature == 1 << 20 && radius.is_some() {
-                prop_assert_eq!(trace, 0);
+                prop_assert_eq!(trace, 0.0);
             } else if radius.is_some() && d > 1 {
-                // Truncation takes at most 2^-20 off each coordinate of a vector of norm 1.
                 let weight = curvature as f64 / (1.0 - 1.0 / d as f64) / 2f64.powi(20);
-                let beyond = trace as f64 / 2f64.powi(40) - weight;
-                let least = -2f64.powi(-19) * (1.0 + (d as f64).sqrt());
-                prop_assert!((least..=2f64.powi(-19)).contains(&beyond), "{} {}", trace, curvature);
+                let most = rounding * (2.0 + rounding) + 2f64.powi(-19);
+                prop_assert!((trace - weight).abs() <= most, "{} {}", trace, curvature);
             }
+        }
+
+        #[test]
+        fn singles_and_doubles_give_the_same_sums(
+            d in prop_oneof![17usize..70, Just(160usize)],
+            n in 1usize..200,
+            heavy in prop::collection::vec(0usize..160, 0..4),
+            radius in prop::option::of(0.1..3.0f64),
+        ) {
+            // In heavy coordinates all records are far away on one side: sums of their products are the largest.
+            let points = DMatrix::from_fn(d, n, |i, j| match heavy.contains(&i) {
+                true => 40.0,
+                false => ((7919 * i + 104_729 * j) % 1009) as f64 / 500.0 - 1.0,
+            });
+            let theta = vec![0.0; d];
+            let (panels, _) = vectors(of(&points), &theta, radius);
+            let coordinate = |i: usize, r: usize| i64::from(panels[i / COLUMNS * n + r].0[i % COLUMNS] as i32);
+            let pairs = (0..d).flat_map(|i| (i..d).map(move |j| (i, j)));
+            let plain: Vec<i64> = pairs.map(|(i, j)| (0..n).map(|r| coordinate(i, r) * coordinate(j, r)).sum()).collect();
+            prop_assert_eq!(&block_total(&points, &theta, radius).0, &plain);
+            let (mut total, mut sum) = (vec![0; entries(d)], vec![0; d]);
+            let beside = radius.map_or(Beside::Gradient(&mut sum), |radius| Beside::Curvature { radius });
+            add_block(Lying::Doubles(of(&points)), &theta, beside, &mut total);
+            prop_assert_eq!(total, plain);
         }
     }
 

@@ -24,7 +24,8 @@ Matrix = NDArray[np.float64]
 
 # What a record contributes to the curvature is rounded to multiples of 2^-20 before it is summed.
 _COARSEST_CURVATURE = 20
-# The core multiplies directions on a lattice of multiples of 2^-20: their products are multiples of 2^-40.
+# The core multiplies directions on a lattice of multiples of 2^-20, or 2^-11 in more than 16 dimensions: their products
+# are multiples of 2^-40.
 FINEST_PRODUCTS = 40
 # The sensitivity of second moments is proved up to this many dimensions.
 MOMENTS_DIMENSION = 4000
