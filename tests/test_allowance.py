@@ -87,5 +87,10 @@ def test_the_runner_holds_the_tape_to_the_charge():
     plan = dpmedian.plan(200, 2, rho=0.5, method="dpgd", radius=100.0)
     less = replace(plan.cost, mu_squared=plan.cost.mu_squared * 0.99)
     with pytest.raises(RuntimeError, match="allowance"):
-        run_calibrated(plan.calibrated, points, plan.parameters, cost=less, method="dpgd")
-    assert run_calibrated(plan.calibrated, points, plan.parameters, cost=plan.cost, method="dpgd").value is not None
+        run_calibrated(plan.calibrated, dpmedian.Dataset.of(points), plan.parameters, cost=less, method="dpgd")
+    assert (
+        run_calibrated(
+            plan.calibrated, dpmedian.Dataset.of(points), plan.parameters, cost=plan.cost, method="dpgd"
+        ).value
+        is not None
+    )

@@ -30,6 +30,8 @@ LAYERS = [
     {"dpmedian.tape", "dpmedian.postprocess", "dpmedian.sources", "dpmedian.inference", "dpmedian.release"},
     {"dpmedian.mechanisms"},
     {"dpmedian.methods"},
+    {"dpmedian.files"},
+    {"dpmedian.dataset"},
     {"dpmedian.ledger", "dpmedian.rendering"},
     {"dpmedian.running"},
     {"dpmedian.planning"},

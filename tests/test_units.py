@@ -355,7 +355,7 @@ def test_labels_of_files_in_every_format(tmp_path):
     assert as_unit_records(points, "2").array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(ValueError, match="asked for twice, as a label and as a coordinate"):
         read_points(tmp_path / "a.csv", columns=["x", "person"], labels=["person"])
-    with pytest.raises(ValueError, match="no column that was read as labels"):
+    with pytest.raises(ValueError, match="unit='2' is one of the coordinates"):
         as_unit_records(read_points(bare, header=False), "2")
 
 

@@ -13,6 +13,7 @@ from dpmedian import building_blocks
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import geometric_median, plan, required_n
+from dpmedian.dataset import Dataset
 from dpmedian.grouped import geometric_medians, plan_groups
 from dpmedian.groups.plan import GroupsPlan
 from dpmedian.groups.releases import Releases
@@ -25,6 +26,7 @@ from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning, WeakPriv
 
 __all__ = [
     "BudgetExceeded",
+    "Dataset",
     "GroupsPlan",
     "InsecureSeedWarning",
     "Ledger",

@@ -7,12 +7,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dpmedian.accounting.neighbours import neighbours_of
-from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, geometry_of, positive
+from dpmedian.dataset import Dataset
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
-from dpmedian.sources.holding import hold
 
 __all__ = ["geometric_median", "plan", "required_n"]
 
@@ -130,7 +129,7 @@ def geometric_median(
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d), the path of a file, or a Dask array or data frame
+    points : array, data frame, Arrow table or stream, iterator of batches, path, Dask collection, or Dataset
         The records, one per row: numpy, pandas, polars, Arrow, lists. A file of records, .npy, .arrow or .parquet (or a
         folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` says how.
         Those of a Dask collection stay in the workers of the current `distributed.Client`.
@@ -170,7 +169,7 @@ def geometric_median(
     name : str, optional
         What is released, for the ledger and the reader.
     columns : list of str or int, optional
-        The columns of a file, by name or by number from 1; all by default.
+        The coordinates, by name or by number from 1; by default all columns but the unit and the weights.
     copy : bool
         An array of float64 or float32 in C order is read where it lies and must not change during the call. True makes
         a private copy first.
@@ -184,7 +183,7 @@ def geometric_median(
         Whether points are coordinates, or longitude and latitude in degrees: then the point is a position, too, and
         `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles are places like any
         other.
-    sample_weight : one number for each row, or the name of a column of a frame, optional
+    sample_weight : one number for each row, or the name of a column, optional
         Weights, which are private like the records and need `weight_max`: the median is that of the weighted records.
         Then n is a public guess of the sum of the weights over the cap, which is private under both relations.
     weight_max : float, optional
@@ -204,23 +203,22 @@ def geometric_median(
     (3,)
     """
     arguments = locals()
-    held = hold(
+    data = Dataset.taken(
         points,
-        unit,
-        reducer=unit_reduce,
-        nonfinite=nonfinite,
-        neighbours=neighbours_of(neighbours),
-        geometry=geometry_of(geometry),
-        weights=sample_weight,
-        weight_max=weight_max,
         columns=columns,
+        unit=unit,
+        unit_reduce=unit_reduce,
+        sample_weight=sample_weight,
+        weight_max=weight_max,
+        geometry=geometry,
+        nonfinite=nonfinite,
+        copy=copy,
     )
-    if neighbours == "replace" and weight_max is None:
-        n = _public_size(n, held.shape[0])
-    d = 2 if geometry == "sphere" else held.shape[1]
-    made = make_plan(PublicParameters.from_arguments(arguments, n=n, d=d, unit=held.unit), method)
-    options = {"ledger": ledger, "seed": seed, "progress": progress}
-    return made.run(held, **options, nonfinite=nonfinite, name=name, copy=copy)
+    if neighbours == "replace" and data.weight_max is None:
+        n = _public_size(n, data.shape[0])
+    known = {"n": n, "d": data.d, "unit": data.unit, "geometry": data.geometry, "weight_max": data.weight_max}
+    made = make_plan(PublicParameters.from_arguments(arguments, **known), method)
+    return made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
 
 
 def required_n(

@@ -8,11 +8,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting.neighbours import neighbours_of
+from dpmedian.dataset import Dataset
 from dpmedian.groups.plan import GroupsPlan, plan_for_groups
 from dpmedian.groups.releases import Releases
-from dpmedian.parameters import PublicParameters, geometry_of, whole
-from dpmedian.sources.groups import as_group_records
-from dpmedian.sources.key_columns import group_keys
+from dpmedian.parameters import PublicParameters, whole
+from dpmedian.sources.key_columns import group_keys, named_columns
 
 __all__ = ["geometric_medians", "plan_groups"]
 
@@ -130,7 +130,7 @@ def geometric_medians(
 
     Parameters
     ----------
-    points : array, data frame, Arrow table, path of a file, or a Dask array or data frame
+    points : array, data frame, Arrow table or stream, iterator of batches, path, Dask collection, or Dataset
         The rows.
     by : the name of a column or a list of names, or one label for each row
         The group of each row; rows whose label is missing, or is no key, are left out. With several key columns, such
@@ -160,7 +160,7 @@ def geometric_medians(
     neighbours : {"add_remove", "replace"}
         Whether one unit is added or removed, or replaced, which needs more noise for the same budget.
     columns : list of str or int, optional
-        The coordinates in a file, by name or by number from 1; all columns but `by`, `unit` and the weights by default.
+        The coordinates, by name or by number from 1; all columns but `by`, `unit` and the weights by default.
     sample_weight : one number for each row, or the name of a column, optional
         Weights, which are private like the rows and need `weight_max`. The weight of a unit in a group is the largest
         of its rows there. Then `n` and `minimum` are about the sums of the weights over the cap.
@@ -183,22 +183,21 @@ def geometric_medians(
     (['left', 'right'], (2,))
     """
     found = None if keys is None else group_keys(keys)
-    grouped = as_group_records(
+    data = Dataset.taken(
         points,
-        by,
-        found,
-        unit,
-        most=whole("max_groups_per_unit", max_groups_per_unit),
-        reducer=unit_reduce,
-        nonfinite=nonfinite,
-        geometry=geometry_of(geometry),
         columns=columns,
-        weights=sample_weight,
+        unit=unit,
+        unit_reduce=unit_reduce,
+        sample_weight=sample_weight,
         weight_max=weight_max,
+        geometry=geometry,
+        nonfinite=nonfinite,
+        labels=named_columns(points, by) or (),
     )
+    grouped = data.grouped(by, found, whole("max_groups_per_unit", max_groups_per_unit))
     made = plan_groups(
         found,
-        2 if geometry == "sphere" else grouped.records.array.shape[1],
+        2 if data.geometry == "sphere" else grouped.records.array.shape[1],
         epsilon=epsilon,
         delta=delta,
         rho=rho,
@@ -211,9 +210,9 @@ def geometric_medians(
         resolution=resolution,
         center=center,
         failure_probability=failure_probability,
-        geometry=geometry,
+        geometry=data.geometry,
         neighbours=neighbours,
         inference=inference,
-        weight_max=weight_max,
+        weight_max=data.weight_max,
     )
-    return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=nonfinite, name=name)
+    return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=data.nonfinite, name=name)

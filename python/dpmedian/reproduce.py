@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpmedian import nonprivate
 from dpmedian.api import plan
+from dpmedian.dataset import Dataset
 from dpmedian.methods.registry import METHODS
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
@@ -169,7 +170,13 @@ def _released(
     """
     try:
         return run_calibrated(
-            made.calibrated, points, made.parameters, cost=made.cost, method=made.method, seed=seed, progress=pulse
+            made.calibrated,
+            Dataset.of(points),
+            made.parameters,
+            cost=made.cost,
+            method=made.method,
+            seed=seed,
+            progress=pulse,
         ).value
     except ReleaseFailed:
         return None

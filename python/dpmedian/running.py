@@ -9,14 +9,13 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import RECORD
+from dpmedian.dataset import Dataset
 from dpmedian.ledger import Account, as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
-from dpmedian.sources.holding import hold, source_of
 from dpmedian.sources.protocol import Source
-from dpmedian.sources.records import NONFINITE
 from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, capped_tape, seed_bytes
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
@@ -28,6 +27,7 @@ __all__ = [
     "check_name",
     "check_nonfinite",
     "refuse_if_elsewhere",
+    "require_fit",
     "require_unit",
     "run_calibrated",
 ]
@@ -51,9 +51,7 @@ class Runnable(Protocol[Value_co]):
 
 
 def check_nonfinite(nonfinite: str, parameters: PublicParameters) -> None:
-    """Raises if there is no such way to treat records that are not finite, or none for these neighbours."""
-    if nonfinite not in NONFINITE:
-        raise ValueError(f"nonfinite must be one of {', '.join(map(repr, NONFINITE))}, got {nonfinite!r}")
+    """Raises if records that are not finite cannot be treated like this because the number of records is public."""
     if nonfinite == "drop" and not parameters.private_size:
         raise ValueError(
             "nonfinite='drop' changes the number of records, which neighbours='replace' takes for public: use "
@@ -143,9 +141,24 @@ def require_unit(found: str, planned: str, *, given: bool) -> None:
     )
 
 
+def require_fit(data: Dataset, parameters: PublicParameters) -> None:
+    """Raises, before anything is spent, unless the dataset is one for these parameters."""
+    check_nonfinite(data.nonfinite, parameters)
+    for option in ("geometry", "weight_max"):
+        own, planned = getattr(data, option), getattr(parameters, option)
+        if own != planned:
+            raise ValueError(f"this plan has {option} = {planned!r}, and the dataset has {own!r}: use one for both")
+    require_unit(data.unit, parameters.unit, given=data.has_ids)
+    data.require_ids(parameters.neighbours)
+    if not parameters.private_size and data.shape != (parameters.n, parameters.d):
+        raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {data.shape}")
+    if data.shape[1] != parameters.d:
+        raise ValueError(f"points must have d = {parameters.d} columns, got {data.shape[1]}")
+
+
 def run_calibrated(
     calibrated: Runnable[Value],
-    points: Any,
+    data: Dataset,
     parameters: PublicParameters,
     *,
     cost: PrivacyCost,
@@ -155,11 +168,6 @@ def run_calibrated(
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
-    nonfinite: str = "raise",
-    copy: bool = False,
-    unit: Any = None,
-    unit_reduce: str = "median",
-    sample_weight: Any = None,
     finish: Callable[[Value], Value] | None = None,
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
@@ -168,28 +176,14 @@ def run_calibrated(
     private, on the dimension only), or, where `nonfinite` is "raise", on values that the curator alone sees. Afterwards
     a failure is an output, and every error says that the cost is spent. `finish` is post-processing that may fail, too.
     """
-    check_nonfinite(nonfinite, parameters)
-    records = hold(
-        points,
-        unit,
-        reducer=unit_reduce,
-        nonfinite=nonfinite,
-        neighbours=parameters.neighbours,
-        d=parameters.d,
-        geometry=parameters.geometry,
-        weights=sample_weight,
-        weight_max=parameters.weight_max,
-    )
-    require_unit(records.unit, parameters.unit, given=unit is not None)
-    if not parameters.private_size and records.shape != (parameters.n, parameters.d):
-        raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {records.shape}")
+    require_fit(data, parameters)
     if cost.neighbours != parameters.neighbours:
         raise ValueError(f"the cost is for neighbours = {cost.neighbours!r}, the run for {parameters.neighbours!r}")
     tape = capped_tape(cost, seed_bytes(seed))
     account = as_ledger(ledger)
     account.check(cost)
     with Progress(calibrated.passes, progress) as meter:
-        source = source_of(records, parameters, meter, nonfinite, copy)
+        source = data.source(parameters, meter)
         refuse_if_elsewhere(calibrated, source)
         with charged(account, method, cost, name, seeded=seed is not None, record=record):
             if parameters.weighted:
@@ -198,4 +192,4 @@ def run_calibrated(
                 source = source.weighted(tape.hidden())
             value = calibrated.run(source, tape)
             value = value if finish is None else finish(value)
-    return Done(value, records.columns)
+    return Done(value, data.columns)

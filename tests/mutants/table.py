@@ -965,15 +965,15 @@ PRIVATE_SIZE = [
     Mutant(
         "a plan for the length of the array where that is private",
         f"{PACKAGE}/api.py",
-        '    if neighbours == "replace" and weight_max is None:\n        n = _public_size(n, held.shape[0])',
-        "    if True:\n        n = held.shape[0]",
+        '    if neighbours == "replace" and data.weight_max is None:\n        n = _public_size(n, data.shape[0])',
+        "    if True:\n        n = data.shape[0]",
         f"pytest {SIZES}::test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
         "the check of the shape tells the number of records",
         f"{PACKAGE}/running.py",
-        "if not parameters.private_size and records.shape != (parameters.n, parameters.d):",
-        "if records.shape != (parameters.n, parameters.d):",
+        "if not parameters.private_size and data.shape != (parameters.n, parameters.d):",
+        "if data.shape != (parameters.n, parameters.d):",
         f"pytest {SIZES}::test_the_shape_of_the_points_is_checked_by_the_dimension_only",
     ),
     Mutant(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting import PrivacyCost, calibrate
 from dpmedian.building_blocks.value import PrivateValue
+from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.methods import dpgd as dpgd_method
 from dpmedian.methods import find_radius as find_radius_method
@@ -20,7 +21,6 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.running import Runnable, run_calibrated
 from dpmedian.sources.protocol import Source
-from dpmedian.sources.records import as_records
 from dpmedian.tape import Tape
 
 __all__ = ["dpgd", "find_radius", "localize", "size"]
@@ -82,8 +82,8 @@ class _Sized(Generic[Value]):
 
 def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> PrivateValue[Value]:
     """Plans for the shape of the points and runs; `arguments` are those of the public function."""
-    records = as_records(arguments["points"])
-    n, d = records.array.shape
+    data = Dataset.taken(arguments["points"])
+    n, d = data.shape
     n = arguments["n"] if arguments["neighbours"] == "add_remove" else n
     parameters = PublicParameters.from_arguments(arguments, n=n, d=d)
     parameters.require_proved_profile()
@@ -91,7 +91,7 @@ def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> Privat
     made = _Sized.of(part, parameters, calibrate(lambda rho: _Sized.of(part, parameters, rho).cost, budget))
     cost = replace(made.cost.asked(budget.epsilon, budget.delta), neighbours=parameters.neighbours)
     options = {option: arguments[option] for option in ("ledger", "seed", "progress")}
-    done = run_calibrated(made, records, parameters, cost=cost, method=name, **options)
+    done = run_calibrated(made, data, parameters, cost=cost, method=name, **options)
     value, noisy = done.value
     return PrivateValue(value, cost, noisy)
 
@@ -148,9 +148,9 @@ def size(
     >>> abs(found.value - 1000) < 10, found.cost.neighbours
     (True, 'add_remove')
     """
-    records = as_records(points, nonfinite=nonfinite)
+    data = Dataset.taken(points, nonfinite=nonfinite)
     parameters = PublicParameters.of(
-        None, records.array.shape[1], epsilon=epsilon, delta=delta, rho=rho, neighbours="add_remove"
+        None, data.shape[1], epsilon=epsilon, delta=delta, rho=rho, neighbours="add_remove"
     )
     budget = parameters.budget
     if budget.pure:
@@ -159,8 +159,8 @@ def size(
         "size", calibrate(lambda rho: NoisySize.of("size", rho, parameters).cost, budget), parameters
     )
     cost = replace(mechanism.cost.asked(budget.epsilon, budget.delta), neighbours="add_remove")
-    options: dict[str, Any] = {"ledger": ledger, "seed": seed, "nonfinite": nonfinite, "progress": False}
-    done = run_calibrated(_Size(mechanism), records, parameters, cost=cost, method="size", **options)
+    options: dict[str, Any] = {"ledger": ledger, "seed": seed, "progress": False}
+    done = run_calibrated(_Size(mechanism), data, parameters, cost=cost, method="size", **options)
     return PrivateValue(done.value, cost, done.value)
 
 

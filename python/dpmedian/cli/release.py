@@ -7,7 +7,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from dpmedian import ReleaseFailed
+from dpmedian import Dataset, ReleaseFailed
 from dpmedian.cli.arguments import (
     add_budget,
     add_file,
@@ -23,7 +23,6 @@ from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure, shown
 from dpmedian.files import open_points, read_points
 from dpmedian.sources.file import FileRecords
-from dpmedian.sources.holding import hold
 from dpmedian.sources.records import NONFINITE, Records
 from dpmedian.sources.units import REDUCERS
 from dpmedian.sources.weights import with_weight
@@ -56,23 +55,20 @@ def release(options: argparse.Namespace) -> None:
         rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
     else:
         rows = read_points(options.file, **told, labels=[] if options.unit is None else [options.unit])
-    points = hold(
+    points = Dataset.of(
         rows,
-        options.unit,
-        reducer=options.unit_reduce or "median",
+        unit=options.unit,
+        unit_reduce=options.unit_reduce or "median",
         nonfinite=options.nonfinite,
-        neighbours=options.neighbours,
         geometry=options.geometry,
-        weights=options.weight,
+        sample_weight=options.weight,
         weight_max=options.weight_max,
     )
     # A private number of records, or sum of weights, is guessed or not; a public one is that of the points.
     n = options.n if _private(options) else points.shape[0]
     made = plan_of(options, n, rows.shape[1] - (options.weight is not None), points.unit)
     try:
-        result = made.run(
-            points, ledger=ledger, seed=options.seed, progress=progress, nonfinite=options.nonfinite, name=options.name
-        )
+        result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, name=options.name)
     except ReleaseFailed as failed:
         if options.output == "json":
             show_failure(failed)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from dpmedian.files.columns import divide, labels, numbered
+from dpmedian.sources.columns import divide, labels, numbered
 from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records, from_array
 

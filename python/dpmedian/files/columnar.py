@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from dpmedian.files.columns import divide, labels
+from dpmedian.sources.columns import divide, labels
 from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from dpmedian.files.columns import as_number, divide, labels, numbered
+from dpmedian.sources.columns import as_number, divide, labels, numbered
 from dpmedian.sources.labels import as_labels
 from dpmedian.sources.records import Intake, Records, read_number
 

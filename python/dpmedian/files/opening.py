@@ -21,9 +21,9 @@ import numpy as np
 from dpmedian._core import RecordFile
 from dpmedian.files.arrays import require_size
 from dpmedian.files.columnar import pyarrow
-from dpmedian.files.columns import labels, numbered, select
 from dpmedian.files.reading import file_format, named, read_points
 from dpmedian.progress import Progress
+from dpmedian.sources.columns import labels, numbered, select
 from dpmedian.sources.file import Column, FileRecords
 from dpmedian.sources.frames import from_frame
 from dpmedian.sources.records import Floats, Intake, Records

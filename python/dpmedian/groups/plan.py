@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.accounting.neighbours import RECORD, Neighbours
 from dpmedian.accounting.parallel import cost_of_groups
 from dpmedian.accounting.rounding import product_up
+from dpmedian.dataset import Dataset
 from dpmedian.groups.releases import Releases
 from dpmedian.groups.workers import in_parallel
 from dpmedian.ledger import as_ledger
@@ -31,8 +32,8 @@ from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
 from dpmedian.running import charged, check_name, check_nonfinite, require_unit
 from dpmedian.sources.array import ArraySource
-from dpmedian.sources.groups import Grouped, as_group_records
-from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text
+from dpmedian.sources.groups import Grouped
+from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text, named_columns
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.sphere import as_position
 from dpmedian.tape import Tape, capped_tape, seed_bytes
@@ -129,6 +130,7 @@ class GroupsPlan(Recorded):
         nonfinite: str = "raise",
         name: str | None = None,
         sample_weight: Any = None,
+        columns: Sequence[str | int] | None = None,
     ) -> Releases:
         """Spends the budget on these points: one charge for all groups, before any of them runs.
 
@@ -138,7 +140,7 @@ class GroupsPlan(Recorded):
             One row for each label.
         by : the name of a column or a list of names, or one label for each row
             The group of each row; rows whose label is no key are left out.
-        unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight
+        unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight, columns
             As in `dpmedian.geometric_medians`.
 
         Returns
@@ -149,22 +151,23 @@ class GroupsPlan(Recorded):
         parameters = self.parameters
         check_name(name)
         self.refuse_if_hopeless()
-        check_nonfinite(nonfinite, parameters)
         grouped = points
         if not isinstance(points, Grouped):
-            grouped = as_group_records(
+            data = Dataset.taken(
                 points,
-                by,
-                self.keys,
-                unit,
-                most=self.max_groups_per_unit,
-                reducer=unit_reduce,
+                columns=columns,
+                unit=unit,
+                unit_reduce=unit_reduce,
+                sample_weight=sample_weight,
+                weight_max=parameters.weight_max,
+                geometry=parameters.geometry,
                 nonfinite=nonfinite,
                 d=parameters.d,
-                geometry=parameters.geometry,
-                weights=sample_weight,
-                weight_max=parameters.weight_max,
+                labels=named_columns(points, by) or (),
             )
+            nonfinite = data.nonfinite
+            grouped = data.grouped(by, self.keys, self.max_groups_per_unit)
+        check_nonfinite(nonfinite, parameters)
         require_unit(grouped.records.unit, parameters.unit, given=unit is not None)
         key = seed_bytes(seed)
         account = as_ledger(ledger)

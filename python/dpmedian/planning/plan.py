@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
+from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless, least_size
 from dpmedian.methods.private_size import PrivateSize
@@ -145,6 +146,7 @@ class Plan(Recorded):
         unit: Any = None,
         unit_reduce: str = "median",
         sample_weight: Any = None,
+        columns: Sequence[str | int] | None = None,
     ) -> Release:
         """Spends the budget on these points.
 
@@ -153,7 +155,7 @@ class Plan(Recorded):
 
         Parameters
         ----------
-        points : array, data frame or Arrow table of shape (n, d), or the path of a file
+        points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
             The records, one per row, of the shape that the plan was made for. Where neighbours add or remove a record
             there may be any number of them.
         ledger : Ledger, optional
@@ -176,6 +178,8 @@ class Plan(Recorded):
             How the rows of a unit become one record.
         sample_weight : one number for each row, or the name of a column of a frame, optional
             The weights, where the plan has a `weight_max`.
+        columns : list of str or int, optional
+            The coordinates, by name or by number from 1; by default all columns but the unit and the weights.
 
         Returns
         -------
@@ -185,11 +189,24 @@ class Plan(Recorded):
         check_name(name)
         self.refuse_if_hopeless()
         self._warn()
+        parameters = self.parameters
+        data = Dataset.taken(
+            points,
+            columns=columns,
+            unit=unit,
+            unit_reduce=unit_reduce,
+            sample_weight=sample_weight,
+            weight_max=parameters.weight_max,
+            geometry=parameters.geometry,
+            nonfinite=nonfinite,
+            copy=copy,
+            d=parameters.d,
+        )
         try:
             done = run_calibrated(
                 self.calibrated,
-                points,
-                self.parameters,
+                data,
+                parameters,
                 cost=self.cost,
                 name=name or "geometric median",
                 method=self.method,
@@ -197,12 +214,7 @@ class Plan(Recorded):
                 ledger=ledger,
                 seed=seed,
                 progress=progress,
-                nonfinite=nonfinite,
-                copy=copy,
-                unit=unit,
-                unit_reduce=unit_reduce,
-                sample_weight=sample_weight,
-                finish=as_position if self.parameters.geometry == "sphere" else None,
+                finish=as_position if parameters.geometry == "sphere" else None,
             )
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)

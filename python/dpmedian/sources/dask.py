@@ -164,7 +164,7 @@ class DaskRecords:
         """The workers leave out what is not finite, where that was asked for."""
         return self
 
-    def source(self, parameters: PublicParameters, progress: Progress, nonfinite: str, copy: bool) -> DaskSource:
+    def source(self, parameters: PublicParameters, progress: Progress | None, nonfinite: str, copy: bool) -> DaskSource:
         """The records for a run."""
         if copy:
             raise ValueError("copy=True is for arrays: the partitions of a Dask collection do not change")

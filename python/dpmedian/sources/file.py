@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpmedian._core import Points, RecordFile
 from dpmedian.accounting.neighbours import RECORD
 from dpmedian.sources.records import HINT
 
-__all__ = ["Column", "FileRecords"]
+__all__ = ["Column", "FileRecords", "is_path"]
 
 Column = tuple[int, int, bool]
 """Where a column lies: the offset of its first number, the stride to the next, and whether it has 8 bytes."""
+
+
+def is_path(points: Any) -> bool:
+    """Whether this is the path of a file or folder, or a list of such paths."""
+    if isinstance(points, (list, tuple)):
+        return bool(points) and all(isinstance(point, (str, os.PathLike)) for point in points)
+    return isinstance(points, (str, os.PathLike))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmedian.sources.records import Floats, Intake, from_cells, from_rows
 
-__all__ = ["as_table", "from_frame"]
+__all__ = ["NamedColumns", "as_table", "from_frame"]
 
 Numbers = NDArray[np.float64]
 Dtype = type[np.float64] | type[np.float32]
@@ -52,6 +52,54 @@ class Frame:
     series: bool = False
     # All columns at once, where all of them are plain numbers and the library is faster at it.
     whole: Callable[[], Floats] | None = None
+
+
+class NamedColumns:
+    """The columns of a pandas or polars data frame or of an Arrow table, by name and by place."""
+
+    def __init__(self, frame: Any, names: Sequence[Any]) -> None:
+        self._frame = frame
+        self.names = list(map(str, names))
+        # Integers that are names of columns, as pandas has them, are no numbers of columns.
+        self.integer_names = any(isinstance(name, int) for name in names)
+
+    @classmethod
+    def of(cls, points: Any) -> NamedColumns | None:
+        """The columns of a frame, or of anything with an Arrow stream of columns; None of anything else."""
+        points = as_table(points)
+        for library, kinds in (
+            ("pandas", ["DataFrame"]),
+            ("polars", ["DataFrame"]),
+            ("pyarrow", ["Table", "RecordBatch"]),
+        ):
+            module = sys.modules.get(library)
+            if module is not None and any(isinstance(points, getattr(module, kind)) for kind in kinds):
+                return cls(points, points.schema.names if library == "pyarrow" else list(points.columns))
+        return None
+
+    def place(self, name: str, argument: str) -> int:
+        """Where the column of this name is; `argument` is named in the error if there is not exactly one."""
+        if self.names.count(name) != 1:
+            what = "is there more than once" if name in self.names else "is not there"
+            listed = ", ".join(map(repr, self.names))
+            raise ValueError(f"{argument}={name!r}: this column {what}; the columns are {listed}")
+        return self.names.index(name)
+
+    def column(self, place: int) -> Any:
+        """One column, as the library has it."""
+        if hasattr(self._frame, "iloc"):
+            return self._frame.iloc[:, place]
+        return self._frame.to_series(place) if hasattr(self._frame, "to_series") else self._frame.column(place)
+
+    def select(self, places: Sequence[int]) -> Any:
+        """A frame of some of the columns."""
+        if list(places) == list(range(len(self.names))):
+            return self._frame
+        if hasattr(self._frame, "iloc"):
+            return self._frame.iloc[:, list(places)]
+        if hasattr(self._frame, "to_series"):
+            return self._frame[:, list(places)]
+        return self._frame.select(list(places))
 
 
 def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | None:

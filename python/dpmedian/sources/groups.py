@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from dpmedian.sources.key_columns import key_labels, key_names, named_columns, t
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Floats, Records
 from dpmedian.sources.units import as_row_records, check_reducer, check_weights, label_of, weighted
-from dpmedian.sources.weights import largest_of, take_weights, with_weight
+from dpmedian.sources.weights import largest_of, take_weights
 
 if TYPE_CHECKING:
     from dpmedian.sources.shuffle import Rows
@@ -61,7 +60,6 @@ def as_group_records(
     nonfinite: str = "raise",
     d: int | None = None,
     geometry: str = "euclidean",
-    columns: Sequence[str | int] | None = None,
     weights: Any = None,
     weight_max: float | None = None,
 ) -> Grouped:
@@ -70,21 +68,12 @@ def as_group_records(
     `by` is the name of a column or a list of names, or holds the label of each row (`take_keys`). Rows whose label is
     no key, or is missing, are left out, and so are rows without an id. If `keys` is None, every label that occurs is a
     group. A unit contributes to the groups in which it has the most rows, and of two with equally many to the first in
-    the order of the keys, or of the labels as text. Points may be the path of a file, of which `columns` chooses the
-    coordinates, or a collection of Dask: its workers make the records of the groups, which are gathered here. `weights`
-    need the public cap `weight_max`; the weight of a unit in a group is the largest of its rows there.
+    the order of the keys, or of the labels as text. Of a collection of Dask the workers make the records of the groups,
+    which are gathered here. `weights` need the public cap `weight_max`; the weight of a unit in a group is the largest
+    of its rows there.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
-    if isinstance(points, (str, os.PathLike)):
-        from dpmedian.files import read_points
-
-        beside = [*(named_columns(points, by) or ()), *([unit] if isinstance(unit, str) else [])]
-        chosen = with_weight(columns, weights)
-        width = d if d is None or not isinstance(weights, str) else d + 1
-        points, columns = read_points(points, columns=chosen, nonfinite=nonfinite, labels=beside, d=width), None
-    if columns is not None:
-        raise ValueError("columns= is for files: choose the columns of a frame yourself, points[['x', 'y']]")
     if is_dask(points):
         if weights is not None:
             raise ValueError("weights take rows in memory or the path of a file, and points are a Dask collection")

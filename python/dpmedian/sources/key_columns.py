@@ -6,16 +6,15 @@ every zero byte of a text. Different tuples of texts have different labels, and 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.sources.file import is_path
 from dpmedian.sources.labels import Labels, as_labels, take_column
-from dpmedian.sources.records import Records
 
 __all__ = [
     "canonical",
@@ -133,7 +132,7 @@ def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
 def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
     """The names of the key columns if `by` names columns of the points, and None if it holds the labels themselves.
 
-    A list of at most eight texts names columns if the points have named columns, or are a file.
+    A list of at most eight texts names columns if the points have named columns, or are files or batches.
     """
     if isinstance(by, str):
         return (by,)
@@ -141,8 +140,10 @@ def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
         return None
     if not all(isinstance(name, str) for name in by):
         return None
-    framed = isinstance(points, (str, os.PathLike, Records)) or any(
-        hasattr(points, attribute) for attribute in ("columns", "schema", "column_names")
+    framed = (
+        is_path(points)
+        or isinstance(points, Iterator)
+        or any(getattr(points, attribute, None) is not None for attribute in ("columns", "schema", "column_names"))
     )
     if framed and len(set(by)) < len(by):
         raise ValueError(f"by={list(by)!r} names a column twice")

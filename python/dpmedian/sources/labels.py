@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import _core
+from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.records import Records
 
 __all__ = ["Labels", "as_labels", "take_column", "taken"]
@@ -110,41 +111,25 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
     """The labels in a column of a frame, and the frame without it."""
     if isinstance(points, Records):
         if name not in points.labels:
-            raise ValueError(f"{argument}={name!r} is no column that was read as labels")
-        return points.labels[name], replace(points, labels={k: v for k, v in points.labels.items() if k != name})
+            if name in (points.columns or ()):
+                raise ValueError(f"{argument}={name!r} is one of the coordinates: name the coordinates, columns=[...]")
+            there = ", ".join(map(repr, points.labels)) or "none"
+            raise ValueError(f"{argument}={name!r}: the columns that are no coordinates are {there}")
+        return points.labels[name], points
     column, others = taken(points, name, argument)
     return replace(as_labels(column, argument), name=name), others
 
 
 def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
     """A column of a frame, and the frame without it."""
-    from dpmedian.sources.frames import as_table
-
-    points = as_table(points)
-    names = list(map(str, _column_names(points, argument, name)))
-    if names.count(name) != 1:
-        what = "is there more than once" if name in names else "is not there"
-        raise ValueError(f"{argument}={name!r}: this column {what}; the columns are {', '.join(map(repr, names))}")
-    place = names.index(name)
-    rest = [i for i in range(len(names)) if i != place]
-    if hasattr(points, "iloc"):
-        column, others = points.iloc[:, place], points.iloc[:, rest]
-    elif hasattr(points, "to_series"):
-        column, others = points.to_series(place), points[:, rest]
-    else:
-        column, others = points.column(place), points.select([names[i] for i in rest])
-    return column, others
-
-
-def _column_names(points: Any, argument: str, name: str) -> Any:
-    for library, kinds in (("pandas", ["DataFrame"]), ("polars", ["DataFrame"]), ("pyarrow", ["Table", "RecordBatch"])):
-        module = sys.modules.get(library)
-        if module is not None and any(isinstance(points, getattr(module, kind)) for kind in kinds):
-            return points.schema.names if library == "pyarrow" else points.columns
-    raise TypeError(
-        f"{argument}={name!r} names a column, but points are {type(points).__name__} and have none; pass a frame, or "
-        f"the labels themselves, {argument}=[...], one for each row"
-    )
+    named = NamedColumns.of(points)
+    if named is None:
+        raise TypeError(
+            f"{argument}={name!r} names a column, but points are {type(points).__name__} and have none; pass a frame, "
+            f"or the labels themselves, {argument}=[...], one for each row"
+        )
+    place = named.place(name, argument)
+    return named.column(place), named.select([i for i in range(len(named.names)) if i != place])
 
 
 # Columns of the libraries. What cannot be a label is refused by its type, which is as public as the column's name.

@@ -1,0 +1,262 @@
+"""Rows in memory: arrays, frames, tables, streams, and iterators of batches of these."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmedian.dataset.reading import Reading
+from dpmedian.parameters import PublicParameters
+from dpmedian.progress import Progress
+from dpmedian.sources.array import ArraySource
+from dpmedian.sources.columns import labels, numbered, select
+from dpmedian.sources.frames import NamedColumns
+from dpmedian.sources.groups import Grouped, as_group_records
+from dpmedian.sources.labels import Labels, as_labels
+from dpmedian.sources.records import Records
+from dpmedian.sources.units import as_row_records, as_unit_records, check_weights, weighted
+
+__all__ = ["Memory"]
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Rows as one array, with the ids of their units, and with the columns that are no coordinates by name."""
+
+    rows: Records
+    ids: Labels | None
+    reading: Reading
+
+    @classmethod
+    def of(cls, points: Any, reading: Reading) -> Memory:
+        """Convert the points. This is the only conversion of a release."""
+        points = loaded(points)
+        if isinstance(points, Iterator):
+            for option, value in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
+                if not (value is None or isinstance(value, str)):
+                    raise TypeError(f"points are an iterator of batches: {option}= must be the name of their column")
+            return _joined([_batch(batch, number, reading) for number, batch in enumerate(points, 1)], reading)
+        return _read(points, reading)
+
+    @functools.cached_property
+    def records(self) -> Records:
+        """One record for each row, or one for each unit."""
+        reading = self.reading
+        return as_unit_records(
+            self.rows,
+            self.ids,
+            reducer=reading.unit_reduce,
+            nonfinite=reading.nonfinite,
+            neighbours="add_remove",  # Whether rows without an id are allowed is for the plan to say.
+            d=reading.d,
+            geometry=reading.geometry,
+            weight_max=reading.weight_max,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.records.shape
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return self.records.columns
+
+    @property
+    def unit(self) -> str:
+        return self.records.unit
+
+    @property
+    def first_missing(self) -> int | None:
+        return None if self.ids is None else self.ids.first_missing
+
+    def source(self, parameters: PublicParameters, progress: Progress | None) -> ArraySource:
+        return ArraySource.of(self.records, parameters, progress, self.reading.nonfinite, self.reading.copy)
+
+    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
+        reading = self.reading
+        return as_group_records(
+            self.rows,
+            by,
+            keys,
+            self.ids,
+            most=most,
+            reducer=reading.unit_reduce,
+            nonfinite=reading.nonfinite,
+            d=reading.d,
+            geometry=reading.geometry,
+            weight_max=reading.weight_max,
+        )
+
+
+class OtherColumns(Mapping[str, Labels]):
+    """The labels in the columns of a frame that are no coordinates, each read when it is asked for."""
+
+    def __init__(self, frame: NamedColumns, coordinates: Sequence[int]) -> None:
+        self._frame = frame
+        self._places = {name: i for i, name in enumerate(frame.names) if i not in coordinates}
+
+    def __getitem__(self, name: str) -> Labels:
+        return replace(as_labels(self._frame.column(self._places[name]), "by"), name=name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def loaded(points: Any) -> Any:
+    """What is read when it is asked for, such as a LazyFrame or an Arrow dataset, as a table; the rest as it is."""
+    module = type(points).__module__.split(".")[0]
+    if module == "polars" and hasattr(points, "collect"):
+        return points.collect()
+    if module == "pyarrow" and hasattr(points, "to_table"):  # A dataset or a scanner.
+        return points.to_table()
+    if module == "pyarrow" and hasattr(points, "read_row_groups"):  # A ParquetFile.
+        return points.read()
+    if hasattr(points, "__dlpack__") and not hasattr(points, "__array__"):
+        return np.from_dlpack(points)
+    return points
+
+
+def _batch(points: Any, number: int, reading: Reading) -> Memory:
+    try:
+        return _read(loaded(points), reading)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"batch {number}: {error}") from None
+
+
+def _read(points: Any, reading: Reading) -> Memory:
+    if isinstance(points, Records):
+        return _of_records(points, reading)
+    frame = NamedColumns.of(points)
+    if frame is None:
+        return _of_array(points, reading)
+    places, beside = _divided(frame, reading)
+    ids, own = reading.unit, reading.sample_weight
+    if isinstance(ids, str):
+        ids = replace(as_labels(frame.column(beside["unit"]), "unit"), name=ids)
+    if isinstance(own, str):
+        own = frame.column(beside["sample_weight"])
+    rows = as_row_records(frame.select(places), reading.nonfinite, reading.d, reading.geometry)
+    return _made(replace(rows, labels=OtherColumns(frame, places)), ids, own, reading)
+
+
+def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str, int]]:
+    """The places of the coordinates, by default of all columns but the unit and the weights; and of these."""
+    named = {"unit": reading.unit, "sample_weight": reading.sample_weight}
+    beside = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
+    groups = [frame.place(name, "by") for name in reading.labels]
+    if reading.columns is None:
+        places = [i for i in range(len(frame.names)) if i not in (*beside.values(), *groups)]
+        if not places and frame.names:
+            raise ValueError("points need at least one column that is neither the unit nor the weight nor the group")
+        return places, beside
+    wanted = [str(name) if frame.integer_names else name for name in reading.columns]
+    places = select(frame.names, wanted)
+    for argument, place in (*beside.items(), *(("by", place) for place in groups)):
+        if place in places:
+            raise ValueError(f"column {frame.names[place]!r} was asked for twice, in columns= and as {argument}=")
+    return places, beside
+
+
+def _of_array(points: Any, reading: Reading) -> Memory:
+    """An array or rows, whose columns have no names."""
+    for argument, name in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
+        if isinstance(name, str):
+            raise TypeError(
+                f"{argument}={name!r} names a column, but points are {type(points).__name__} and have none; pass a "
+                f"frame, or the column itself, {argument}=[...], one value for each row"
+            )
+    names: tuple[str, ...] | None = None
+    if reading.columns is not None:
+        if isinstance(points, Sequence):
+            raise TypeError(
+                "columns= needs an array or named columns, and points are a list of rows; pass numpy.array(points) or "
+                "a frame"
+            )
+        points = np.asanyarray(points)
+        width = points.shape[1] if points.ndim == 2 else 0
+        places = select(numbered(width), reading.columns)
+        points, names = points[:, places], labels(numbered(width), places)
+    rows = as_row_records(points, reading.nonfinite, reading.d, reading.geometry)
+    return _made(replace(rows, columns=rows.columns or names), reading.unit, reading.sample_weight, reading)
+
+
+def _of_records(rows: Records, reading: Reading) -> Memory:
+    """Records that were read before, with the names of their columns and with labels beside them."""
+    ids, own = reading.unit, reading.sample_weight
+    if isinstance(ids, str):
+        if ids not in rows.labels:
+            raise ValueError(f"unit={ids!r} is no column that was read as labels")
+        ids = rows.labels[ids]
+    names = list(rows.columns or numbered(rows.shape[1]))
+    places = list(range(len(names)))
+    if isinstance(own, str):
+        if names.count(own) != 1:
+            raise ValueError(f"sample_weight={own!r} is no single column of numbers that was read")
+        place = names.index(own)
+        places.remove(place)
+        if not places:
+            raise ValueError(f"sample_weight={own!r} is the only column of numbers: points need at least one more")
+        own = rows.array[:, place]
+    if reading.columns is not None:
+        places = select(names, reading.columns)
+    if places != list(range(len(names))):
+        chosen = np.ascontiguousarray(rows.array[:, places])
+        rows = replace(rows, array=chosen, columns=labels(names, places))
+    rows = as_row_records(rows, reading.nonfinite, reading.d, reading.geometry)
+    return _made(rows, ids, own, reading)
+
+
+def _made(rows: Records, ids: Any, own: Any, reading: Reading) -> Memory:
+    check_weights(rows, own, reading.weight_max)
+    found = None if ids is None else as_labels(ids, "unit")
+    if found is not None and len(found) != len(rows.array):
+        raise ValueError("unit must have one id for each row of points, and has another length")
+    return Memory(weighted(rows, own, reading.weight_max, reading.nonfinite), found, reading)
+
+
+def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:
+    """The rows of all batches, one batch after the other."""
+    if not parts:
+        raise ValueError("points are an iterator without a batch, and so without a dimension; pass an array")
+    names = parts[0].rows.columns
+    for number, part in enumerate(parts):
+        if part.rows.columns != names or part.rows.shape[1] != parts[0].rows.shape[1]:
+            raise ValueError(
+                f"batch {number + 1} has other columns than batch 1; choose the same columns in the same order, "
+                "columns=[...]"
+            )
+    weights = [part.rows.weights for part in parts if part.rows.weights is not None]
+    others = set.intersection(*(set(part.rows.labels) for part in parts))
+    rows = replace(
+        parts[0].rows,
+        array=np.concatenate([part.rows.array for part in parts]),
+        weights=np.concatenate(weights) if weights else None,
+        labels=_JoinedLabels([part.rows.labels for part in parts], others),
+    )
+    ids = [part.ids for part in parts if part.ids is not None]
+    return Memory(rows, Labels.joined(ids) if ids else None, reading)
+
+
+class _JoinedLabels(Mapping[str, Labels]):
+    """The labels of several batches, one batch after the other, joined when they are asked for."""
+
+    def __init__(self, parts: Sequence[Mapping[str, Labels]], names: set[str]) -> None:
+        self._parts, self._names = parts, sorted(names)
+
+    def __getitem__(self, name: str) -> Labels:
+        if name not in self._names:
+            raise KeyError(name)
+        return Labels.joined([part[name] for part in self._parts])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,45 @@
+"""What every kind of input offers to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Protocol
+
+from dpmedian.parameters import PublicParameters
+from dpmedian.progress import Progress
+from dpmedian.sources.groups import Grouped
+from dpmedian.sources.protocol import Source
+
+__all__ = ["Input"]
+
+
+class Input(Protocol):
+    """The records of a dataset: one for each row, or one for each unit."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of records and their dimension. The number may be private: errors must not show it."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the coordinates, if they have names."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """Whose records these are: the name of the column of ids, or "record"."""
+        ...
+
+    @property
+    def first_missing(self) -> int | None:
+        """The first row without an id, if a unit was given; for the curator."""
+        ...
+
+    def source(self, parameters: PublicParameters, progress: Progress | None) -> Source:
+        """Validate the records by a pass over all of them, and answer statistics about them."""
+        ...
+
+    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
+        """Make the records of groups of the same rows."""
+        ...

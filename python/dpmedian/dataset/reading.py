@@ -1,0 +1,58 @@
+"""The options of a dataset: how rows become records. Each is checked here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmedian.parameters import geometry_of, positive
+from dpmedian.sources.records import Intake
+from dpmedian.sources.units import check_reducer
+
+__all__ = ["Reading"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How rows become records.
+
+    `d` is the public dimension of the records, if a plan has said it, and `labels` are the names of the columns with
+    the groups of the rows, if there are any.
+    """
+
+    columns: Sequence[str | int] | None = None
+    unit: Any = None
+    unit_reduce: str = "median"
+    sample_weight: Any = None
+    weight_max: float | None = None
+    geometry: str = "euclidean"
+    nonfinite: str = "raise"
+    copy: bool = False
+    d: int | None = None
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        Intake.of(self.nonfinite, self.d)
+        geometry_of(self.geometry)
+        check_reducer(self.unit_reduce, self.unit)
+        if isinstance(self.columns, (str, bytes)):
+            raise TypeError(
+                f"columns must be a list of names or numbers, got {self.columns!r}; one column is [{self.columns!r}]"
+            )
+        if self.weight_max is not None:
+            positive("weight_max", self.weight_max)
+        if self.sample_weight is not None and self.weight_max is None:
+            raise ValueError("sample_weight needs weight_max=, a public cap: never take the largest weight of the data")
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether every row is a record without a change, so that files and partitions stay where they are."""
+        plain = self.unit is None and self.sample_weight is None and self.weight_max is None
+        return plain and self.geometry == "euclidean" and not self.labels
+
+    @property
+    def row_width(self) -> int | None:
+        """The number of numbers that a row must have, if it is known: its coordinates, and a weight that is named."""
+        width = 2 if self.geometry == "sphere" else self.d
+        return width if width is None else width + isinstance(self.sample_weight, str)

@@ -1,0 +1,100 @@
+"""Files and folders. Rows that are records as they are stay in their files; others are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpmedian.dataset.memory import Memory
+from dpmedian.dataset.reading import Reading
+from dpmedian.files import open_points, read_points
+from dpmedian.parameters import PublicParameters
+from dpmedian.progress import Progress
+from dpmedian.sources.array import ArraySource
+from dpmedian.sources.file import FileRecords
+from dpmedian.sources.groups import Grouped
+from dpmedian.sources.key_columns import named_columns
+from dpmedian.sources.units import check_weights
+from dpmedian.sources.weights import with_weight
+
+__all__ = ["Stored"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The records of a file, a folder or a list of files, or of a file that `open_points` has opened."""
+
+    given: Any
+    reading: Reading
+    records: FileRecords | Memory
+
+    @classmethod
+    def of(cls, points: Any, reading: Reading) -> Stored:
+        """Open the files where they lie if their rows are records as they are, and load them otherwise."""
+        check_weights(points, reading.sample_weight, reading.weight_max)
+        if isinstance(points, FileRecords):
+            return cls(points, reading, _as_opened(points, reading))
+        if not reading.as_they_are:
+            return cls(points, reading, _loaded(points, reading))
+        opened = open_points(points, columns=reading.columns, nonfinite=reading.nonfinite, d=reading.d)
+        held = opened if isinstance(opened, FileRecords) else Memory.of(opened, replace(reading, columns=None))
+        return cls(points, reading, held)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.records.shape
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return self.records.columns
+
+    @property
+    def unit(self) -> str:
+        return self.records.unit
+
+    @property
+    def first_missing(self) -> int | None:
+        return self.records.first_missing if isinstance(self.records, Memory) else None
+
+    def source(self, parameters: PublicParameters, progress: Progress | None) -> ArraySource:
+        reading = self.reading
+        if isinstance(self.records, Memory):
+            return self.records.source(parameters, progress)
+        return ArraySource.of(self.records, parameters, progress, reading.nonfinite, reading.copy)
+
+    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
+        """The rows are read once more if the column of groups was not read with them: points and groups together."""
+        names = named_columns(self.given, by) or ()
+        there = isinstance(self.records, Memory) and set(names) <= set(self.records.rows.labels)
+        if isinstance(self.given, FileRecords):
+            raise ValueError("groups take the path of a file, not one that was opened before: pass the path as points")
+        rows = self.records if there else _loaded(self.given, replace(self.reading, labels=names))
+        if not isinstance(rows, Memory):  # Labels in memory, beside a file that stays one.
+            rows = _loaded(self.given, self.reading)
+        return rows.grouped(by, keys, most)
+
+
+def _as_opened(records: FileRecords, reading: Reading) -> FileRecords:
+    if not reading.as_they_are:
+        raise ValueError(
+            "units, weights, groups and the sphere take the path of a file or rows in memory, and not a file that was "
+            "opened before"
+        )
+    if reading.columns is not None:
+        raise ValueError("choose the columns when the file is opened, open_points(path, columns=[...])")
+    if reading.d is not None and records.shape[1] != reading.d:
+        raise ValueError(f"points must have d = {reading.d} columns, got {records.shape[1]}")
+    return records
+
+
+def _loaded(paths: Any, reading: Reading) -> Memory:
+    labels = [*reading.labels, *([reading.unit] if isinstance(reading.unit, str) else [])]
+    rows = read_points(
+        paths,
+        columns=with_weight(reading.columns, reading.sample_weight),
+        nonfinite=reading.nonfinite,
+        labels=list(dict.fromkeys(labels)),
+        d=None if reading.nonfinite == "raise" else reading.row_width,
+    )
+    return Memory.of(rows, replace(reading, columns=None, labels=()))
