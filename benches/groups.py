@@ -12,6 +12,7 @@ import argparse
 import math
 import resource
 import time
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,8 @@ def contributions(sizes: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64
 
 
 def unlisted(epsilon: float, delta: float) -> None:
-    """Which groups are shown, for one to twelve groups per person."""
+    """Which groups are shown, for one to twelve groups per person; the noise has a seed, and a page cites the table."""
+    warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)
     sizes = np.round(np.geomspace(_SMALLEST, _LARGEST, _UNLISTED)).astype(np.int64)
     sizes = np.concatenate([sizes, np.ones(_UNLISTED, dtype=np.int64)])
     print(f"{_UNLISTED} groups of {_SMALLEST} to {_LARGEST} people and {_UNLISTED} of one, epsilon = {epsilon:g}, "
@@ -63,7 +65,7 @@ def unlisted(epsilon: float, delta: float) -> None:
         points = 10.0 * rng.normal(size=(len(sizes), 2))[groups] + rng.normal(size=(len(groups), 2))
         labels = [f"group {group}" for group in groups.tolist()]
         found = dpmedian.geometric_medians(
-            points, labels, unit=people, max_groups_per_unit=most, epsilon=epsilon, delta=delta
+            points, labels, unit=people, max_groups_per_unit=most, epsilon=epsilon, delta=delta, seed=most
         )
         selection = found.plan.selection
         assert selection is not None

@@ -263,7 +263,10 @@ class _CostsFixedBeforehand(_Pairs):
         return _reserve(self.budget)
 
 
-_NO_EVENTS = "this filter admits no events on which nothing is promised (delta0): take a ledger in rho and delta"
+_NO_EVENTS = (
+    "a release with a delta of its own (delta0), such as one whose keys are not listed, can only be the first of a "
+    "ledger in epsilon and delta: use a ledger in rho and delta, or list the keys"
+)
 
 _FILTERS: dict[str, type[Filter]] = {
     "concentrated": _Concentrated,

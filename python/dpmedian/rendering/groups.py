@@ -185,11 +185,16 @@ def _rows(releases: Releases) -> list[tuple[str, ...]]:
             point = ", ".join(f"{x:.6g}" for x in shown[:4]) + (", ..." if len(shown) > 4 else "")
             error = "" if value.error_radius is None else f"{value.error_radius:.2g}"
             if value.error_radius is not None and value.plan.parameters.geometry == "sphere":
-                error = f"{kilometers(value.error_radius):.2g}"
+                error = _length(kilometers(value.error_radius))
             rows.append((*names, point, _interval(value), error, size, "released"))
         else:
             rows.append((*names, "", "", "", size, f"failed: {value.message}"))
     return rows
+
+
+def _length(value: float) -> str:
+    """Two digits, or all of those before the point."""
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.2g}"
 
 
 def _interval(release: Release) -> str:
