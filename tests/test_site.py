@@ -70,3 +70,13 @@ def test_the_documentation_builds_without_warnings_and_needs_no_network(tmp_path
             r"<link[^>]*rel=\"(?:stylesheet|preload|icon)\"[^>]*href=\"(http[^\"]*)", path.read_text("utf-8")
         )
         assert loaded == [], path
+
+
+def test_every_answer_has_main_entries_of_the_index_which_the_search_shows_first():
+    """The search of the site ranks a main entry of the index that contains the query above all other hits."""
+    sections = (ROOT / "docs" / "faq.md").read_text("utf-8").split("\n## ")[1:]
+    for section in sections:
+        question, _, directive, *_ = section.splitlines()
+        assert directive.startswith("```{index} !"), question
+        entries = [entry.strip() for entry in directive.removeprefix("```{index} ").split(",")]
+        assert all(entry.startswith("!") for entry in entries), question
