@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "FIRST_HALF_OCTAVE",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
     "Channel",
@@ -56,8 +57,10 @@ __all__ = [
     "threads",
 ]
 __version__: str
+FIRST_HALF_OCTAVE: int
 FIRST_QUARTER_OCTAVE: int
 LAST_QUARTER_OCTAVE: int
+SHELLS: int
 
 _Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
@@ -161,6 +164,59 @@ class GradientAndDirections(Statistic):
     def __new__(cls, theta: NDArray[np.float64], weight: float, bits: int) -> GradientAndDirections: ...
     @staticmethod
     def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
+
+@final
+class ShellsAndDirections(Statistic):
+    """The number of records in each shell around theta, then `weight` times the sum of u u^T, as `Hessian` has it.
+
+    Shell i holds the distances from 2^((i + FIRST_HALF_OCTAVE)/2) scales to the next; the first and the last of the
+    SHELLS are open. In units of 2^-bits. The weight is between 0, which leaves the second part out, and 2.
+    """
+
+    def __new__(cls, theta: NDArray[np.float64], scale: float, weight: float, bits: int) -> ShellsAndDirections: ...
+    @staticmethod
+    def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
+
+@final
+class GridCells(Statistic):
+    """The number of records in each listed cell of a grid in the axes around theta, in units of 2^-bits.
+
+    Places in units of the scale are shortened to c(r) = r up to 1 and e + m for r = m 2^e beyond; the cube of half the
+    side `side` is cut into 2^level parts along each axis. The code of a cell has its indices as digits in base 2^level.
+    """
+
+    def __new__(
+        cls,
+        theta: NDArray[np.float64],
+        axes: NDArray[np.float64],
+        scale: float,
+        reach: float,
+        side: float,
+        level: int,
+        codes: NDArray[np.uint64],
+        bits: int,
+    ) -> GridCells: ...
+    @staticmethod
+    def bound(cells: int, bits: int, weighted: bool = False) -> Sensitivity: ...
+
+@final
+class ClusterGradients(Statistic):
+    """For each center: the count of its nearest records, their numbers in shells, and their Huber gradient.
+
+    The weights are those of the counts and of the shells, both at most 1. In units of 2^-bits, at most 40.
+    """
+
+    def __new__(
+        cls,
+        centers: NDArray[np.float64],
+        radii: NDArray[np.float64],
+        scale: float,
+        reach: float,
+        weights: tuple[float, float],
+        bits: int,
+    ) -> ClusterGradients: ...
+    @staticmethod
+    def bound(k: int, d: int, weights: tuple[float, float], bits: int, weighted: bool = False) -> Sensitivity: ...
 
 @final
 class Size(Statistic):

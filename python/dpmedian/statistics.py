@@ -13,6 +13,9 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
 | `Hessian` | the same times a weight; and beyond the radius radius/distance u u^T, u the unit vector to theta |
 | `GradientAndDirections` | the unit vector u from the record to theta, and u u^T times a weight |
+| `ShellsAndDirections` | 1 to the shell of its distance from theta, and u u^T times a weight |
+| `GridCells` | 1 to its cell of a grid, if that cell is listed |
+| `ClusterGradients` | to its nearest center: a weight, a weight in its shell, and a unit vector or a shorter one |
 | `Size` | 1, or with weights its weight |
 | `PairCounts` | for every radius, the pairs of random pairings that it is in and that lie within the radius |
 | `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |
@@ -34,13 +37,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmedian._core import (
+    FIRST_HALF_OCTAVE,
     FIRST_QUARTER_OCTAVE,
     LAST_QUARTER_OCTAVE,
+    SHELLS,
+    ClusterGradients,
     Curvature,
     DistanceCounts,
     Exact,
     Gradient,
     GradientAndDirections,
+    GridCells,
     Hessian,
     LargestBallCounts,
     MeanShift,
@@ -48,6 +55,7 @@ from dpmedian._core import (
     PairCounts,
     Ranks,
     Sensitivity,
+    ShellsAndDirections,
     Size,
     Statistic,
 )
@@ -55,15 +63,19 @@ from dpmedian.accounting.neighbours import Neighbours
 
 __all__ = [
     "BOUNDS",
+    "FIRST_HALF_OCTAVE",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
+    "SHELLS",
     "SUMS",
     "Bound",
+    "ClusterGradients",
     "Curvature",
     "DistanceCounts",
     "Exact",
     "Gradient",
     "GradientAndDirections",
+    "GridCells",
     "Hessian",
     "LargestBallCounts",
     "MeanShift",
@@ -71,6 +83,7 @@ __all__ = [
     "PairCounts",
     "Ranks",
     "Sensitivity",
+    "ShellsAndDirections",
     "Size",
     "Statistic",
 ]
@@ -83,6 +96,9 @@ BOUNDS: dict[str, Callable[..., Sensitivity]] = {
     "curvature": Curvature.bound,
     "hessian": Hessian.bound,
     "gradient and directions": GradientAndDirections.bound,
+    "shells and directions": ShellsAndDirections.bound,
+    "grid cells": GridCells.bound,
+    "cluster gradients": ClusterGradients.bound,
     "size": Size.bound,
     "pair counts": PairCounts.bound,
     "largest ball counts": LargestBallCounts.bound,

@@ -6,16 +6,19 @@
 //! every answer is bounded, whatever a mechanism has computed.
 
 pub mod ball_counts;
+pub mod cluster_gradients;
 pub mod curvature;
 pub mod directions;
 pub mod distance_counts;
 pub mod gradient;
+pub mod grid_cells;
 pub mod hessian;
 pub mod mean_shift;
 pub mod objective_differences;
 pub mod pair_counts;
 pub mod ranks;
 pub mod second_moments;
+pub mod shells;
 pub mod size;
 pub mod spelled;
 pub mod target;

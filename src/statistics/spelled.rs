@@ -1,13 +1,16 @@
 //! Questions in numbers, for records that are in another process: a question that is read back is the same question.
 
+use super::cluster_gradients::{ClusterGradients, Weights};
 use super::curvature::Curvature;
 use super::directions::GradientAndDirections;
 use super::distance_counts::DistanceCounts;
 use super::gradient::Gradient;
+use super::grid_cells::{Grid, GridCells};
 use super::hessian::Hessian;
 use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::ranks::Ranks;
+use super::shells::ShellsAndDirections;
 use super::size::Size;
 use super::{BadParameter, Statistic};
 use crate::release::exact::Exact;
@@ -74,6 +77,12 @@ pub fn read(name: &str, spelled: &Spelled, identity: Identity) -> Result<Box<dyn
             _ => return Err(BadParameter("a radius and a weight are missing".into())),
         },
         "gradient and directions" => Box::new(GradientAndDirections::new(around()?.1, *around()?.0, bits)?),
+        "shells and directions" => match floats.as_slice() {
+            [scale, weight, theta @ ..] => Box::new(ShellsAndDirections::new(theta, *scale, *weight, bits)?),
+            _ => return Err(BadParameter("a scale and a weight are missing".into())),
+        },
+        "grid cells" => Box::new(grid_cells(floats, numbers)?),
+        "cluster gradients" => Box::new(cluster_gradients(floats, numbers)?),
         "ranks" => Box::new(Ranks::new(floats, bits, number(1) == 1)?),
         "distance counts" => Box::new(DistanceCounts::new(floats, bits, (number(1), bits))?),
         "size" => Box::new(Size::new(bits)?),
@@ -87,4 +96,32 @@ pub fn read(name: &str, spelled: &Spelled, identity: Identity) -> Result<Box<dyn
         _ => return Err(BadParameter(format!("there is no question about {name:?} that can be asked elsewhere"))),
     };
     Ok(Box::new(Again(question, identity)))
+}
+
+/// Cells of a grid, as their statistic spells them.
+fn grid_cells(floats: &[f64], numbers: &[u64]) -> Result<GridCells, BadParameter> {
+    let missing = || BadParameter("parameters of a grid are missing".into());
+    let ([scale, reach, side, points @ ..], [bits, d, level, codes @ ..]) = (floats, numbers) else {
+        return Err(missing());
+    };
+    let (theta, axes) = points.split_at_checked(small(*d) as usize).ok_or_else(missing)?;
+    let (theta, axes) = (theta.to_vec(), axes.to_vec());
+    let grid = Grid { theta, axes, scale: *scale, reach: *reach, side: *side, level: small(*level) };
+    GridCells::new(grid, codes.to_vec(), small(*bits))
+}
+
+/// Gradients of clusters, as their statistic spells them.
+fn cluster_gradients(floats: &[f64], numbers: &[u64]) -> Result<ClusterGradients, BadParameter> {
+    let missing = || BadParameter("parameters of clusters are missing".into());
+    let ([scale, reach, counts, shells, points @ ..], [bits, d, k]) = (floats, numbers) else {
+        return Err(missing());
+    };
+    let (radii, centers) = points.split_at_checked(small(*k) as usize).ok_or_else(missing)?;
+    let weights = Weights { counts: *counts, shells: *shells };
+    ClusterGradients::new(small(*d) as usize, centers, radii, *scale, *reach, weights, small(*bits))
+}
+
+/// A number that is no lattice and no dimension becomes one that every check refuses.
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -5,15 +5,18 @@ use proptest::prelude::*;
 
 use super::Statistic;
 use super::ball_counts::LargestBallCounts;
+use super::cluster_gradients::{ClusterGradients, Weights};
 use super::curvature::Curvature;
 use super::directions::{self, GradientAndDirections};
 use super::distance_counts::DistanceCounts;
 use super::gradient::Gradient;
+use super::grid_cells::{Grid, GridCells};
 use super::hessian::Hessian;
 use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::pair_counts::PairCounts;
 use super::ranks::Ranks;
+use super::shells::ShellsAndDirections;
 use super::size::Size;
 use crate::numeric::float_scale::{LARGEST, norm};
 use crate::release::exact::{Exact, Form};
@@ -70,11 +73,33 @@ pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Sta
         Box::new(GradientAndDirections::new(theta, 0.125, 40).unwrap()),
         Box::new(GradientAndDirections::new(theta, directions::WEIGHT_MAX, 32).unwrap()),
         Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
+        Box::new(ShellsAndDirections::new(theta, radius, 2.0, 40).unwrap()),
+        Box::new(ShellsAndDirections::new(theta, radius, 0.0, 30).unwrap()),
+        Box::new(GridCells::new(grid(theta, radius), (0..16).collect(), 20).unwrap()),
+        Box::new(
+            ClusterGradients::new(
+                theta.len(),
+                &candidates.as_slice()[..3 * theta.len()],
+                &[radius, 0.0, scale],
+                radius,
+                1e300,
+                Weights { counts: 1.0, shells: 0.7 },
+                36,
+            )
+            .unwrap(),
+        ),
         Box::new(Size::new(5).unwrap()),
         Box::new(PairCounts::new(radii.clone(), 3, stream(), 2, (0, 0)).unwrap()),
         Box::new(PairCounts::new(radii.clone(), 1, stream(), 9, (317, 9)).unwrap()),
         Box::new(LargestBallCounts::new(radii, n / 2 + 1, n).unwrap()),
     ]
+}
+
+/// A grid of four cells along one axis or two.
+fn grid(theta: &[f64], scale: f64) -> Grid {
+    let d = theta.len().max(1);
+    let axes = (0..d.min(2) * d).map(|i| if i % d == i / d { 1.0 } else { 0.1 }).collect();
+    Grid { theta: theta.to_vec(), axes, scale, reach: 1e300, side: 5.0, level: 2 }
 }
 
 /// How far two vectors are apart.
@@ -325,6 +350,10 @@ fn every_statistic_says_what_it_is() {
         "gradient and directions",
         "gradient and directions",
         "objective differences",
+        "shells and directions",
+        "shells and directions",
+        "grid cells",
+        "cluster gradients",
     ];
     assert_eq!(of(|s| s.dimension() == Some(3)), sums_at_a_point);
     assert_eq!(of(|s| s.adds_over_records()), [&sums_at_a_point[..], &["size"]].concat());
@@ -361,6 +390,11 @@ fn sensitivities_are_those_of_the_proofs() {
     }
     let found = both(GradientAndDirections::bound(3, directions::WEIGHT_MAX, 40).unwrap());
     assert!(near(found.0, 2.0) && near(found.1, 1.5f64.sqrt()), "{found:?}");
+    let found = both(ShellsAndDirections::bound(3, 2.0, 40).unwrap());
+    assert!(near(found.0, 10f64.sqrt()) && near(found.1, 5f64.sqrt()), "{found:?}");
+    assert_eq!(both(GridCells::bound(0).unwrap()), (2f64.sqrt().next_up(), 1.0));
+    let found = both(ClusterGradients::bound(4, 3, Weights { counts: 1.0, shells: 0.5 }, 40).unwrap());
+    assert!(near(found.0, 4.5f64.sqrt()) && near(found.1, 1.5), "{found:?}");
     assert_eq!(both(PairCounts::bound(16, 1)), (32.0, 32.0));
     assert_eq!(both(LargestBallCounts::bound(3, 4)), (5.0, f64::INFINITY));
     assert_eq!(both(LargestBallCounts::bound(1, 0)), (0.0, f64::INFINITY));

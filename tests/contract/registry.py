@@ -111,6 +111,20 @@ STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
         lambda at, n: statistics.GradientAndDirections(at, 0.7, 24),
         lambda at, n: statistics.GradientAndDirections.bound(len(at), 0.7, 24),
     ),
+    statistics.ShellsAndDirections: StatisticCase(
+        lambda at, n: statistics.ShellsAndDirections(at, 1.5, 2.0, 24),
+        lambda at, n: statistics.ShellsAndDirections.bound(len(at), 2.0, 24),
+    ),
+    statistics.GridCells: StatisticCase(
+        lambda at, n: statistics.GridCells(
+            at, np.eye(len(at))[:2], 0.5, 1e300, 8.0, 2, np.arange(4 ** min(len(at), 2), dtype=np.uint64), 24
+        ),
+        lambda at, n: statistics.GridCells.bound(4 ** min(len(at), 2), 24),
+    ),
+    statistics.ClusterGradients: StatisticCase(
+        lambda at, n: statistics.ClusterGradients(_candidates(at), np.full(3, 0.5), 1.0, np.inf, (1.0, 0.6), 24),
+        lambda at, n: statistics.ClusterGradients.bound(3, len(at), (1.0, 0.6), 24),
+    ),
     statistics.Size: StatisticCase(lambda at, n: statistics.Size(10), lambda at, n: statistics.Size.bound(10)),
     statistics.PairCounts: StatisticCase(
         lambda at, n: statistics.PairCounts(_RADII, 3, _hidden(), 10), lambda at, n: statistics.PairCounts.bound(3, 10)

@@ -16,12 +16,15 @@ mod tape;
 use pyo3::prelude::*;
 
 use dpmedian_core::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
+use dpmedian_core::statistics::shells::{FIRST_HALF_OCTAVE, SHELLS};
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FIRST_QUARTER_OCTAVE", FIRST_QUARTER_OCTAVE)?;
     module.add("LAST_QUARTER_OCTAVE", LAST_QUARTER_OCTAVE)?;
+    module.add("FIRST_HALF_OCTAVE", FIRST_HALF_OCTAVE)?;
+    module.add("SHELLS", SHELLS)?;
     module.add_class::<sensitivity::Sensitivity>()?;
     module.add_class::<statistics::Statistic>()?;
     module.add_class::<statistics::Gradient>()?;
@@ -31,6 +34,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<statistics::Curvature>()?;
     module.add_class::<statistics::Hessian>()?;
     module.add_class::<statistics::GradientAndDirections>()?;
+    module.add_class::<statistics::ShellsAndDirections>()?;
+    module.add_class::<statistics::GridCells>()?;
+    module.add_class::<statistics::ClusterGradients>()?;
     module.add_class::<statistics::Size>()?;
     module.add_class::<statistics::PairCounts>()?;
     module.add_class::<statistics::LargestBallCounts>()?;

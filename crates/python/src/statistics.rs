@@ -9,8 +9,8 @@ use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use dpmedian_core::release::exact::Form;
 use dpmedian_core::statistics::{
-    self, ball_counts, curvature, directions, distance_counts, gradient, hessian, mean_shift, objective_differences,
-    pair_counts, ranks, size,
+    self, ball_counts, cluster_gradients, curvature, directions, distance_counts, gradient, grid_cells, hessian,
+    mean_shift, objective_differences, pair_counts, ranks, shells, size,
 };
 
 /// A question about the records, with public parameters only.
@@ -202,6 +202,94 @@ impl GradientAndDirections {
     fn bound(d: usize, weight: f64, bits: u32, weighted: bool) -> PyResult<Sensitivity> {
         let bound = directions::GradientAndDirections::bound(d, weight, bits).map_err(bad_parameter)?;
         Ok(Sensitivity::of(bound, Form::Vector, d + d * (d + 1) / 2, weighted))
+    }
+}
+
+/// The number of records in each shell around theta, half octaves of the distance in units of the scale; then the sum over
+/// all records of weight u u^T, u the unit vector to theta, with its Frobenius norm: in the order of numpy's `triu_indices`,
+/// off the diagonal times sqrt(2). In units of 2^-bits. With a weight of 0 there are shells only.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct ShellsAndDirections;
+
+#[pymethods]
+impl ShellsAndDirections {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, scale: f64, weight: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(shells::ShellsAndDirections::new(theta.as_slice()?, scale, weight, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (d, weight, bits, weighted=false))]
+    fn bound(d: usize, weight: f64, bits: u32, weighted: bool) -> PyResult<Sensitivity> {
+        let bound = shells::ShellsAndDirections::bound(d, weight, bits).map_err(bad_parameter)?;
+        Ok(Sensitivity::of(bound, Form::Vector, shells::ShellsAndDirections::values(d, weight), weighted))
+    }
+}
+
+/// The number of records in each listed cell of a grid in a few axes around theta, in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct GridCells;
+
+#[pymethods]
+impl GridCells {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "the caller names them")]
+    fn new(
+        theta: PyReadonlyArray1<'_, f64>,
+        axes: PyReadonlyArray2<'_, f64>,
+        scale: f64,
+        reach: f64,
+        side: f64,
+        level: u32,
+        codes: PyReadonlyArray1<'_, u64>,
+        bits: u32,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let (theta, axes) = (theta.as_slice()?.to_vec(), axes.as_slice()?.to_vec());
+        let grid = grid_cells::Grid { theta, axes, scale, reach, side, level };
+        Ok(question(grid_cells::GridCells::new(grid, codes.as_slice()?.to_vec(), bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity with so many cells, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (cells, bits, weighted=false))]
+    fn bound(cells: usize, bits: u32, weighted: bool) -> PyResult<Sensitivity> {
+        let bound = grid_cells::GridCells::bound(bits).map_err(bad_parameter)?;
+        Ok(Sensitivity::of(bound, Form::Vector, cells, weighted))
+    }
+}
+
+/// For each center the number of records nearest to it times the first weight, then their numbers in shells of the distance
+/// times the second, then the sums of (center - x)/max(distance, radius of the center), in units of 2^-bits. Records beyond
+/// the reach count nowhere.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct ClusterGradients;
+
+#[pymethods]
+impl ClusterGradients {
+    #[new]
+    fn new(
+        centers: PyReadonlyArray2<'_, f64>,
+        radii: PyReadonlyArray1<'_, f64>,
+        scale: f64,
+        reach: f64,
+        weights: (f64, f64),
+        bits: u32,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let d = view(&centers)?.nrows();
+        let weights = cluster_gradients::Weights { counts: weights.0, shells: weights.1 };
+        let (centers, radii) = (centers.as_slice()?, radii.as_slice()?);
+        let made = cluster_gradients::ClusterGradients::new(d, centers, radii, scale, reach, weights, bits);
+        Ok(question(made)?.add_subclass(Self))
+    }
+
+    /// The sensitivity with k centers, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (k, d, weights, bits, weighted=false))]
+    fn bound(k: usize, d: usize, weights: (f64, f64), bits: u32, weighted: bool) -> PyResult<Sensitivity> {
+        let weights = cluster_gradients::Weights { counts: weights.0, shells: weights.1 };
+        let bound = cluster_gradients::ClusterGradients::bound(k, d, weights, bits).map_err(bad_parameter)?;
+        Ok(Sensitivity::of(bound, Form::Vector, cluster_gradients::ClusterGradients::values(k, d), weighted))
     }
 }
 

@@ -1,0 +1,296 @@
+//! For each of several centers: the number of records nearest to it, how far away they are, and the gradient of their
+//! Huber distances; all of it in one vector, on an integer lattice.
+//!
+//! **What a record x contributes.** j is the index of the nearest center c, of several equally near ones the first, and r
+//! the distance. If r exceeds the public `reach`, nothing. Otherwise a weight a to the count of j; a weight b to the shell
+//! of j that r lies in, as [`super::shells`] has them; and to the gradient of j the vector g = (c - x)/max(r, q), where q is
+//! the public Huber radius of j: a unit vector beyond q and a shorter one within.
+//!
+//! **The vector.** First the k counts, then [`SHELLS`] entries for each center, then d coordinates for each center.
+//!
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), for 0 < a, b <= 1 and with s the root of the number of
+//! values and e = sqrt(d) 2^-40 + (d + 6) 2^-52: a record that is added or removed moves the vector by at most 2^bits
+//! (sqrt(1 + a^2 + b^2) + e) + s, and one that is replaced by at most 2^bits (sqrt(4 + 2 b^2) + e) + s.
+//!
+//! *Proof.* The nearest center, the shell and g are functions of the record and of public parameters alone, computed by
+//! the same operations in the same order whatever else is in its block. In exact arithmetic |g| <= 1, and the three parts
+//! are orthogonal: the contribution of one record has a squared norm of at most 1 + a^2 + b^2. Let a record be replaced.
+//! If both have the same center, the counts do not move, the shells by at most sqrt(2) b, and the gradients by at most 2:
+//! 4 + 2 b^2. If they have different ones, no entry is touched by both: 2 + 2 a^2 + 2 b^2, which is not more, as a <= 1. If
+//! one of them contributes nothing, 1 + a^2 + b^2 <= 3. In the program, r and the coordinates of g are computed. Where r
+//! exceeds q, which is at least 2^-900, r has a relative error of at most (d/2 + 3) 2^-53 (the proof of
+//! [`super::gradient`]; outside the range in which squares neither over- nor underflow the difference is scaled by a power
+//! of two first), and where it does not, g is shorter than 1 up to the same error. The quotient of a coordinate and max(r,
+//! q) adds 2^-53. So the computed g has a norm of at most 1 + (d + 6) 2^-53, and rounding it to multiples of 2^-40 moves it
+//! by at most sqrt(d) 2^-41: e/2 for one record, e for two. The weights a and b are rounded down to multiples of 2^-30.
+//! Rounding the sums to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+
+use super::gradient::rounder;
+use super::second_moments::{FACTOR_BITS, fixed};
+use super::shells::{SHELLS, shell};
+use super::spelled::Spelled;
+use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
+use crate::numeric::block::Block;
+use crate::numeric::distance::distances;
+use crate::numeric::float_scale::finite;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::parallel_fold::{records_per_block, sum_records};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Coordinates of a record's vector are multiples of 2^-40: finer lattices would show nothing more.
+pub const BITS_MAX: u32 = 40;
+
+/// The largest weight of counts and of shells for which the proof holds.
+pub const WEIGHT_MAX: f64 = 1.0;
+
+/// Huber radii below this count as this: distances above it have no subnormal error.
+const RADIUS_MIN: f64 = f64::from_bits((1023 - 900) << 52);
+
+/// The most centers.
+pub const CENTERS_MAX: usize = 1 << 12;
+
+/// Counts, shells and Huber gradients of the records nearest to each center, in units of 2^-bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterGradients {
+    identity: Identity,
+    d: usize,
+    centers: Vec<f64>,
+    radii: Vec<f64>,
+    scale: f64,
+    reach: f64,
+    weights: Weights,
+    bits: u32,
+}
+
+/// The weights of the counts and of the shells, beside the gradient of weight 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// Of the counts.
+    pub counts: f64,
+    /// Of the shells.
+    pub shells: f64,
+}
+
+impl Weights {
+    fn checked(self) -> Result<Self, BadParameter> {
+        Ok(Self { counts: checked_weight(self.counts, WEIGHT_MAX)?, shells: checked_weight(self.shells, WEIGHT_MAX)? })
+    }
+}
+
+impl ClusterGradients {
+    /// `centers` has `d` coordinates for each center and `radii` one number for each; the reach is positive, and infinite
+    /// if all records count.
+    pub fn new(
+        d: usize,
+        centers: &[f64],
+        radii: &[f64],
+        scale: f64,
+        reach: f64,
+        weights: Weights,
+        bits: u32,
+    ) -> Result<Self, BadParameter> {
+        if radii.is_empty() || radii.len() > CENTERS_MAX || centers.len() != d * radii.len() {
+            let (centers, radii) = (centers.len(), radii.len());
+            return Err(BadParameter(format!("{centers} numbers and {radii} radii make no centers in {d} dimensions")));
+        }
+        if !(reach > 0.0) {
+            return Err(BadParameter(format!("the reach must be positive, got {reach}")));
+        }
+        Ok(Self {
+            identity: Identity::fresh(),
+            d,
+            centers: centers.iter().copied().map(finite).collect(),
+            radii: radii.iter().map(|radius| finite(*radius).max(RADIUS_MIN)).collect(),
+            scale: checked_radius(scale)?,
+            reach,
+            weights: weights.checked()?,
+            bits: checked_bits(bits, BITS_MAX)?,
+        })
+    }
+
+    /// The number of values in the vector of k centers.
+    pub fn values(k: usize, d: usize) -> usize {
+        k * (1 + SHELLS + d)
+    }
+
+    /// The sensitivity with k centers in d dimensions, by the proof above, with room for the rounding of this very formula.
+    pub fn bound(k: usize, d: usize, weights: Weights, bits: u32) -> Result<Sensitivity, BadParameter> {
+        let (Weights { counts: a, shells: b }, bits) = (weights.checked()?, checked_bits(bits, BITS_MAX)?);
+        let (unit, values, d) = (f64::from(bits).exp2(), Self::values(k, d) as f64, d as f64);
+        let computed = d.sqrt() * 2f64.powi(-40) + (d + 6.0) * f64::EPSILON;
+        let up = |x: f64| (unit * (x + computed) + values.sqrt()) * (1.0 + 8.0 * f64::EPSILON);
+        Ok(Sensitivity::of_sum(up((1.0 + a * a + b * b).sqrt()), up((4.0 + 2.0 * b * b).sqrt())))
+    }
+}
+
+impl Statistic for ClusterGradients {
+    fn name(&self) -> &'static str {
+        "cluster gradients"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.d)
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.radii.len(), self.d, self.weights, self.bits).expect("the parameters were checked")
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        let Weights { counts, shells } = self.weights;
+        let floats = [&[self.scale, self.reach, counts, shells], self.radii.as_slice(), &self.centers].concat();
+        Some(Spelled { floats, numbers: vec![self.bits.into(), self.d as u64, self.radii.len() as u64] })
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (d, k) = (self.d, self.radii.len());
+        assert_eq!(points.d(), d, "the centers have another dimension than the points");
+        let (cost, size) = (d.max(1) * (k + 1), Self::values(k, d));
+        let mut total = sum_records(points, cost, records_per_block(d), size, pulse, |total, block| {
+            self.add_block(block, total);
+        })?;
+        let (counted, gradients) = total.split_at_mut(k * (1 + SHELLS));
+        let (counts, shells) = counted.split_at_mut(k);
+        for (part, weight) in [(counts, self.weights.counts), (shells, self.weights.shells)] {
+            part.iter_mut().for_each(|count| *count *= fixed(weight) << BITS_MAX);
+        }
+        gradients.iter_mut().for_each(|entry| *entry <<= FACTOR_BITS);
+        Ok(Exact::rounded(total, BITS_MAX + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+impl ClusterGradients {
+    /// Adds what the records of a block contribute: counts and shells as numbers of records, gradients in units of 2^-40.
+    fn add_block(&self, block: Block<'_>, total: &mut [i64]) {
+        let (d, k) = (self.d, self.radii.len());
+        let mut nearest: Vec<(usize, f64)> = vec![(0, f64::INFINITY); block.n()];
+        for index in 0..k {
+            let center = &self.centers[index * d..][..d];
+            for (slot, distance) in nearest.iter_mut().zip(distances(block, center)) {
+                if distance < slot.1 {
+                    *slot = (index, distance);
+                }
+            }
+        }
+        let (counted, gradients) = total.split_at_mut(k * (1 + SHELLS));
+        let (counts, shells) = counted.split_at_mut(k);
+        let rounder = rounder(BITS_MAX);
+        for (record, (index, distance)) in block.records().zip(nearest) {
+            if distance > self.reach {
+                continue;
+            }
+            counts[index] += 1;
+            shells[index * SHELLS + shell(distance, self.scale)] += 1;
+            let divisor = distance.max(self.radii[index]);
+            let (center, gradient) = (&self.centers[index * d..][..d], &mut gradients[index * d..][..d]);
+            for ((entry, c), x) in gradient.iter_mut().zip(center).zip(record) {
+                *entry += ((c - x) / divisor + rounder).to_bits().wrapping_sub(rounder.to_bits()).cast_signed();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::release::sensitivity::Neighbours;
+    use crate::statistics::second_moments::tests::value;
+    use crate::statistics::tests::{moved, values};
+
+    const HALVES: Weights = Weights { counts: 0.5, shells: 0.25 };
+
+    fn at(points: &DMatrix<f64>, centers: &[f64], radii: &[f64], reach: f64, weights: Weights, bits: u32) -> Vec<i64> {
+        let d = centers.len() / radii.len();
+        values(&ClusterGradients::new(d, centers, radii, 1.0, reach, weights, bits).unwrap(), points)
+    }
+
+    #[test]
+    fn every_record_counts_for_its_nearest_center_and_ties_for_the_first() {
+        // Two centers on the line at -1 and 1, with Huber radii 1/2 and 4.
+        let points = DMatrix::from_row_slice(1, 4, &[-3.0, 0.0, 2.0, 900.0]);
+        let found = at(&points, &[-1.0, 1.0], &[0.5, 4.0], 100.0, HALVES, 40);
+        let unit = 1i64 << 40;
+        assert_eq!(found[..2], [unit, unit / 2]);
+        let first = (-super::super::shells::FIRST_HALF_OCTAVE) as usize;
+        assert_eq!((found[2 + first], found[2 + first + 2], found[2 + SHELLS + first]), (unit / 4, unit / 4, unit / 4));
+        // From -3 and 0 unit vectors that cancel; from 2 a quarter, as it is within the Huber radius.
+        assert_eq!(found[2 + 2 * SHELLS..], [0, -unit / 4]);
+        let all = at(&points, &[-1.0, 1.0], &[0.5, 4.0], f64::INFINITY, HALVES, 40);
+        assert_eq!((all[1], all[3 + 2 * SHELLS]), (unit, -unit / 4 - unit));
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_moves_it_by_at_most_the_sensitivity(
+            d in prop_oneof![1usize..12, Just(37usize)],
+            k in 1usize..4,
+            coordinates in prop::collection::vec(value(), 37 * 6),
+            radii in prop::collection::vec(prop_oneof![value().prop_map(f64::abs), 0.1..3.0f64], 3),
+            opposite in any::<bool>(),
+            counts in prop_oneof![0.01..1.0f64, Just(1.0)],
+            shells in prop_oneof![0.01..1.0f64, Just(1.0)],
+            bits in 0u32..=40,
+        ) {
+            let record = |i: usize| coordinates[i * 37..i * 37 + d].to_vec();
+            let (kept, one) = (record(0), record(1));
+            let centers: Vec<f64> = (0..k).flat_map(|i| record(3 + i)).collect();
+            let mirrored = centers.iter().zip(&one).map(|(c, x)| (2.0 * c - x).clamp(-1e300, 1e300));
+            let other = if opposite { mirrored.take(d).collect() } else { record(2) };
+            let weights = Weights { counts, shells };
+            let of = |records: &[&[f64]]| {
+                let points = DMatrix::from_column_slice(d, records.len(), &records.concat());
+                at(&points, &centers, &radii[..k], f64::INFINITY, weights, bits)
+            };
+            let (here, there) = (of(&[&kept, &one]), of(&[&kept, &other]));
+            let bound = ClusterGradients::bound(k, d, weights, bits).unwrap();
+            prop_assert!(moved(&here, &there) <= bound.under(Neighbours::Replace));
+            prop_assert!(moved(&here, &of(&[&kept])) <= bound.under(Neighbours::AddRemove));
+        }
+    }
+
+    /// A record that turns around its center into another shell, and one that is added.
+    #[test]
+    fn the_sensitivities_are_attained() {
+        let weights = Weights { counts: 1.0, shells: 0.5 };
+        let of = |records: &[f64]| {
+            let points = DMatrix::from_column_slice(2, records.len() / 2, records);
+            at(&points, &[0.0, 0.0, 100.0, 0.0], &[0.5, 0.5], f64::INFINITY, weights, 30)
+        };
+        let bound = ClusterGradients::bound(2, 2, weights, 30).unwrap();
+        let room = |bound: f64| bound - 2f64.powi(30) * 1e-5 - 12.0;
+        assert!(moved(&of(&[1.0, 0.0]), &of(&[-8.0, 0.0])) >= room(bound.under(Neighbours::Replace)));
+        assert!(moved(&of(&[1.0, 0.0]), &of(&[])) >= room(bound.under(Neighbours::AddRemove)));
+    }
+
+    #[test]
+    fn parameters_without_a_proof_are_refused() {
+        let made = |radii: &[f64], reach: f64, counts: f64, shells: f64, bits: u32| {
+            ClusterGradients::new(1, &[0.0, 1.0], radii, 1.0, reach, Weights { counts, shells }, bits)
+        };
+        assert!(made(&[1.0, 1.0], 1.0, 1.0, 1.0, 40).is_ok());
+        assert!(made(&[1.0], 1.0, 1.0, 1.0, 40).is_err() && made(&[], 1.0, 1.0, 1.0, 40).is_err());
+        for reach in [0.0, -1.0, f64::NAN] {
+            assert!(made(&[1.0, 1.0], reach, 1.0, 1.0, 40).is_err());
+        }
+        for weight in [0.0, 1.1, f64::NAN] {
+            assert!(
+                made(&[1.0, 1.0], 1.0, weight, 1.0, 40).is_err() && made(&[1.0, 1.0], 1.0, 1.0, weight, 40).is_err()
+            );
+        }
+        assert!(made(&[1.0, 1.0], 1.0, 1.0, 1.0, 41).is_err());
+    }
+}

@@ -1,0 +1,308 @@
+//! The numbers of records in cells of a grid: in a few public axes around a public point, with far places compressed.
+//!
+//! **The cell of a record x.** z is the vector of the inner products of x - theta with p public axes, in units of a public
+//! `scale`. It is shortened to the length c(|z|), where c(r) = r up to 1, and beyond c(m 2^e) = e + m for 1 <= m < 2: a
+//! continuous, increasing and piecewise linear logarithm that needs no function of a mathematical library. The cube of
+//! half the side `side` around zero is cut into 2^level parts along each axis. The cell is the index of the part along
+//! each axis, and its *code* is these indices as the digits of one number in base 2^level, the first axis first. A record
+//! farther away from theta than `reach`, or outside of the cube, has no cell.
+//!
+//! **The vector.** One count for each code of a public, ascending list; a record whose cell is not listed counts nowhere.
+//!
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits): 2^bits where a record is added or removed, and 2^bits
+//! sqrt(2), rounded up, where one is replaced. *Proof.* The code of a record is a function of the record and of public
+//! parameters alone: it is computed by the same operations in the same order whatever else is in its block. So a record
+//! contributes zero or one unit vector, two of which differ by at most sqrt(2). A record for which some intermediate
+//! result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
+
+use super::spelled::Spelled;
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
+use crate::numeric::block::Block;
+use crate::numeric::dispatch::{Kernel, vectorised};
+use crate::numeric::distance::{distance, sum_lanes, sum_of_squares};
+use crate::numeric::float_scale::{exponent, finite, scale as power_of_two};
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::parallel_fold::{records_per_block, sum_records};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// Codes fit this many bits: the number of axes times the level.
+pub const CODE_BITS: u32 = 62;
+
+/// The most cells of one question.
+pub const CELLS_MAX: usize = 1 << 16;
+
+/// Where a grid lies and how it is cut: all of it is public.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// The middle.
+    pub theta: Vec<f64>,
+    /// The axes, one after the other; orthonormal ones give cells that are cubes, and no proof needs that.
+    pub axes: Vec<f64>,
+    /// The unit of length.
+    pub scale: f64,
+    /// The largest distance of a record that has a cell.
+    pub reach: f64,
+    /// Half the side of the cube, in compressed units.
+    pub side: f64,
+    /// The number of times that the cube is halved along each axis.
+    pub level: u32,
+}
+
+/// The number of records in each listed cell, in units of 2^-bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GridCells {
+    identity: Identity,
+    grid: Grid,
+    codes: Vec<u64>,
+    bits: u32,
+}
+
+impl GridCells {
+    /// The axes are at least one, each as long as theta; scale, reach and side are positive and finite; codes ascend and
+    /// are at most [`CELLS_MAX`].
+    pub fn new(grid: Grid, codes: Vec<u64>, bits: u32) -> Result<Self, BadParameter> {
+        let d = grid.theta.len().max(1);
+        let axes = grid.axes.len() / d;
+        if axes == 0 || !grid.axes.len().is_multiple_of(d) {
+            return Err(BadParameter(format!("{} numbers make no axes in {d} dimensions", grid.axes.len())));
+        }
+        if grid.level > CODE_BITS || axes as u64 * u64::from(grid.level) > u64::from(CODE_BITS) {
+            return Err(BadParameter(format!("{axes} axes at level {} exceed {CODE_BITS} bits", grid.level)));
+        }
+        if codes.len() > CELLS_MAX || !codes.is_sorted_by(|a, b| a < b) {
+            return Err(BadParameter(format!("codes must ascend, each once, and be at most {CELLS_MAX}")));
+        }
+        let (scale, reach, side) =
+            (checked_radius(grid.scale)?, checked_radius(grid.reach)?, checked_radius(grid.side)?);
+        let public = |vector: Vec<f64>| vector.into_iter().map(finite).collect();
+        let grid = Grid { theta: public(grid.theta), axes: public(grid.axes), scale, reach, side, level: grid.level };
+        Ok(Self { identity: Identity::fresh(), grid, codes, bits: checked_bits(bits, COUNT_BITS_MAX)? })
+    }
+
+    /// The sensitivity.
+    pub fn bound(bits: u32) -> Result<Sensitivity, BadParameter> {
+        let unit = f64::from(checked_bits(bits, COUNT_BITS_MAX)?).exp2();
+        Ok(Sensitivity::of_sum(unit, (unit * std::f64::consts::SQRT_2).next_up()))
+    }
+}
+
+impl Statistic for GridCells {
+    fn name(&self) -> &'static str {
+        "grid cells"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.grid.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.bits).expect("the bits were checked")
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        let Grid { theta, axes, scale, reach, side, level } = &self.grid;
+        let floats = [&[*scale, *reach, *side], theta.as_slice(), axes].concat();
+        let numbers = [&[self.bits.into(), theta.len() as u64, u64::from(*level)], self.codes.as_slice()].concat();
+        Some(Spelled { floats, numbers })
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (d, grid, codes) = (points.d(), &self.grid, self.codes.as_slice());
+        assert_eq!(grid.theta.len(), d, "theta has another dimension than the points");
+        let cost = d + grid.axes.len();
+        let counts = sum_records(points, cost, records_per_block(cost), codes.len(), pulse, |total, block| {
+            vectorised(Count { block, grid, codes, total });
+        })?;
+        Ok(Exact::vector(on_lattice(counts, self.bits), self.sensitivity()))
+    }
+}
+
+/// The length of a vector of this length after compression, for lengths that are finite.
+#[inline(always)]
+fn compressed(length: f64) -> f64 {
+    if length <= 1.0 {
+        return length;
+    }
+    let power = exponent(length);
+    f64::from(power) + power_of_two(length, -power)
+}
+
+/// Counts the records of a block in their cells.
+struct Count<'a> {
+    block: Block<'a>,
+    grid: &'a Grid,
+    codes: &'a [u64],
+    total: &'a mut [i64],
+}
+
+impl Kernel for Count<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let d = self.grid.theta.len();
+        let (mut difference, mut place) = (vec![0.0; d], vec![0.0; self.grid.axes.len() / d.max(1)]);
+        for record in self.block.records() {
+            if let Some(code) = code(record, self.grid, &mut difference, &mut place)
+                && let Ok(index) = self.codes.binary_search(&code)
+            {
+                self.total[index] += 1;
+            }
+        }
+    }
+}
+
+/// The cell of a record, or none.
+#[inline(always)]
+fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) -> Option<u64> {
+    for ((slot, x), t) in difference.iter_mut().zip(record).zip(&grid.theta) {
+        *slot = x - t;
+    }
+    if distance(&grid.theta, record) > grid.reach {
+        return None;
+    }
+    for (slot, axis) in place.iter_mut().zip(grid.axes.chunks_exact(grid.theta.len().max(1))) {
+        *slot = inner_product(axis, difference) / grid.scale;
+    }
+    let length = sum_of_squares(place).sqrt();
+    // What is no number is not below infinity either.
+    if !(length < f64::INFINITY) {
+        return None;
+    }
+    let shorter = if length > 1.0 { compressed(length) / length } else { 1.0 };
+    let parts = f64::from(grid.level).exp2();
+    let mut code = 0;
+    for x in place.iter() {
+        let part = ((x * shorter / grid.side + 1.0) / 2.0 * parts).floor();
+        if !(0.0..parts).contains(&part) {
+            return None;
+        }
+        code = code << grid.level | part as u64;
+    }
+    Some(code)
+}
+
+/// Eight lanes over the coordinates and one order of adding them: the same bits for any vector width.
+#[inline(always)]
+fn inner_product(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..8 {
+            lanes[l] += a[l] * b[l];
+        }
+    }
+    for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *lane += a * b;
+    }
+    sum_lanes(lanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+    use crate::numeric::dispatch::portable;
+    use crate::release::sensitivity::Neighbours;
+    use crate::statistics::tests::{moved, values};
+
+    fn plane(level: u32) -> Grid {
+        Grid { theta: vec![1.0, 2.0], axes: vec![1.0, 0.0, 0.0, 1.0], scale: 2.0, reach: 64.0, side: 6.0, level }
+    }
+
+    fn counted(points: &DMatrix<f64>, grid: Grid, codes: &[u64]) -> Vec<i64> {
+        values(&GridCells::new(grid, codes.to_vec(), 0).unwrap(), points)
+    }
+
+    #[test]
+    fn compression_is_a_continuous_piecewise_linear_logarithm() {
+        for (length, expected) in [(0.0, 0.0), (0.7, 0.7), (1.0, 1.0), (1.5, 1.5), (2.0, 2.0), (3.0, 2.5), (4.0, 3.0)] {
+            assert_eq!(compressed(length), expected, "{length}");
+        }
+        assert_eq!(compressed(2f64.powi(1000)), 1001.0);
+        assert!((2.999_999..=3.0).contains(&compressed(4.0f64.next_down())));
+    }
+
+    #[test]
+    fn records_are_in_the_cells_of_their_compressed_places() {
+        // In units of 2 around (1, 2): (0, 0), (3, 0) that becomes (2.5, 0), (0, -1) and one beyond the reach.
+        let points = DMatrix::from_column_slice(2, 4, &[1.0, 2.0, 7.0, 2.0, 1.0, 0.0, 100.0, 2.0]);
+        let all: Vec<u64> = (0..16).collect();
+        let mut expected = vec![0; 16];
+        // Four parts of length 3 along each axis of the cube from -6 to 6.
+        for cell in [2 * 4 + 2, 2 * 4 + 2, 2 * 4 + 1] {
+            expected[cell] += 1;
+        }
+        assert_eq!(counted(&points, plane(2), &all), expected);
+        assert_eq!(counted(&points, plane(2), &[3, 9, 10]), [0, 1, 2], "listed cells only");
+    }
+
+    #[test]
+    fn a_record_has_the_same_cell_on_every_instruction_set_and_beside_any_others() {
+        for d in [1, 2, 7, 8, 19, 40] {
+            let points = DMatrix::from_fn(d, 300, |i, j| ((i * 7919 + j * 104_729) % 1009) as f64 / 37.0 - 13.0);
+            let axes: Vec<f64> = (0..3 * d).map(|i| ((i * 31 % 17) as f64 - 8.0) / (8.0 * (d as f64).sqrt())).collect();
+            let grid = Grid { theta: vec![0.1; d], axes, scale: 0.7, reach: 1e9, side: 9.0, level: 3 };
+            let codes: Vec<u64> = (0..512).collect();
+            let on = |block: Block<'_>, wide: bool| {
+                let mut total = vec![0; 512];
+                let count = Count { block, grid: &grid, codes: &codes, total: &mut total };
+                if wide {
+                    vectorised(count)
+                } else {
+                    portable(count)
+                }
+                total
+            };
+            let whole = on(Block::new(points.as_slice(), d, 300), true);
+            assert_eq!(on(Block::new(points.as_slice(), d, 300), false), whole);
+            let mut alone = vec![0; 512];
+            for record in points.column_iter() {
+                let record: Vec<f64> = record.iter().copied().collect();
+                alone.iter_mut().zip(on(Block::new(&record, d, 1), true)).for_each(|(sum, x)| *sum += x);
+            }
+            assert_eq!(alone, whole, "{d}");
+            assert!(whole.iter().filter(|x| **x > 0).count() > 3, "{whole:?}");
+        }
+    }
+
+    #[test]
+    fn the_sensitivities_are_attained() {
+        let at = |records: &[f64]| {
+            let points = DMatrix::from_column_slice(2, records.len() / 2, records);
+            values(&GridCells::new(plane(2), (0..16).collect(), 30).unwrap(), &points)
+        };
+        let bound = GridCells::bound(30).unwrap();
+        let (here, there) = (at(&[1.0, 2.0]), at(&[1.0, 0.0]));
+        assert!((moved(&here, &there) - bound.under(Neighbours::Replace)).abs() < 1e-6);
+        assert!(moved(&here, &there) <= bound.under(Neighbours::Replace));
+        assert_eq!(moved(&here, &at(&[])), bound.under(Neighbours::AddRemove));
+    }
+
+    #[test]
+    fn parameters_that_make_no_grid_are_refused() {
+        let refused = |change: fn(&mut Grid), codes: &[u64], bits: u32| {
+            let mut grid = plane(2);
+            change(&mut grid);
+            GridCells::new(grid, codes.to_vec(), bits).is_err()
+        };
+        assert!(!refused(|_| (), &[0, 1], 62));
+        assert!(refused(|_| (), &[1, 0], 0) && refused(|_| (), &[1, 1], 0) && refused(|_| (), &[], 63));
+        assert!(refused(|grid| grid.level = 32, &[], 0) && refused(|grid| grid.level = u32::MAX, &[], 0));
+        assert!(refused(|grid| grid.axes.truncate(3), &[], 0) && refused(|grid| grid.axes.clear(), &[], 0));
+        assert!(refused(|grid| grid.scale = 0.0, &[], 0) && refused(|grid| grid.reach = f64::INFINITY, &[], 0));
+        assert!(refused(|grid| grid.side = f64::NAN, &[], 0));
+    }
+}

@@ -1,0 +1,243 @@
+//! The numbers of records in shells around a point, and the second moments of the directions to all records, in one
+//! vector, on an integer lattice.
+//!
+//! **The vector.** First one count for each shell. The shells are half octaves of the distance in units of a public
+//! `scale`: 2^((i + FIRST_HALF_OCTAVE)/2) up to the next, and the first and the last of the [`SHELLS`] also hold all that
+//! is nearer or farther. Then a weight b times the upper triangle of the sum of u u^T, where u is the unit vector between
+//! a record and theta, as [`super::second_moments`] scales it. With b = 0 the triangle is left out.
+//!
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2): a record that is
+//! added or removed moves the vector by at most 2^bits sqrt(1 + b^2) + s, and one that is replaced by at most
+//! 2^bits sqrt(2 (1 + b^2)) + s.
+//!
+//! *Proof.* A record lies in exactly one shell, which is a function of the record, theta and the scale alone: it
+//! contributes a unit vector to the first part, and two such vectors differ by at most sqrt(2). Its contribution to the
+//! second part is b v v^T, where v is the integer vector of the lemma in [`super::second_moments`] in units of 2^-20, so
+//! |v| <= 1 exactly, and the Frobenius norm of v v^T is |v|^2 <= 1. For two records ||v v^T - w w^T||^2 = |v|^4 + |w|^4 - 2
+//! (v.w)^2 <= 2. The parts are orthogonal, so the squares add up to 1 + b^2 and to 2 + 2 b^2. Weights in the triangle are
+//! rounded down, up to the rounding of b sqrt(2) to a double, for which the bound has room. Rounding the sums to the
+//! lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+
+use super::second_moments::{
+    Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
+    scale_triangle,
+};
+use super::spelled::Spelled;
+use super::{BadParameter, Statistic, checked_bits, checked_radius};
+use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::distance::distances;
+use crate::numeric::float_scale::finite;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+/// The number of shells.
+pub const SHELLS: usize = 48;
+
+/// The first shell ends, and the second begins, at 2^((1 + FIRST_HALF_OCTAVE)/2) times the scale: a hundredth of a core
+/// radius is finer than clusters that noise lets anybody see, and the last shell begins at 2^17.5 core radii.
+pub const FIRST_HALF_OCTAVE: i64 = -12;
+
+/// The largest weight of the directions for which there is a use.
+pub const WEIGHT_MAX: f64 = 2.0;
+
+/// The bits of a double below its exponent.
+const MANTISSA: u64 = (1 << 52) - 1;
+
+/// The shell of a distance: floor(2 log2(distance/scale)), shifted and clamped. Comparisons of bits decide it, so it is the
+/// same on every machine.
+#[inline(always)]
+pub(super) fn shell(distance: f64, scale: f64) -> usize {
+    let ratio = distance / scale;
+    let bits = ratio.to_bits();
+    // Zeros and subnormals have the exponent -1023 here, and infinity 1024: both are clamped.
+    let exponent = (bits >> 52) as i64 - 1023;
+    let upper = i64::from(bits & MANTISSA >= std::f64::consts::SQRT_2.to_bits() & MANTISSA);
+    (2 * exponent + upper - FIRST_HALF_OCTAVE).clamp(0, SHELLS as i64 - 1) as usize
+}
+
+/// The number of records in each shell, then b times the sum over records of u u^T, in units of 2^-bits; a record at theta
+/// is in the first shell and has no direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShellsAndDirections {
+    identity: Identity,
+    theta: Vec<f64>,
+    scale: f64,
+    weight: f64,
+    bits: u32,
+}
+
+impl ShellsAndDirections {
+    /// The scale is positive and finite; the weight of the directions is between 0 and [`WEIGHT_MAX`]; bits are at most
+    /// [`PRODUCT_BITS`].
+    pub fn new(theta: &[f64], scale: f64, weight: f64, bits: u32) -> Result<Self, BadParameter> {
+        checked_dimension(theta.len())?;
+        Ok(Self {
+            identity: Identity::fresh(),
+            theta: theta.iter().copied().map(finite).collect(),
+            scale: checked_radius(scale)?,
+            weight: checked(weight)?,
+            bits: checked_bits(bits, PRODUCT_BITS)?,
+        })
+    }
+
+    /// The number of values in the vector.
+    pub fn values(d: usize, weight: f64) -> usize {
+        SHELLS + if weight > 0.0 { entries(d) } else { 0 }
+    }
+
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
+        checked_dimension(d)?;
+        let (weight, bits) = (checked(weight)?, checked_bits(bits, PRODUCT_BITS)?);
+        let (unit, values) = (f64::from(bits).exp2(), Self::values(d, weight) as f64);
+        let square = 1.0 + weight * weight;
+        let up = |x: f64| (unit * x + values.sqrt()) * (1.0 + 8.0 * f64::EPSILON);
+        Ok(Sensitivity::of_sum(up(square.sqrt()), up((2.0 * square).sqrt())))
+    }
+}
+
+/// Checks a weight of directions, which may be zero.
+fn checked(weight: f64) -> Result<f64, BadParameter> {
+    if (0.0..=WEIGHT_MAX).contains(&weight) {
+        return Ok(weight);
+    }
+    Err(BadParameter(format!("the weight of the directions must be between 0 and {WEIGHT_MAX}, got {weight}")))
+}
+
+impl Statistic for ShellsAndDirections {
+    fn name(&self) -> &'static str {
+        "shells and directions"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.theta.len(), self.weight, self.bits).expect("the parameters were checked")
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn spelled(&self) -> Option<Spelled> {
+        let floats = [&[self.scale, self.weight], self.theta.as_slice()].concat();
+        Some(Spelled { floats, numbers: vec![self.bits.into()] })
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (d, theta) = (points.d(), self.theta.as_slice());
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        let (directed, size) = (self.weight > 0.0, Self::values(d, self.weight));
+        let cost = if directed { coordinates(d) } else { d };
+        let per_block = records_per_block(points.n(), d);
+        let mut total = sum_lying(points, cost, per_block, size, pulse, |total, block| {
+            let (counts, triangle) = total.split_at_mut(SHELLS);
+            match block {
+                Lying::Doubles(block) => count(block, theta, self.scale, counts),
+                Lying::Singles(block) => count(block, theta, self.scale, counts),
+            }
+            if directed {
+                // The kernel sums the unit vectors as well; they are not released here.
+                let mut unused = vec![0; d];
+                add_block(block, theta, Beside::Gradient(&mut unused), triangle);
+            }
+        })?;
+        total[..SHELLS].iter_mut().for_each(|count| *count <<= PRODUCT_BITS + FACTOR_BITS);
+        if directed {
+            scale_triangle(&mut total[SHELLS..], d, self.weight);
+        }
+        Ok(Exact::rounded(total, PRODUCT_BITS + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+/// Counts the records of a block in their shells.
+fn count<T: Coordinate>(block: Block<'_, T>, theta: &[f64], scale: f64, counts: &mut [i64]) {
+    for distance in distances(block, theta) {
+        counts[shell(distance, scale)] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+    use crate::release::sensitivity::Neighbours;
+    use crate::statistics::tests::{moved, values};
+
+    fn both(points: &DMatrix<f64>, theta: &[f64], scale: f64, weight: f64, bits: u32) -> Vec<i64> {
+        values(&ShellsAndDirections::new(theta, scale, weight, bits).unwrap(), points)
+    }
+
+    #[test]
+    fn shells_are_half_octaves_of_the_scale_and_open_at_both_ends() {
+        let first = -FIRST_HALF_OCTAVE as usize;
+        for (distance, expected) in [
+            (0.0, 0),
+            (5e-324, 0),
+            (2.0 * 2f64.powi(-6) * 1.4, 0),
+            (2.0, first),
+            (2.0 * 1.42, first + 1),
+            (3.999, first + 1),
+            (4.0, first + 2),
+            (f64::MAX, SHELLS - 1),
+        ] {
+            assert_eq!(shell(distance, 2.0), expected, "{distance}");
+        }
+        assert_eq!((shell(1e300, 1e-300), shell(1e-300, 1e300)), (SHELLS - 1, 0));
+    }
+
+    #[test]
+    fn every_record_is_in_one_shell_and_the_products_follow() {
+        let points = DMatrix::from_column_slice(2, 3, &[3.0, 4.0, 5.0, 0.0, 0.0, 0.0]);
+        let found = both(&points, &[0.0; 2], 5.0, 1.0, 40);
+        let unit = 1 << 40;
+        assert_eq!(found[..SHELLS].iter().sum::<i64>(), 3 * unit);
+        assert_eq!((found[0], found[-FIRST_HALF_OCTAVE as usize]), (unit, 2 * unit));
+        let expected = [1.36, 0.48 * std::f64::consts::SQRT_2, 0.64];
+        for (value, expected) in found[SHELLS..].iter().zip(expected) {
+            assert!((*value as f64 / 2f64.powi(40) - expected).abs() < 1e-5, "{value} {expected}");
+        }
+        assert_eq!(both(&points, &[0.0; 2], 5.0, 0.0, 40), found[..SHELLS]);
+    }
+
+    /// A record that is added, and one that is replaced by a record in an orthogonal direction and another shell.
+    #[test]
+    fn the_sensitivities_are_attained() {
+        for weight in [0.0, 0.5, 2.0] {
+            let at = |records: &[f64]| {
+                let points = DMatrix::from_column_slice(2, records.len() / 2, records);
+                both(&points, &[0.0; 2], 1.0, weight, 30)
+            };
+            let bound = ShellsAndDirections::bound(2, weight, 30).unwrap();
+            let room = |bound: f64| bound - 2f64.powi(30) * 1e-5 - 10.0;
+            let (here, there) = (at(&[1.0, 0.0]), at(&[0.0, 8.0]));
+            assert!(moved(&here, &there) >= room(bound.under(Neighbours::Replace)));
+            assert!(moved(&here, &there) <= bound.under(Neighbours::Replace));
+            assert!(moved(&here, &at(&[])) >= room(bound.under(Neighbours::AddRemove)));
+            assert!(moved(&here, &at(&[])) <= bound.under(Neighbours::AddRemove));
+        }
+    }
+
+    #[test]
+    fn parameters_without_a_proof_are_refused() {
+        for weight in [-0.1, 2.1, f64::NAN] {
+            assert!(ShellsAndDirections::new(&[0.0], 1.0, weight, 32).is_err());
+            assert!(ShellsAndDirections::bound(1, weight, 32).is_err());
+        }
+        for scale in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(ShellsAndDirections::new(&[0.0], scale, 1.0, 32).is_err());
+        }
+        assert!(ShellsAndDirections::new(&[0.0], 1.0, 1.0, 41).is_err());
+    }
+}
