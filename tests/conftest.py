@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmedian import InsecureSeedWarning, Plan, ReleaseFailed
+from dpmedian.release import ClusterResult
 from dpmedian.sources.array import ArraySource
 from dpmedian.statistics import Exact
 from dpmedian.tape import Tape
@@ -117,7 +118,16 @@ def replay() -> Callable[..., int]:
             except ReleaseFailed as failed:
                 return failed.message
             moments = None if result.moments is None else result.moments.to_dict()
-            return (result.point.tobytes(), result.scale, result.error_radius, result.notes, result.size, moments)
+            centers = result.centers.tobytes() if isinstance(result, ClusterResult) else None
+            return (
+                result.point.tobytes(),
+                centers,
+                result.scale,
+                result.error_radius,
+                result.notes,
+                result.size,
+                moments,
+            )
 
         recorded = Tape.record(seed.to_bytes(32, "little"), plan.parameters.neighbours)
         expected = outcome(points, recorded)

@@ -27,16 +27,23 @@ LAYERS = [
         "dpmedian.warning",
     },
     {"dpmedian.statistics", "dpmedian.parameters"},
-    {"dpmedian.tape", "dpmedian.postprocess", "dpmedian.sources", "dpmedian.inference", "dpmedian.release"},
+    {
+        "dpmedian.tape",
+        "dpmedian.postprocess",
+        "dpmedian.sources",
+        "dpmedian.inference",
+        "dpmedian.release",
+        "dpmedian.places",
+    },
     {"dpmedian.mechanisms"},
-    {"dpmedian.methods"},
+    {"dpmedian.methods", "dpmedian.clusters"},
     {"dpmedian.files"},
     {"dpmedian.dataset"},
     {"dpmedian.ledger", "dpmedian.rendering"},
     {"dpmedian.running"},
     {"dpmedian.planning"},
     {"dpmedian.groups"},
-    {"dpmedian.api", "dpmedian.building_blocks", "dpmedian.grouped"},
+    {"dpmedian.api", "dpmedian.building_blocks", "dpmedian.grouped", "dpmedian.clustering"},
 ]
 
 

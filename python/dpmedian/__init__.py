@@ -13,12 +13,14 @@ from dpmedian import building_blocks
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import geometric_median, plan, required_n
+from dpmedian.clustering import k_medians, plan_k_medians
 from dpmedian.dataset import Dataset
 from dpmedian.grouped import geometric_medians, plan_groups
 from dpmedian.groups.plan import GroupsPlan
 from dpmedian.groups.releases import Releases
 from dpmedian.inference import Region
 from dpmedian.ledger import BudgetExceeded, Ledger
+from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.verification import Verification, verify
@@ -31,6 +33,7 @@ __all__ = [
     "InsecureSeedWarning",
     "Ledger",
     "LikelyFailureWarning",
+    "Places",
     "Plan",
     "PrivacyCost",
     "Region",
@@ -43,8 +46,10 @@ __all__ = [
     "building_blocks",
     "geometric_median",
     "geometric_medians",
+    "k_medians",
     "plan",
     "plan_groups",
+    "plan_k_medians",
     "required_n",
     "set_threads",
     "verify",

@@ -13,7 +13,7 @@ from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
 
-__all__ = ["geometric_median", "plan", "required_n"]
+__all__ = ["geometric_median", "plan", "public_size", "required_n"]
 
 
 def plan(
@@ -215,7 +215,7 @@ def geometric_median(
         copy=copy,
     )
     if neighbours == "replace" and data.weight_max is None:
-        n = _public_size(n, data.shape[0])
+        n = public_size(n, data.shape[0])
     known = {"n": n, "d": data.d, "unit": data.unit, "geometry": data.geometry, "weight_max": data.weight_max}
     made = make_plan(PublicParameters.from_arguments(arguments, **known), method)
     return made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
@@ -283,7 +283,7 @@ def required_n(
     return high
 
 
-def _public_size(n: int | None, found: int) -> int:
+def public_size(n: int | None, found: int) -> int:
     """The number of points, which is public where neighbours replace a record; a number that was given must be it."""
     if n is not None and n != found:
         raise ValueError(

@@ -42,7 +42,7 @@ GEOMETRIES = ("euclidean", "sphere")
 """What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
 # The arguments that only some methods use: giving one to a method that ignores it is an error.
-METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile")
+METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,10 @@ class PublicParameters:
     """The standard deviation of n, where it is a noisy release."""
     inference: bool = True
     lone_delta: float | None = None
+    clusters: int | None = None
+    """The number of centers of k-medians; None for a single median."""
+    trim: float = 0.0
+    """The share of the records, those farthest from all centers, that does not count for k-medians."""
 
     @classmethod
     def of(
@@ -96,6 +100,8 @@ class PublicParameters:
         weight_max: float | None = None,
         inference: bool = True,
         lone_delta: float | None = None,
+        clusters: int | None = None,
+        trim: float = 0.0,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -133,6 +139,8 @@ class PublicParameters:
             weight_max=None if weight_max is None else positive("weight_max", weight_max),
             inference=bool(inference),
             lone_delta=None if lone_delta is None else float(lone_delta),
+            clusters=None if clusters is None else _clusters(clusters, n),
+            trim=_share("trim", trim),
         )
 
     @classmethod
@@ -211,7 +219,7 @@ class PublicParameters:
     def given(self) -> tuple[str, ...]:
         """The arguments for a method that were given, which is to say that differ from their default."""
         defaults = {field.name: field.default for field in fields(self) if field.default is not MISSING}
-        return tuple(name for name in METHOD_ARGUMENTS if getattr(self, name) is not defaults[name])
+        return tuple(name for name in METHOD_ARGUMENTS if _differs(getattr(self, name), defaults[name]))
 
     def require_proved_profile(self) -> None:
         """Raises if the profile is not proved for these neighbours, or for a private sum of weights."""
@@ -228,6 +236,11 @@ class PublicParameters:
         if missing:
             wanted = ", ".join(f"{name}=..." for name in missing)
             raise ValueError(f"method {method!r} needs {wanted}; method 'adaptive' needs neither radius nor resolution")
+
+
+def _differs(value: object, default: object) -> bool:
+    """Whether an argument was given; arrays and profiles are compared as objects."""
+    return value != default if isinstance(value, float) else value is not default
 
 
 def whole(name: str, value: object) -> int:
@@ -265,6 +278,28 @@ def _records(n: object, private: bool) -> int | None:
     if n > RECORDS_MAX:
         raise ValueError(f"n must be at most 2**40 records, got {n}")
     return n
+
+
+# With more centers, clusters that noise lets anybody see need tens of thousands of records.
+_CLUSTERS_MOST = 100
+
+
+def _clusters(k: object, n: int | None) -> int:
+    k = whole("k", k)
+    if not 1 <= k <= _CLUSTERS_MOST:
+        raise ValueError(f"k must lie between 1 and {_CLUSTERS_MOST}, got {k}")
+    if n is not None and k > n:
+        raise ValueError(f"k must not exceed the number of records, {n}, got {k}")
+    return k
+
+
+def _share(name: str, value: object) -> float:
+    """A share of the records, below one half."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0.0 <= float(value) < 0.5:
+        raise ValueError(f"{name} must be at least 0 and below 0.5, a share of the records, got {value!r}")
+    return float(value)
 
 
 def geometry_of(value: object) -> str:

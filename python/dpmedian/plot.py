@@ -24,8 +24,8 @@ _LINES = ("#9ecae1", "#2171b5", "#08306b")
 _SHOWN = 0.9
 
 # More records than this in one picture are a density: dots would be a solid block.
-_DENSE = 5000
-_DENSITY = "Greys"
+DENSE = 5000
+DENSITY = "Greys"
 
 # The most coordinates that are drawn.
 _COORDINATES = 40
@@ -87,18 +87,23 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
     ax.set_title(f"{release.method}, {records_text(release)}, {release.plan.parameters.budget}", fontsize=10)
     ax.legend(loc="upper left", fontsize=9, framealpha=0.95)
     if array is not None:
-        ax.text(
-            0.99,
-            0.01,
-            "contains private data: do not publish",
-            transform=ax.transAxes,
-            ha="right",
-            va="bottom",
-            fontsize=9,
-            color=WARNING,
-            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": WARNING, "alpha": 0.9},
-        )
+        mark_private(ax)
     return ax
+
+
+def mark_private(ax: Any) -> None:
+    """Writes into the picture that it shows private data."""
+    ax.text(
+        0.99,
+        0.01,
+        "contains private data: do not publish",
+        transform=ax.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=9,
+        color=WARNING,
+        bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": WARNING, "alpha": 0.9},
+    )
 
 
 def draw_square(release: Release, array: Floats, ax: Any) -> None:
@@ -192,9 +197,9 @@ def _square(release: Release, array: Floats | None, ax: Any, half: float, label:
     (left, low), (right, high) = center - half * degrees, center + half * degrees
     if array is not None:
         near = array[np.max(np.abs(array - center) / degrees, axis=1) <= half]
-        if len(near) > _DENSE:
+        if len(near) > DENSE:
             extent = (left, right, low, high)
-            ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=_DENSITY, linewidths=0.1)
+            ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=DENSITY, linewidths=0.1)
             # A density has no handle of its own in a legend.
             ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
         else:

@@ -18,7 +18,7 @@ from dpmedian.recorded import Recorded
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
-__all__ = ["MethodResult", "Release", "ReleaseFailed", "now"]
+__all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "now"]
 
 
 def now() -> str:
@@ -82,6 +82,16 @@ class MethodResult:
     notes: tuple[str, ...] = ()
     moments: Moments | None = None
     size: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterResult(MethodResult):
+    """What k-medians return: the median of all records, and k centers of which each has a size and a radius."""
+
+    centers: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    radii: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    sizes: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    size_sigma: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -965,7 +965,7 @@ PRIVATE_SIZE = [
     Mutant(
         "a plan for the length of the array where that is private",
         f"{PACKAGE}/api.py",
-        '    if neighbours == "replace" and data.weight_max is None:\n        n = _public_size(n, data.shape[0])',
+        '    if neighbours == "replace" and data.weight_max is None:\n        n = public_size(n, data.shape[0])',
         "    if True:\n        n = data.shape[0]",
         f"pytest {SIZES}::test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records",
     ),
@@ -1000,8 +1000,8 @@ PRIVATE_SIZE = [
     Mutant(
         "the method spends what the size has spent",
         f"{PACKAGE}/methods/private_size.py",
-        "return METHODS[self.method].calibrate(self.parameters.at_size(n, noise), self.rest)",
-        "return METHODS[self.method].calibrate(self.parameters.at_size(n, noise), self.rest / 0.99)",
+        "return method_named(self.method).calibrate(self.parameters.at_size(n, noise), self.rest)",
+        "return method_named(self.method).calibrate(self.parameters.at_size(n, noise), self.rest / 0.99)",
         f"pytest {SIZES}::test_the_cost_is_the_same_for_every_size[dpgd]",
     ),
     Mutant(

@@ -12,7 +12,7 @@ from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, hopeless, least_size, most_failures
-from dpmedian.methods.registry import METHODS
+from dpmedian.methods.registry import method_named
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
@@ -52,7 +52,7 @@ class PrivateSize(CalibratedMethod):
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
         """The method for a number of records that is public, or was released with this noise."""
-        return METHODS[self.method].calibrate(self.parameters.at_size(n, noise), self.rest)
+        return method_named(self.method).calibrate(self.parameters.at_size(n, noise), self.rest)
 
     def check(self) -> None:
         """Raises if the noise for some size fits no lattice: the ends of what can be seen bound all others."""
@@ -91,7 +91,7 @@ class PrivateSize(CalibratedMethod):
     @functools.cached_property
     def cap(self) -> PrivacyCost:
         """Of the method, for every size."""
-        return METHODS[self.method].cap(self.parameters, self.rest)
+        return method_named(self.method).cap(self.parameters, self.rest)
 
     @property
     def passes(self) -> float:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dpmedian import clusters
 from dpmedian.methods import adaptive, dpgd, inverse_sensitivity, loc_cutting_plane, loc_dpgd
 from dpmedian.methods.contract import Method
 
-__all__ = ["METHODS"]
+__all__ = ["CLUSTERING", "METHODS", "method_named"]
 
 METHODS: dict[str, Method] = {
     method.name: method for method in (adaptive, dpgd, loc_dpgd, loc_cutting_plane, inverse_sensitivity)
 }
+
+CLUSTERING: dict[str, Method] = {clusters.name: clusters}
+"""Methods that release several points: they are offered by functions of their own."""
+
+
+def method_named(name: str) -> Method:
+    """The method of this name, of one point or of several."""
+    return METHODS[name] if name in METHODS else CLUSTERING[name]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dpmedian.accounting import calibrate
 from dpmedian.methods import adaptive, inverse_sensitivity, private_size
 from dpmedian.methods.contract import CalibratedMethod, Method, hopeless
-from dpmedian.methods.registry import METHODS
+from dpmedian.methods.registry import CLUSTERING, METHODS, method_named
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.plan import Plan
 
@@ -21,17 +21,19 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
     if method == "auto":
         _refuse_unused(parameters, METHODS.values(), "auto")
         return choose(parameters)
-    if method not in METHODS:
+    if method not in METHODS and method not in CLUSTERING:
         raise ValueError(f"method must be 'auto' or one of {sorted(METHODS)}, got {method!r}")
-    _refuse_unused(parameters, [METHODS[method]], method)
-    return _calibrated(parameters, METHODS[method])
+    _refuse_unused(parameters, [method_named(method)], method)
+    return _calibrated(parameters, method_named(method))
 
 
 def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method], method: str) -> None:
     """An argument that was given and would be ignored is an error: its caller believes that it matters."""
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
-            users = ", ".join(repr(name) for name, candidate in METHODS.items() if argument in candidate.uses)
+            users = ", ".join(
+                repr(name) for name, candidate in {**METHODS, **CLUSTERING}.items() if argument in candidate.uses
+            )
             raise ValueError(f"method {method!r} does not use {argument}=; the methods that do: {users}")
 
 

@@ -17,10 +17,11 @@ from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless, least_size
 from dpmedian.methods.private_size import PrivateSize
-from dpmedian.methods.registry import METHODS
+from dpmedian.methods.registry import method_named
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters
+from dpmedian.places import Places
 from dpmedian.recorded import Recorded
-from dpmedian.release import MethodResult, Release, ReleaseFailed
+from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import plan_record
 from dpmedian.running import check_name, run_calibrated
@@ -108,7 +109,7 @@ class Plan(Recorded):
 
     def _enough(self) -> int | None:
         """The least number of records with which this method would not be refused, at the same rho."""
-        parameters, method, rho = self.parameters, METHODS[self.method], self.cost.rho
+        parameters, method, rho = self.parameters, method_named(self.method), self.cost.rho
         if isinstance(self.calibrated, PrivateSize):
             most, found = PRIVATE_RECORDS_MAX, self.calibrated.enough_to_see
         else:
@@ -208,7 +209,7 @@ class Plan(Recorded):
                 data,
                 parameters,
                 cost=self.cost,
-                name=name or "geometric median",
+                name=name or ("geometric median" if self.parameters.clusters is None else "k-medians"),
                 method=self.method,
                 record=None if ledger is None else self.to_dict(),
                 ledger=ledger,
@@ -233,7 +234,7 @@ class Plan(Recorded):
         self, result: MethodResult, *, columns: tuple[str, ...] | None, seeded: bool, name: str | None
     ) -> Release:
         """What a caller gets of a method's result."""
-        return Release(
+        release = Release(
             point=result.point,
             scale=result.scale,
             error_radius=result.error_radius,
@@ -248,6 +249,9 @@ class Plan(Recorded):
             name=name,
             moments=result.moments,
         )
+        if not isinstance(result, ClusterResult):
+            return release
+        return Places.of(release, result)
 
     def at_size(self, size: int | None) -> Plan:
         """The plan as it was run: where the number of records is private, that of the noisy size that was released."""

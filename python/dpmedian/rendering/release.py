@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from dpmedian.inference import Region
     from dpmedian.release import Release
 
-__all__ = ["records_text", "region_of", "release_html", "release_text"]
+__all__ = ["SEEDED", "records_text", "region_of", "release_html", "release_text"]
 
-_SEEDED = "yes: the noise is predictable, so this release protects nobody"
+SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 
 # A longer point is shown by so many of its first and of its last coordinates.
@@ -88,7 +88,7 @@ def release_text(release: Release) -> str:
     if release.name is not None:
         rows.insert(0, ("name", release.name))
     if release.seeded:
-        rows.append(("seeded", _SEEDED))
+        rows.append(("seeded", SEEDED))
     return "Release\n" + text_pairs([*rows, *(("note", note) for note in _notes(release, region))])
 
 
@@ -102,7 +102,7 @@ def release_html(release: Release) -> str:
     names, values = zip(*_coordinates(release), strict=True)
     rows = [values] if region is None else [values, [limits for _, limits in _intervals(release, region)]]
     title = [release.name or "Private geometric median"]
-    alarm = f'<div class="alarm">seeded: {escape(_SEEDED)}</div>' if release.seeded else ""
+    alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if release.seeded else ""
     return html_block(
         alarm,
         html_table(names, rows, caption=title, right=range(len(names))),

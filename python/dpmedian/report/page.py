@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from dpmedian.places import Places
 from dpmedian.planning.outlook import Outlook
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
@@ -22,8 +23,8 @@ from dpmedian.verification.reading import read
 
 __all__ = ["page_of_release"]
 
-# So many coordinates are shown; the record on the page has all of them.
-_SHOWN = 24
+# So many coordinates of a point, and of each of several centers, are shown; the record on the page has all of them.
+_SHOWN, _COORDINATES = 24, 6
 
 
 def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
@@ -31,9 +32,13 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
     found = read(record)
     plan = found if isinstance(found, Plan) else found.plan
     assert plan is not None
-    title = record.get("name") or "Private geometric median"
+    several = plan.parameters.clusters is not None
+    what = f"{plan.parameters.clusters} private medians" if several else "Private geometric median"
+    title = record.get("name") or what
     sections = [
-        head(title, record, "differentially private geometric median"),
+        head(
+            title, record, "differentially private k-medians" if several else "differentially private geometric median"
+        ),
         alarm(record),
         _facts(found, plan),
         section("What was released", _outcome(found, plan)),
@@ -92,9 +97,13 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     if isinstance(found, Plan):
         return paragraphs(
             [
-                "Nothing yet: this is a plan, made from public parameters alone. What it would release is the private "
-                "geometric median, the point whose sum of distances to all records is smallest, with noise that "
-                "limits what it shows of anybody."
+                "Nothing yet: this is a plan, made from public parameters alone. What it would release is "
+                + (
+                    "the private geometric median, the point whose sum of distances to all records is smallest, "
+                    if plan.parameters.clusters is None
+                    else f"{plan.parameters.clusters} private centers that are near to all records, "
+                )
+                + "with noise that limits what it shows of anybody."
             ]
         )
     if isinstance(found, ReleaseFailed):
@@ -104,6 +113,8 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
                 "like any other: it was made with the same noise, it keeps the same promise, and its cost is spent."
             ]
         )
+    if isinstance(found, Places):
+        return _clusters(found, plan)
     texts = [
         "A typical point of the data: the geometric median is the point whose sum of distances to all records is "
         "smallest, and a few extreme records hardly move it. This one was computed from noisy answers only, so it is "
@@ -127,6 +138,33 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         )
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
     return _point(found) + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _clusters(places: Places, plan: Plan) -> str:
+    """A table of the clusters."""
+    columns = places.names[:_COORDINATES]
+    names = ("Cluster", *columns, "Size, noisy", "Radius")
+    top = "".join(f"<th{' class=number' if column else ''}>{escape(name)}</th>" for column, name in enumerate(names))
+    rows = ""
+    for index, (center, size, radius) in enumerate(zip(places.centers, places.sizes, places.radii, strict=True)):
+        cells = [*(f"{x:.6g}" for x in center[:_COORDINATES].tolist()), f"{size:,.0f}", distance(float(radius), plan)]
+        told = "".join(
+            f'<td class="number" data-name="{escape(name)}">{cell}</td>'
+            for name, cell in zip(names[1:], cells, strict=True)
+        )
+        rows += f"<tr><th>{index}</th>{told}</tr>"
+    more = len(places.names) - _COORDINATES
+    rest = f'<p class="soft">and {more:,} more coordinates, which the record below has</p>' if more > 0 else ""
+    texts = [
+        "Several typical places: centers for which the sum of the distances from each record to the nearest center is "
+        "small. They were computed from noisy answers only.",
+        f"A size is the number of records nearest to a center, with noise of a standard deviation of "
+        f"{places.size_sigma:.3g}. A radius is about the median distance of these records from their center.",
+    ]
+    notes = "".join(f"<li>{escape(note)}</li>" for note in places.notes)
+    table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
+    listed = f"<ul>{notes}</ul>" if notes else ""
+    return f'{paragraphs(texts)}<div class="wide">{table}</div>{rest}{listed}'
 
 
 def _point(release: Release) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmedian import _core
 from dpmedian.accounting import PrivacyCost
-from dpmedian.release import MethodResult, ReleaseFailed
+from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
 from dpmedian.sources.records import Records
 from dpmedian.spherical import as_arc
 
@@ -61,6 +61,8 @@ def as_position(result: MethodResult) -> MethodResult:
 
     A point of the ball whose error reaches its center has no direction, which is a failure.
     """
+    if isinstance(result, ClusterResult):
+        return _positions(result)
     x, y, z = result.point.tolist()
     length, error = math.hypot(x, y, z), result.error_radius or 0.0
     if length <= error or length == 0.0:
@@ -77,4 +79,22 @@ def as_position(result: MethodResult) -> MethodResult:
         # The largest angle under which a ball of that radius around the point is seen from the center.
         moments=None if result.moments is None else replace(result.moments, position=(x, y, z)),
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
+    )
+
+
+def _positions(result: ClusterResult) -> ClusterResult:
+    """The centers of clusters as positions; one at the center of the globe has no direction, which is a failure."""
+    lengths = np.linalg.norm(result.centers, axis=1)
+    if not np.all(lengths > 0.0):
+        raise ReleaseFailed(
+            "no direction: the center of a cluster lies at the center of the globe", PrivacyCost(), result.size
+        )
+    x, y, z = (result.centers / lengths[:, None]).T
+    centers = np.degrees(np.column_stack([np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))]))
+    return replace(
+        result,
+        point=centers[0].copy(),
+        centers=centers,
+        radii=np.array([as_arc(radius) for radius in result.radii.tolist()]),
+        scale=None if result.scale is None else as_arc(result.scale),
     )

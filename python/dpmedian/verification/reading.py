@@ -19,8 +19,9 @@ from dpmedian.inference import Moments
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
 from dpmedian.parameters import PublicParameters
+from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
-from dpmedian.release import MethodResult, Release, ReleaseFailed
+from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.record import FORMAT
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
@@ -158,7 +159,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
             if columns is None or list(point) != columns:
                 raise ValueError("point and columns name different coordinates")
             point = list(point.values())
-        return Release(
+        release = Release(
             point=np.array([_number("point", value) for value in point]),
             scale=record["scale"],
             error_radius=record["error_radius"],
@@ -171,10 +172,26 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
             columns=None if columns is None else tuple(columns),
             **told,
         )
+        return release if plan.parameters.clusters is None else _places(release, record)
     except KeyError as missing:
         raise ValueError(f"the record has no entry {missing}") from None
     except (TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the record cannot be read: {error}") from None
+
+
+def _places(release: Release, record: Mapping[str, Any]) -> Places:
+    """A release of k-medians, with its clusters."""
+    clusters: dict[str, Any] = {
+        name: np.array([_number(name, value) for value in record[name]]) for name in ("sizes", "radii")
+    }
+    centers = np.array([[_number("centers", value) for value in center] for center in record["centers"]])
+    k = release.plan.parameters.clusters
+    if centers.shape != (k, release.point.size) or any(values.shape != (k,) for values in clusters.values()):
+        raise ValueError(f"the record must have {k} centers, sizes and radii, like the point in their dimension")
+    if centers[0].tolist() != release.point.tolist():
+        raise ValueError("the point must be the first center")
+    sigma = _number("size_sigma", record["size_sigma"])
+    return Places.of(release, ClusterResult(release.point, centers=centers, size_sigma=sigma, **clusters))
 
 
 def release_of(text: str) -> Release:

@@ -18,7 +18,7 @@ from dpmedian.accounting.rounding import product_up
 from dpmedian.accounting.threshold import threshold_of, threshold_rule
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
-from dpmedian.statistics import BOUNDS, SUMS
+from dpmedian.statistics import BOUNDS, SHELLS, SUMS
 
 __all__ = ["shared_discretization", "wrong_with"]
 
@@ -28,13 +28,16 @@ _LEAST_SIGMA, _MOST_SIGMA = 2.0**30, 2.0**50
 # Where noise is chosen during a run, its cost is a bound that allows for the rounding of sigma to whole units.
 _ROUNDING = 1e-8
 
-# How many numbers one release of a statistic has, in d dimensions; all others release one.
-_COORDINATES: dict[str, Callable[[int], int]] = {
-    "gradient": lambda d: d,
-    "mean shift": lambda d: d,
-    "ranks": lambda d: d,
-    "hessian": lambda d: 1 + d * (d + 1) // 2,
-    "gradient and directions": lambda d: d + d * (d + 1) // 2,
+# How many numbers one release of a statistic has, in d dimensions and with its arguments; all others release one.
+_COORDINATES: dict[str, Callable[[int, Mapping[str, Any]], int]] = {
+    "gradient": lambda d, _: d,
+    "mean shift": lambda d, _: d,
+    "ranks": lambda d, _: d,
+    "hessian": lambda d, _: 1 + d * (d + 1) // 2,
+    "gradient and directions": lambda d, _: d + d * (d + 1) // 2,
+    "shells and directions": lambda d, given: SHELLS + (d * (d + 1) // 2 if given["weight"] > 0.0 else 0),
+    "grid cells": lambda _, given: int(given["cells"]),
+    "cluster gradients": lambda d, given: int(given["k"]) * (1 + SHELLS + d),
 }
 
 # The scores of a lattice draw are integers in units of 2^-31 records, its weights 2^(-rate/2^40 score).
@@ -63,7 +66,7 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
             return
     weighted = parameters.weighted and (stage.statistic in SUMS or stage.noise.kind == "lattice draw")
     yield from _differs("whether records have weights", stage.arguments.get("weighted", False), weighted)
-    length = _COORDINATES[stage.statistic](d) if stage.statistic in _COORDINATES else 1
+    length = _COORDINATES[stage.statistic](d, stage.arguments) if stage.statistic in _COORDINATES else 1
     yield from _differs("the number of coordinates", stage.coordinates, length)
     if stage.capped and cap is None:
         yield "it is capped, and the record states no cap"

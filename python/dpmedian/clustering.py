@@ -1,0 +1,157 @@
+"""The public functions for several typical places: `plan_k_medians` and `k_medians`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpmedian.api import public_size
+from dpmedian.dataset import Dataset
+from dpmedian.parameters import PublicParameters
+from dpmedian.places import Places
+from dpmedian.planning.choice import make_plan
+from dpmedian.planning.plan import Plan
+
+__all__ = ["k_medians", "plan_k_medians"]
+
+
+def plan_k_medians(
+    n: int | None,
+    d: int,
+    k: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    trim: float = 0.0,
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    neighbours: str = "replace",
+    unit: str | None = None,
+    geometry: str = "euclidean",
+    weight_max: float | None = None,
+) -> Plan:
+    """Calibrates private k-medians of n points in d dimensions from public parameters; nothing is spent.
+
+    Neighbors are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
+    sets of which one has one record more: then the number of records is private.
+
+    Parameters
+    ----------
+    n : int or None
+        The public number of records; with "add_remove" or weights a public guess, or None.
+    d : int
+        The dimension.
+    k : int
+        The number of centers, from 1 to 100. It is public and must not be taken from the data.
+    epsilon, delta, rho : float, optional
+        The budget of all centers together. There is no default.
+    trim : float
+        The share of the records, those farthest from all centers, that does not count. 0 is the plain sum of distances,
+        for which a few far records may deserve a center of their own.
+    radius, resolution, center, failure_probability, neighbours, unit, geometry, weight_max
+        As in `plan`. None of them is needed.
+
+    Returns
+    -------
+    Plan
+        Its notes say which clusters will be found; `plan.prediction.failure` is the probability that clusters of equal
+        sizes are not. `plan.run(points)` spends the budget and gives `Places`.
+
+    Examples
+    --------
+    >>> made = plan_k_medians(10_000, 2, 5, epsilon=1.0, delta=1e-6)
+    >>> made.method, made.prediction.failure < 0.01
+    ('k_medians', True)
+    """
+    return make_plan(PublicParameters.from_arguments(locals(), clusters=k, inference=False), "k_medians")
+
+
+def k_medians(
+    points: Any,
+    k: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    trim: float = 0.0,
+    radius: float | None = None,
+    resolution: float | None = None,
+    center: ArrayLike | None = None,
+    failure_probability: float = 0.05,
+    neighbours: str = "replace",
+    n: int | None = None,
+    ledger: Any = None,
+    seed: int | None = None,
+    progress: bool | Callable[[float], object] | None = None,
+    nonfinite: str = "raise",
+    name: str | None = None,
+    columns: Sequence[str | int] | None = None,
+    copy: bool = False,
+    unit: Any = None,
+    unit_reduce: str = "median",
+    geometry: str = "euclidean",
+    sample_weight: Any = None,
+    weight_max: float | None = None,
+) -> Places:
+    """Differentially private k-medians: k points that make the sum of distances from each record to the nearest small.
+
+    No radius and no bounds are needed. Neighbors are data sets of the same public size n that differ in one replaced
+    record, or with "add_remove" data sets of which one has one record more. The full planned cost is charged before the
+    first release, and stays charged if the run fails.
+
+    Parameters
+    ----------
+    points : array, data frame or Arrow table of shape (n, d), the path of a file, or a Dask array or data frame
+        The records, one per row, as in `geometric_median`.
+    k : int
+        The number of centers, from 1 to 100. It is public and must not be taken from the data.
+    epsilon, delta, rho : float, optional
+        The budget of all centers together. There is no default.
+    trim : float
+        The share of the records, those farthest from all centers, that does not count. 0 is the plain sum of distances,
+        for which a few far records may deserve a center of their own.
+    radius, resolution, center, failure_probability, neighbours, n, geometry
+        As in `geometric_median`. None of them is needed.
+    ledger, seed, progress, nonfinite, name, columns, copy, unit, unit_reduce, sample_weight, weight_max
+        As in `geometric_median`. A unit becomes one record, so a person with several places counts at one of them.
+
+    Returns
+    -------
+    Places
+        `.centers` (k, d), the largest cluster first, `.sizes` with `.size_sigma`, `.radii`, `.cost`, `.to_frame()`.
+        `ReleaseFailed` is raised instead if the data were not found: that is an output too, and its cost is spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> points = rng.normal(size=(6000, 2)) + rng.choice([0.0, 10.0, 20.0], size=(6000, 1))
+    >>> found = k_medians(points, 3, epsilon=1.0, delta=1e-6)
+    >>> found.centers.shape, found.sizes.shape
+    ((3, 2), (3,))
+    """
+    arguments = locals()
+    data = Dataset.taken(
+        points,
+        columns=columns,
+        unit=unit,
+        unit_reduce=unit_reduce,
+        sample_weight=sample_weight,
+        weight_max=weight_max,
+        geometry=geometry,
+        nonfinite=nonfinite,
+        copy=copy,
+    )
+    if neighbours == "replace" and data.weight_max is None:
+        n = public_size(n, data.shape[0])
+    known = {"n": n, "d": data.d, "unit": data.unit, "geometry": data.geometry, "weight_max": data.weight_max}
+    made = make_plan(PublicParameters.from_arguments(arguments, **known, clusters=k, inference=False), "k_medians")
+    found = made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
+    if not isinstance(found, Places):
+        raise TypeError("a run of k-medians gives Places")
+    return found

@@ -1,0 +1,303 @@
+"""The calibrated method of k-medians, and its run. Proof: k_medians.md.
+
+| stage | share of rho | finds |
+|---|---|---|
+| those of the default method | 10 % | a first center, the median of all records, and their core radius |
+| shells | 12 % | how far the records reach, and the axes in which they extend |
+| cells | 38 % | cells of a grid that hold many records, level by level |
+| clusters | 40 % | counts, distances and gradients of the records nearest to each center |
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.accounting import PrivacyCost
+from dpmedian.clusters import grid
+from dpmedian.clusters.refinement import Centers, Seen, step
+from dpmedian.clusters.start import assign, trimmed, weighted_k_medians
+from dpmedian.mechanisms.clusters import NoisyCells, NoisyClusters, NoisyShells
+from dpmedian.mechanisms.spender import Allowance, Offer, Spender
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods import adaptive
+from dpmedian.methods.adaptive.stages import Adaptive
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, within
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
+from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
+from dpmedian.sources.protocol import Source
+from dpmedian.tape import Tape
+
+__all__ = ["KMedians", "calibrate", "cap", "check"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Shares of rho.
+_WHERE, _SHELLS, _CELLS, _STEPS = 0.10, 0.12, 0.38, 0.40
+
+# A release of the last three kinds never takes less than its share, and sums of shares are rounded.
+_ROUNDING = 1e-9
+
+# The number of gradient steps.
+_STEPS_COUNT = 3
+
+# The weight of the directions beside the shells, where there are more than two dimensions; in the plane and on the line
+# the axes are those of the coordinates.
+_DIRECTIONS = 2.0
+
+# The weights of the counts and of the shells beside the gradients. Where records are replaced the counts cost nothing.
+_WEIGHTS = {"replace": (1.0, 0.6), "add_remove": (0.5, 0.6)}
+
+# A cluster is noise if its size is below this many standard deviations.
+_DOUBTFUL = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class KMedians(CalibratedMethod):
+    """Calibrated k-medians. Every release is Gaussian, with the sum of mu^2 at most 2 rho."""
+
+    parameters: PublicParameters
+    rho: float
+    where: Adaptive
+    shells: Offer[NoisyShells]
+    cells: Offer[NoisyCells]
+    gradients: Offer[NoisyClusters]
+    own: Allowance
+    """What the three last kinds share."""
+    allowance: Allowance
+    """What all kinds share: the cost."""
+
+    def __reduce__(self) -> tuple[Callable[..., KMedians], tuple[PublicParameters, float]]:
+        return calibrate, (self.parameters, self.rho)
+
+    @property
+    def k(self) -> int:
+        """The number of centers."""
+        return _clusters(self.parameters)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.allowance.stages
+
+    @functools.cached_property
+    def cost(self) -> PrivacyCost:
+        """The cap on all stages together."""
+        return self.allowance.cost
+
+    @property
+    def cap(self) -> PrivacyCost:
+        return self.cost
+
+    @property
+    def passes(self) -> float:
+        return self.where.passes + 1.0 + grid.LEVELS_MOST + _STEPS_COUNT
+
+    @property
+    def reads(self) -> Reads:
+        reads, further = self.where.reads, 1 + grid.LEVELS_MOST + _STEPS_COUNT
+        return reads._replace(expected=reads.expected + further, most=reads.most + further)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        found = self.smallest_cluster
+        notes = [
+            f"a compact cluster of {found} records or more is found in about nineteen of twenty runs; one of "
+            f"{self._half_found} records in every second run; a smaller one usually shares its center with another"
+        ]
+        if self.parameters.trim > 0.0:
+            notes.append(
+                f"trim = {self.parameters.trim:g}: this share of the records, those farthest from all centers, does "
+                "not count"
+            )
+        return tuple(notes)
+
+    @functools.cached_property
+    def _cell_noise(self) -> float:
+        """The standard deviation of the count of a cell."""
+        return self.cells.make(_CELLS * self.rho / grid.LEVELS_MOST).noise
+
+    @property
+    def _half_found(self) -> int:
+        """The number of records of a compact cluster that is found in every second run."""
+        return math.ceil(_CLUSTER_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise)
+
+    @property
+    def smallest_cluster(self) -> int:
+        """The number of records of a compact cluster that is found in about nineteen of twenty runs."""
+        return math.ceil(self._half_found * math.pow(19.0, 1.0 / _CLUSTER_SHARPNESS))
+
+    def predict(self, spread: float | None = None) -> Prediction:
+        """`failure` is the probability that clusters of equal sizes are not found, or not the data at all."""
+        where = self.where.predict(spread)
+        missed = 1.0 - within(self._half_found, self.parameters.size / self.k, _CLUSTER_SHARPNESS)
+        return Prediction(failure=max(where.failure, missed), silent=where.silent, uneven=where.uneven)
+
+    def run(self, source: Source, tape: Tape) -> ClusterResult:
+        try:
+            where = self.where.run(source, tape)
+        except ReleaseFailed as failed:
+            raise ReleaseFailed(f"no first center: {failed.message}", self.cost) from None
+        if where.scale is None or where.scale <= 0.0:
+            raise ReleaseFailed("no core radius was found, so that distances have no unit", self.cost)
+        return _Run(self, source, Spender(self.own, tape), where.point, where.scale).result(where)
+
+
+# In units of the standard deviation of a cell's count: clusters of so many records on the line, in the plane and in
+# more dimensions, in which a cluster lies in several cells, are found in every second run; and how fast that changes.
+# `benches/clusters.py --found` prints what these were taken from.
+_CLUSTER_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), 5.0
+
+
+class _Run:
+    """One run: what is known so far, and the budget that is left."""
+
+    def __init__(self, method: KMedians, source: Source, spender: Spender, center: Vector, scale: float) -> None:
+        self._method = method
+        self._source = source
+        self._spender = spender
+        self._center = center
+        self._scale = scale
+        self._size_noise = math.inf
+
+    def result(self, where: MethodResult) -> ClusterResult:
+        centers = self._refined(self._start())
+        largest_first = np.argsort(-centers.sizes, kind="stable")
+        points, sizes = centers.points[largest_first], centers.sizes[largest_first]
+        return ClusterResult(
+            point=points[0].copy(),
+            scale=where.scale,
+            notes=_doubts(sizes, self._size_noise),
+            centers=points,
+            radii=centers.radii[largest_first],
+            sizes=sizes,
+            size_sigma=self._size_noise,
+        )
+
+    def _start(self) -> Centers:
+        """The centers of the noisy cells."""
+        method, p = self._method, self._method.parameters
+        (counts, moments), noise = self._spender.release(
+            method.shells,
+            _SHELLS * method.rho,
+            lambda made, tape: made.around(self._source, tape, self._center, self._scale),
+        )
+        axes = grid.axes_of(moments, p.d, noise / _DIRECTIONS, method.k)
+        made = grid.grid_of(self._center, axes, self._scale, grid.reach_of(counts, noise))
+        share = _CELLS * method.rho / grid.levels_of(len(axes))
+
+        def count(level: int, indices: NDArray[np.int64]) -> Vector:
+            return self._spender.release(
+                method.cells, share, lambda cells, tape: cells.count(self._source, tape, made, level, indices)
+            )[0]
+
+        leaves = grid.search(made, self._spender.noise(method.cells, share), count)
+        places, weights = _enough(leaves.places, np.maximum(leaves.weights, 1e-9), method.k)
+        found = weighted_k_medians(places, weights, method.k, p.trim)
+        nearest, distances = assign(places, found)
+        kept = trimmed(weights, distances, p.trim)
+        sizes: Vector = np.bincount(nearest, kept, method.k).astype(np.float64)
+        means = np.bincount(nearest, kept * distances, method.k) / np.maximum(sizes, 1e-300)
+        radii = np.maximum(means, _LEAST_RADIUS) * self._scale
+        return Centers(self._center + self._scale * (found @ axes), radii, sizes)
+
+    def _refined(self, centers: Centers) -> Centers:
+        """Gradient steps, all with the same share of what is left."""
+        for done in range(_STEPS_COUNT):
+            share = self._spender.left / (_STEPS_COUNT - done)
+            centers = self._step(centers, share)
+        return centers
+
+    def _step(self, centers: Centers, share: float) -> Centers:
+        method = self._method
+
+        def ask(made: NoisyClusters, tape: Tape) -> Seen:
+            counts, shells, gradients = made.at(
+                self._source, tape, centers.points, centers.radii, self._scale, self._reach(centers)
+            )
+            self._size_noise = made.count_noise
+            return Seen(counts, shells, gradients, made.count_noise, made.shell_noise, made.noise)
+
+        seen, _ = self._spender.release(method.gradients, share, ask)
+        return step(centers, seen, self._scale)
+
+    def _reach(self, centers: Centers) -> float:
+        """Records farther away than this from all centers do not count, if a share of them is trimmed."""
+        return math.inf if self._method.parameters.trim == 0.0 else _TRIMMED_BEYOND * float(centers.radii.max())
+
+
+# The least Huber radius at the start, in core radii of all records: finer than the cells of a grid.
+_LEAST_RADIUS = 0.3
+
+# With `trim`, records beyond so many times the largest Huber radius are taken for those that do not count: a normal
+# cluster has one record in ten thousand there in the plane, and fewer in more dimensions.
+_TRIMMED_BEYOND = 4.0
+
+
+def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:
+    """At least k places: where fewer were seen, copies of the heaviest, a little apart."""
+    missing = k - len(places)
+    if missing <= 0:
+        return places, weights
+    rng = np.random.default_rng(0)
+    chosen = rng.choice(len(places), missing, p=weights / weights.sum())
+    beside = places[chosen] + 0.5 * rng.standard_normal((missing, places.shape[1]))
+    return np.concatenate([places, beside]), np.concatenate([weights, np.full(missing, weights.min())])
+
+
+def _doubts(sizes: Vector, noise: float) -> tuple[str, ...]:
+    """A note if some clusters may be made of noise."""
+    doubtful = [str(j) for j in np.flatnonzero(sizes < _DOUBTFUL * noise)]
+    if not doubtful:
+        return ()
+    return (
+        f"the clusters with the indices {', '.join(doubtful)} may be noise: fewer than three standard deviations of a "
+        "size were seen; use a smaller k, more records or a larger budget",
+    )
+
+
+def check(parameters: PublicParameters) -> None:
+    """Raises if the number of clusters is missing, or if the budget admits no Gaussian noise."""
+    if parameters.clusters is None:
+        raise ValueError("method 'k_medians' needs a number of clusters: call dpmedian.k_medians(points, k, ...)")
+    adaptive.check(parameters)
+
+
+def _clusters(parameters: PublicParameters) -> int:
+    if parameters.clusters is None:
+        raise ValueError("method 'k_medians' needs a number of clusters")
+    return parameters.clusters
+
+
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The cost for every number of records: the allowance has the same kinds, and as many of each, for all of them."""
+    return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
+
+
+def calibrate(parameters: PublicParameters, rho: float) -> KMedians:
+    """The releases that cost rho together, at most."""
+    p, k = parameters, _clusters(parameters)
+    where = adaptive.calibrate(replace(p, inference=False), _WHERE * rho)
+    weight, weights = _DIRECTIONS if p.d > 2 else 0.0, _WEIGHTS[p.neighbours]
+    shells = Offer(lambda rho: NoisyShells.of("shells", rho, p, weight), 1, _SHELLS, "one")
+    cells = Offer(
+        lambda rho: NoisyCells.of("cells", rho, p), grid.LEVELS_MOST, _CELLS / (grid.LEVELS_MOST - 1), "3 or 4 levels"
+    )
+    gradients = Offer(
+        lambda rho: NoisyClusters.of("clusters", rho, p, k, weights), _STEPS_COUNT, _STEPS, f"{_STEPS_COUNT} steps"
+    )
+    rest = (1.0 - _WHERE) * (1.0 - _ROUNDING)
+    own = Allowance(
+        rest * rho, tuple(replace(offer, largest=offer.largest / rest) for offer in (shells, cells, gradients))
+    )
+    shells, cells, gradients = own.offers  # type: ignore[assignment]
+    kinds = (
+        *(replace(offer, largest=_WHERE * offer.largest) for offer in where.allowance.offers),
+        *(replace(offer, largest=rest * offer.largest) for offer in own.offers),
+    )
+    return KMedians(p, rho, where, shells, cells, gradients, own, Allowance(rho, kinds))

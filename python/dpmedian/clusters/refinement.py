@@ -1,0 +1,98 @@
+"""Noisy gradient steps of all centers together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.mechanisms.clusters import shell_ends
+
+__all__ = ["Centers", "Seen", "step"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# A shell counts as occupied above this many standard deviations, and a center is moved only if its count exceeds this
+# many: below, nothing was seen of it.
+_OCCUPIED, _SEEN = 2.0, 3.0
+
+# Shells of one cluster describe it if they hold this share of its count; else those of all clusters together do.
+_CLEAR = 0.6
+
+# No step is longer than so many Huber radii, or than this part of the distance to the next center.
+_LONGEST, _TOWARDS_NEXT = 3.0, 0.5
+
+
+@dataclass(frozen=True)
+class Centers:
+    """The centers, the Huber radius of each, and the noisy number of records nearest to each."""
+
+    points: Matrix
+    radii: Vector
+    sizes: Vector
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one release says about the records around the centers, with the standard deviations of its noise."""
+
+    counts: Vector
+    shells: Matrix
+    gradients: Matrix
+    count_noise: float
+    shell_noise: float
+    gradient_noise: float
+
+
+def step(centers: Centers, seen: Seen, scale: float) -> Centers:
+    """Moves every center by a Newton step of its Huber distances, as far as the gradient stands out of the noise."""
+    points, radii = centers.points.copy(), centers.radii.copy()
+    k, d = points.shape
+    # The middle of a shell: half an octave ends at its outer radius.
+    distances = scale * shell_ends() * 2.0**-0.25
+    occupied = np.where(
+        seen.shells.sum(axis=0) > _OCCUPIED * seen.shell_noise * math.sqrt(k), seen.shells.sum(axis=0), 0.0
+    )
+    gaps = _gaps(centers.points)
+    for j in range(k):
+        if seen.counts[j] < _SEEN * seen.count_noise:
+            continue
+        near = distances < max(gaps[j], 1.5 * radii[j])  # Beyond the next center a shell says nothing about this one.
+        own = np.where((seen.shells[j] > _OCCUPIED * seen.shell_noise) & near, seen.shells[j], 0.0)
+        shape = own if own.sum() > _CLEAR * seen.counts[j] else np.where(near, occupied, 0.0)
+        shape = shape / max(shape.sum(), 1e-300)
+        bent = np.minimum(1.0, radii[j] / distances) * np.where(distances > radii[j], 1.0 - 1.0 / d, 1.0)
+        curvature = seen.counts[j] * float(np.clip(shape @ bent, 0.5, 1.0))
+        move = -radii[j] * seen.gradients[j] / curvature * _shrinkage(seen.gradients[j], seen.gradient_noise)
+        longest = min(_LONGEST * radii[j], _TOWARDS_NEXT * gaps[j])
+        points[j] += move * min(1.0, longest / max(float(np.linalg.norm(move)), 1e-300))
+        if shape.sum() > 0.0:
+            median = _median(shape, scale * shell_ends())
+            radii[j] = min(max(median, 0.02 * scale, 0.25 * radii[j]), 1.5 * radii[j])
+    return replace(centers, points=points, radii=radii, sizes=seen.counts)
+
+
+def _median(shape: Vector, ends: Vector) -> float:
+    """The distance within which half of the records lie, interpolated within its shell, a half octave below its end."""
+    below = np.cumsum(shape)
+    index = int(np.searchsorted(below, 0.5 * shape.sum()))
+    part = 1.0 - (below[index] - 0.5 * shape.sum()) / max(shape[index], 1e-300)
+    return float(ends[index] * 2.0 ** (0.5 * (part - 1.0)))
+
+
+def _gaps(points: Matrix) -> Vector:
+    """The distance of each center from the next one; infinite if it is the only one."""
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    return np.asarray(distances.min(axis=1))
+
+
+def _shrinkage(gradient: Vector, noise: float) -> float:
+    """The factor of James and Stein: in three dimensions and more a step that noise alone explains becomes none."""
+    if len(gradient) <= 2:
+        return 1.0
+    squares = float(gradient @ gradient)
+    return max(0.0, 1.0 - len(gradient) * noise**2 / max(squares, 1e-300))

@@ -1,0 +1,86 @@
+"""k-medians of weighted points, here the middles of noisy cells: post-processing, which sees nothing private."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["assign", "trimmed", "weighted_k_medians"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Starts of the search and steps of each; candidates that are compared when a center is added to a start.
+_STARTS, _STEPS, _CANDIDATES = 20, 40, 3
+
+# A search ends when a step improves the cost by less than this share.
+_CONVERGED = 1e-4
+
+
+def assign(points: Matrix, centers: Matrix) -> tuple[NDArray[np.intp], Vector]:
+    """The index of the nearest center of each point, and the distance to it."""
+    distances = np.sqrt(((points[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2))
+    nearest = distances.argmin(axis=1)
+    return nearest, distances[np.arange(len(points)), nearest]
+
+
+def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
+    """The weights without the share `trim` of their sum that lies at the largest distances."""
+    if trim == 0.0:
+        return weights
+    order = np.argsort(distances)
+    kept = np.clip((1.0 - trim) * weights.sum() - (np.cumsum(weights[order]) - weights[order]), 0.0, weights[order])
+    result = np.empty(len(weights))
+    result[order] = kept
+    return result
+
+
+def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.0) -> Matrix:
+    """The centers with the least weighted sum of distances that several searches find.
+
+    The share `trim` of the weight that is farthest from all centers does not count. The searches begin at random
+    points with a fixed seed, so the result is a function of the arguments.
+    """
+    rng = np.random.default_rng(0)
+    best, found = np.inf, points[:1].repeat(k, axis=0)
+    for _ in range(_STARTS):
+        cost, centers = _descend(points, weights, _spread_out(points, weights, k, rng, trim), trim)
+        if cost < best:
+            best, found = cost, centers
+    return found
+
+
+def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generator, trim: float) -> Matrix:
+    """k points, each the best of a few that are drawn with probability proportional to weight times distance."""
+    chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
+    distances = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < k:
+        pull = trimmed(weights, distances, trim) * distances
+        total = pull.sum()
+        if total <= 0.0:
+            pull, total = weights, weights.sum()
+        candidates = rng.choice(len(points), size=_CANDIDATES, p=pull / total)
+        nearer = [np.minimum(distances, np.linalg.norm(points - points[i], axis=1)) for i in candidates]
+        best = int(np.argmin([trimmed(weights, d, trim) @ d for d in nearer]))
+        chosen.append(int(candidates[best]))
+        distances = nearer[best]
+    return points[chosen]
+
+
+def _descend(points: Matrix, weights: Vector, centers: Matrix, trim: float) -> tuple[float, Matrix]:
+    """Alternates between assigning points to centers and one Weiszfeld step of each center."""
+    centers, last = centers.copy(), np.inf
+    for _ in range(_STEPS):
+        nearest, distances = assign(points, centers)
+        kept = trimmed(weights, distances, trim)
+        cost = float(kept @ distances)
+        if cost >= last * (1.0 - _CONVERGED):
+            break
+        last = cost
+        # A thousandth of a typical distance keeps a center that lies on a point from staying there.
+        pull = kept / np.maximum(distances, 1e-3 * float(np.median(distances)) + 1e-300)
+        total = np.bincount(nearest, pull, len(centers))
+        moved = np.stack([np.bincount(nearest, pull * column, len(centers)) for column in points.T], axis=1)
+        centers = np.where(total[:, None] > 0.0, moved / np.where(total > 0.0, total, 1.0)[:, None], centers)
+    _, distances = assign(points, centers)
+    return float(trimmed(weights, distances, trim) @ distances), centers

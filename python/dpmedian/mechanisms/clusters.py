@@ -1,0 +1,188 @@
+"""Noisy statistics of clusters: shells with directions, cells of a grid, and gradients. Proof: clusters.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian._core import Tape
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.hessian import FINEST_PRODUCTS, symmetric
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import (
+    FIRST_HALF_OCTAVE,
+    SHELLS,
+    Bound,
+    ClusterGradients,
+    GridCells,
+    ShellsAndDirections,
+)
+
+__all__ = ["CELLS_MOST", "Grid", "NoisyCells", "NoisyClusters", "NoisyShells", "shell_ends"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+CELLS_MOST = 1 << 15
+"""The most cells of one release: enough for 256 cells in six axes to be split once."""
+
+# Lattices of gradients are no finer.
+_FINEST_GRADIENTS = 40
+
+
+def shell_ends() -> Vector:
+    """The outer radius of every shell, in units of the scale; the last one is open."""
+    ends: Vector = np.exp2((np.arange(SHELLS) + FIRST_HALF_OCTAVE + 1) / 2.0)
+    return ends
+
+
+@dataclass(frozen=True)
+class NoisyShells(Gaussian):
+    """The number of records in each shell around a point, and `weight` times the second moments of the directions.
+
+    Neighbors and sensitivity: those of the statistic, sqrt(1 + weight^2) under add/remove and sqrt(2) times that under
+    replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
+    """
+
+    weight: float
+
+    @classmethod
+    def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> NoisyShells:
+        """With a weight of 0 the directions are left out."""
+        d = parameters.d
+        spec = Gaussian.calibrate(
+            name,
+            Bound.of("shells and directions", parameters.neighbours, parameters.weighted, d=d, weight=weight),
+            rho,
+            largest=parameters.records_most,
+            coordinates=SHELLS + (d * (d + 1) // 2 if weight > 0.0 else 0),
+            finest=FINEST_PRODUCTS,
+        )
+        return cls(**vars(spec), weight=weight)
+
+    def around(self, source: Source, tape: Tape, theta: Vector, scale: float) -> tuple[Vector, Matrix | None]:
+        """The noisy counts, and the noisy sum of u u^T over the records, u being the unit vectors to theta.
+
+        The matrix has a standard deviation of noise/weight on its diagonal and 1/sqrt(2) of that elsewhere; without a
+        weight there is none.
+        """
+        statistic = ShellsAndDirections(np.ascontiguousarray(theta), scale, self.weight, self.bits)
+        vector = self.release(tape, source.answer(statistic))
+        if self.weight == 0.0:
+            return vector, None
+        return vector[:SHELLS], symmetric(vector[SHELLS:], len(theta)) / self.weight
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid in some public axes around a public point, as `GridCells` has it."""
+
+    center: Vector
+    axes: Matrix
+    """One axis a row."""
+    scale: float
+    reach: float
+    """The largest distance of a record that has a cell."""
+    side: float
+    """Half the side of the cube, after compression."""
+
+    def widths(self, level: int) -> float:
+        """The width of a cell, after compression."""
+        return 2.0 * self.side * 2.0**-level
+
+    def middles(self, level: int, indices: NDArray[np.int64]) -> Matrix:
+        """The middles of cells, after compression."""
+        return np.asarray((indices + 0.5) * self.widths(level) - self.side, dtype=np.float64)
+
+    def codes(self, level: int, indices: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The code of each cell: its indices as digits in base 2^level."""
+        codes = np.zeros(len(indices), dtype=np.uint64)
+        for axis in range(indices.shape[1]):
+            codes = (codes << np.uint64(level)) | indices[:, axis].astype(np.uint64)
+        return codes
+
+
+@dataclass(frozen=True)
+class NoisyCells(Gaussian):
+    """The number of records in each of some cells of a grid, at most `CELLS_MOST`.
+
+    Neighbors and sensitivity: those of the statistic, 1 under add/remove and sqrt(2) under replacement. Cost: one
+    Gaussian release, with noise on empty cells too. Failure: none.
+    """
+
+    @classmethod
+    def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyCells:
+        spec = Gaussian.calibrate(
+            name,
+            Bound.of("grid cells", parameters.neighbours, parameters.weighted, cells=CELLS_MOST),
+            rho,
+            largest=parameters.records_most,
+            coordinates=CELLS_MOST,
+        )
+        return cls(**vars(spec))
+
+    def count(self, source: Source, tape: Tape, grid: Grid, level: int, indices: NDArray[np.int64]) -> Vector:
+        """The noisy count of each cell of this level; the cells are a function of earlier releases only."""
+        if len(indices) > CELLS_MOST:
+            raise ValueError(f"one release has at most {CELLS_MOST} cells, got {len(indices)}")
+        codes = grid.codes(level, indices)
+        order = np.argsort(codes)
+        center, axes = np.ascontiguousarray(grid.center), np.ascontiguousarray(grid.axes)
+        statistic = GridCells(center, axes, grid.scale, grid.reach, grid.side, level, codes[order], self.bits)
+        counts = np.empty(len(indices))
+        counts[order] = self.release(tape, source.answer(statistic))
+        return counts
+
+
+@dataclass(frozen=True)
+class NoisyClusters(Gaussian):
+    """For each of k centers: the count of its nearest records, their counts in shells, and their Huber gradient.
+
+    Neighbors and sensitivity: those of the statistic with the weights a of the counts and b of the shells, sqrt(1 + a^2
+    + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the rounding. Cost: one Gaussian release.
+    Failure: none.
+    """
+
+    k: int
+    weights: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, name: str, rho: float, parameters: PublicParameters, k: int, weights: tuple[float, float]
+    ) -> NoisyClusters:
+        bound = Bound.of(
+            "cluster gradients", parameters.neighbours, parameters.weighted, k=k, d=parameters.d, weights=weights
+        )
+        spec = Gaussian.calibrate(
+            name,
+            bound,
+            rho,
+            largest=parameters.records_most,
+            coordinates=k * (1 + SHELLS + parameters.d),
+            finest=_FINEST_GRADIENTS,
+        )
+        return cls(**vars(spec), k=k, weights=weights)
+
+    @property
+    def count_noise(self) -> float:
+        """The standard deviation of a count."""
+        return self.noise / self.weights[0]
+
+    @property
+    def shell_noise(self) -> float:
+        """The standard deviation of a count in a shell."""
+        return self.noise / self.weights[1]
+
+    def at(
+        self, source: Source, tape: Tape, centers: Matrix, radii: Vector, scale: float, reach: float = math.inf
+    ) -> tuple[Vector, Matrix, Matrix]:
+        """The noisy counts (k,), counts in shells (k, SHELLS) and gradients (k, d) of the sums of Huber distances."""
+        k, d = centers.shape
+        statistic = ClusterGradients(np.ascontiguousarray(centers), radii, scale, reach, self.weights, self.bits)
+        vector = self.release(tape, source.answer(statistic))
+        counts, shells = vector[:k] / self.weights[0], vector[k : k * (1 + SHELLS)] / self.weights[1]
+        return counts, shells.reshape(k, SHELLS), vector[k * (1 + SHELLS) :].reshape(k, d)

@@ -1,0 +1,104 @@
+"""What k-medians give back: k centers, each with a noisy size and a radius."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmedian.release import ClusterResult, Release
+
+__all__ = ["Places"]
+
+
+@dataclass(frozen=True, eq=False)
+class Places(Release):
+    """Differentially private k-medians, and what they cost.
+
+    `centers` has one center a row, the one with the largest noisy size first, which is `point` too. `sizes` are the
+    noisy numbers of records nearest to each center, before its last small step, and `size_sigma` is the standard
+    deviation of their noise: a size below about three of these may be noise, and `notes` say so. `radii` are noisy
+    estimates of the median distance of these records from their center. `scale` is the core radius of all records, the
+    distance from their median within which 40 % of them lie. Everything here is private already. There is no confidence
+    region for a center, because the records that belong to it depend on the data.
+    """
+
+    centers: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    sizes: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    size_sigma: float = 0.0
+    radii: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of(cls, release: Release, result: ClusterResult) -> Places:
+        """A release of k-medians, with the clusters of its result."""
+        return cls(
+            **vars(release),
+            centers=result.centers,
+            sizes=result.sizes,
+            size_sigma=result.size_sigma,
+            radii=result.radii,
+        )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for values in (self.centers, self.sizes, self.radii):
+            values.setflags(write=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the coordinates."""
+        if self.columns is not None:
+            return self.columns
+        if self.plan.parameters.geometry == "sphere":
+            return ("longitude", "latitude")
+        return tuple(f"x{i}" for i in range(self.centers.shape[1]))
+
+    def rows(self) -> list[dict[str, float]]:
+        """One mapping for each cluster: the coordinates of its center by name, `size`, `size_sigma` and `radius`."""
+        return [
+            dict(zip(self.names, center.tolist(), strict=True))
+            | {"size": float(size), "size_sigma": self.size_sigma, "radius": float(radius)}
+            for center, size, radius in zip(self.centers, self.sizes, self.radii, strict=True)
+        ]
+
+    def to_frame(self) -> Any:
+        """One row for each cluster, as a pandas DataFrame: the center, `size`, `size_sigma` and `radius`."""
+        try:
+            import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
+
+        frame = pd.DataFrame(self.rows(), columns=[*self.names, "size", "size_sigma", "radius"])
+        frame.index.name = "cluster"
+        return frame
+
+    def to_csv(self) -> str:
+        """The table of `to_frame` as comma-separated values, with the cluster in the first column."""
+        from dpmedian.rendering.rows import csv_text
+
+        rows = ({"cluster": index, **row} for index, row in enumerate(self.rows()))
+        return csv_text(rows, ["cluster", *self.names, "size", "size_sigma", "radius"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit record: that of a release, with the centers, their sizes and their radii."""
+        from dpmedian.rendering.places import places_record
+
+        return places_record(self)
+
+    def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
+        """The centers with their radii and sizes, over the private records if they are given (needs matplotlib)."""
+        from dpmedian.plot_places import plot_places
+
+        return plot_places(self, points, ax)
+
+    def __repr__(self) -> str:
+        from dpmedian.rendering.places import places_text
+
+        return places_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpmedian.rendering.places import places_html
+
+        return places_html(self)

@@ -1,0 +1,132 @@
+"""Pictures of k-medians (needs `dpmedian[plot]`): `places.plot(points)` and `places.plot()`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpmedian.plot import CLOUD, DENSE, DENSITY, INK, axes_of, mark_private
+from dpmedian.rendering.release import records_text
+from dpmedian.sources.records import Floats, as_records
+
+if TYPE_CHECKING:
+    from dpmedian.places import Places
+
+__all__ = ["plot_places"]
+
+# Around the centers and their radii the picture shows so much more, as a share of its width.
+_MARGIN = 0.15
+
+# In more dimensions than two at most so many coordinates are drawn.
+_COORDINATES = 40
+
+
+def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None) -> Any:
+    """The centers, each with a circle of its radius and its noisy size. Returns the axes.
+
+    In the plane and on the sphere the records are a cloud, or with many records its density; on the line a histogram;
+    in more dimensions the coordinates of every center are a line. With points the picture shows private data: it is for
+    their holder, and says so.
+
+    Parameters
+    ----------
+    places : Places
+        What `dpmedian.k_medians` released.
+    points : array, data frame or Arrow table of shape (n, d), optional
+        The private records.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+        The picture.
+    """
+    array = None if points is None else as_records(points).array
+    d = places.centers.shape[1]
+    if array is not None and array.shape[1] != d:
+        raise ValueError(f"the centers have d = {d}, and the points have shape {array.shape}")
+    ax = axes_of(ax)
+    {1: _line, 2: _plane}.get(d, _coordinates)(places, array, ax)
+    k, budget = len(places.centers), places.plan.parameters.budget
+    ax.set_title(f"{k} private medians, {records_text(places)}, {budget}", fontsize=10)
+    ax.legend(loc="best", fontsize=9, framealpha=0.95)
+    if array is not None:
+        mark_private(ax)
+    return ax
+
+
+def _limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    margin = _MARGIN * np.maximum(high - low, 1e-9)
+    return low - margin, high + margin
+
+
+def _plane(places: Places, array: Floats | None, ax: Any) -> None:
+    """Records, centers and circles; on the sphere a degree of longitude is shorter away from the equator."""
+    sphere = places.plan.parameters.geometry == "sphere"
+    stretch = np.ones((len(places.centers), 2))
+    if sphere:
+        stretch[:, 0] = 1.0 / np.maximum(np.cos(np.radians(places.centers[:, 1])), 0.05)
+    reach = 2.5 * places.radii[:, None] * stretch
+    (left, low), (right, high) = _limits((places.centers - reach).min(axis=0), (places.centers + reach).max(axis=0))
+    if array is not None:
+        inside = np.all((array >= (left, low)) & (array <= (right, high)), axis=1)
+        near, hidden = array[inside], int(np.sum(~inside))
+        label = "records (private)" + (f", {hidden:,} more outside" if hidden else "")
+        if len(near) > DENSE:
+            extent = (left, right, low, high)
+            ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=DENSITY, linewidths=0.1)
+            ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
+        else:
+            ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
+    turn = np.linspace(0.0, 2.0 * np.pi, 100)
+    circle = np.column_stack([np.cos(turn), np.sin(turn)])
+    for index, (center, radius, wide) in enumerate(zip(places.centers, places.radii, stretch, strict=True)):
+        outline = center + radius * wide * circle
+        ax.plot(*outline.T, color=INK, linewidth=1.3, label="about half of its records" if index == 0 else None)
+        ax.annotate(
+            f"{places.sizes[index]:.0f}", center, xytext=(5, 5), textcoords="offset points", fontsize=9, color=INK
+        )
+    ax.plot(*places.centers.T, "+", markersize=10, markeredgewidth=1.8, color=INK, label="private centers, noisy sizes")
+    ax.set_xlim(left, right)
+    ax.set_ylim(low, high)
+    ax.set_aspect(float(np.median(stretch[:, 0])))
+    ax.set_xlabel(places.names[0])
+    ax.set_ylabel(places.names[1])
+
+
+def _line(places: Places, array: Floats | None, ax: Any) -> None:
+    """A histogram of the records and a line for every center."""
+    centers = places.centers[:, 0]
+    low, high = _limits((centers - 2.5 * places.radii).min(), (centers + 2.5 * places.radii).max())
+    if array is not None:
+        ax.hist(array[:, 0], bins=np.linspace(low, high, 81), color=CLOUD, alpha=0.6, label="records (private)")
+        ax.set_ylabel("records")
+    else:
+        ax.set_yticks([])
+    for index, (center, radius) in enumerate(zip(centers, places.radii, strict=True)):
+        first = index == 0
+        label = "about half of its records" if first else None
+        ax.axvspan(center - radius, center + radius, color=INK, alpha=0.15, linewidth=0, label=label)
+        ax.axvline(center, color=INK, linewidth=1.6, label="private centers" if first else None)
+    ax.set_xlim(low, high)
+    ax.set_xlabel(places.names[0])
+
+
+def _coordinates(places: Places, array: Floats | None, ax: Any) -> None:
+    """The coordinates of every center as a line, over the middle nine tenths of the records."""
+    import matplotlib.pyplot as plt
+
+    shown = min(places.centers.shape[1], _COORDINATES)
+    at = np.arange(shown)
+    if array is not None:
+        low, high = np.quantile(array[:, :shown], [0.05, 0.95], axis=0)
+        ax.vlines(at, low, high, color=CLOUD, alpha=0.4, linewidth=5, label="90 % of the records (private)")
+    colors = plt.get_cmap("tab20")
+    for index, (center, size) in enumerate(zip(places.centers, places.sizes, strict=True)):
+        ax.plot(at, center[:shown], "o-", markersize=3.5, linewidth=1.2, color=colors(index % 20), label=f"{size:.0f}")
+    ax.set_xticks(at, places.names[:shown], rotation=0 if shown <= 6 else 90, fontsize=9)
+    more = "" if shown == places.centers.shape[1] else f" (the first {shown} of {places.centers.shape[1]:,})"
+    ax.set_xlabel(f"coordinate{more}; one line for each center, with its noisy size")
