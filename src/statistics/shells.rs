@@ -6,21 +6,21 @@
 //! is nearer or farther. Then a weight b times the upper triangle of the sum of u u^T, where u is the unit vector between
 //! a record and theta, as [`super::second_moments`] scales it. With b = 0 the triangle is left out.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2): a record that is
-//! added or removed moves the vector by at most 2^bits sqrt(1 + b^2) + s, and one that is replaced by at most
-//! 2^bits sqrt(2 (1 + b^2)) + s.
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2) and q = (1 + t)^2
+//! for the t of [`super::second_moments`], which is next to 1: a record that is added or removed moves the vector by at
+//! most 2^bits sqrt(1 + b^2 q^2) + s, and one that is replaced by at most 2^bits sqrt(2 (1 + b^2 q^2)) + s.
 //!
 //! *Proof.* A record lies in exactly one shell, which is a function of the record, theta and the scale alone: it
 //! contributes a unit vector to the first part, and two such vectors differ by at most sqrt(2). Its contribution to the
-//! second part is b v v^T, where v is the integer vector of the lemma in [`super::second_moments`] in units of 2^-20, so
-//! |v| <= 1 exactly, and the Frobenius norm of v v^T is |v|^2 <= 1. For two records ||v v^T - w w^T||^2 = |v|^4 + |w|^4 - 2
-//! (v.w)^2 <= 2. The parts are orthogonal, so the squares add up to 1 + b^2 and to 2 + 2 b^2. Weights in the triangle are
-//! rounded down, up to the rounding of b sqrt(2) to a double, for which the bound has room. Rounding the sums to the
-//! lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! second part is b v v^T, where v is the rounded vector of the lemma in [`super::second_moments`]: it is zero or at most
+//! t away from a unit vector, so |v|^2 <= q, and the Frobenius norm of v v^T is |v|^2. For two records ||v v^T - w w^T||^2
+//! = |v|^4 + |w|^4 - 2 (v.w)^2 <= 2 q^2. The parts are orthogonal, so the squares add up to 1 + b^2 q^2 and to twice that.
+//! Weights in the triangle are rounded down, up to the rounding of b sqrt(2) to a double, for which the bound has room.
+//! Rounding the sums to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
 
 use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
-    scale_triangle,
+    scale_triangle, vector_rounding,
 };
 use super::spelled::Spelled;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
@@ -94,7 +94,7 @@ impl ShellsAndDirections {
         checked_dimension(d)?;
         let (weight, bits) = (checked(weight)?, checked_bits(bits, PRODUCT_BITS)?);
         let (unit, values) = (f64::from(bits).exp2(), Self::values(d, weight) as f64);
-        let square = 1.0 + weight * weight;
+        let square = 1.0 + (weight * (1.0 + vector_rounding(d)).powi(2)).powi(2);
         let up = |x: f64| (unit * x + values.sqrt()) * (1.0 + 8.0 * f64::EPSILON);
         Ok(Sensitivity::of_sum(up(square.sqrt()), up((2.0 * square).sqrt())))
     }
@@ -209,6 +209,18 @@ mod tests {
             assert!((*value as f64 / 2f64.powi(40) - expected).abs() < 1e-5, "{value} {expected}");
         }
         assert_eq!(both(&points, &[0.0; 2], 5.0, 0.0, 40), found[..SHELLS]);
+    }
+
+    /// In many dimensions vectors are rounded so coarsely that the bound must know it.
+    #[test]
+    fn rounded_directions_are_covered_in_many_dimensions() {
+        let d = 1000;
+        // Every coordinate of the unit vector, 64.76 units of 2^-11, is rounded up.
+        let record = DMatrix::from_element(d, 1, 1.0);
+        let found = both(&record, &vec![0.0; d], 1.0, 2.0, 30);
+        let bound = ShellsAndDirections::bound(d, 2.0, 30).unwrap().under(Neighbours::AddRemove);
+        let length = moved(&found, &vec![0; found.len()]);
+        assert!(length > 2f64.powi(30) * 5f64.sqrt() * 1.001 && length <= bound, "{length} {bound}");
     }
 
     /// A record that is added, and one that is replaced by a record in an orthogonal direction and another shell.
