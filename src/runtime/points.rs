@@ -27,9 +27,11 @@ use crate::runtime::weighting::Weighting;
 /// Coordinates of a block that one thread copies.
 const BLOCK: usize = 1 << 15;
 
-/// Up to this many coordinates ranks are counted on a copy that is sorted as far as the questions need, 16 MiB at most;
-/// beyond, every question is a pass. Searches that ask hundreds of times ask about samples, which are smaller.
-const RANKED: usize = 1 << 21;
+/// Up to this many coordinates ranks are counted on a copy that is sorted as far as the queries need, 1 GiB at most, half
+/// of it for singles: a search makes dozens of queries. Beyond, every query is a pass, and so it is of records in a file
+/// beyond the other number, because who hands over a file has little memory.
+const RANKED: usize = 1 << 27;
+const RANKED_FILE: usize = 1 << 21;
 
 /// Shards with a record in common: a record that counts twice moves a sum by twice what its sensitivity says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,19 +292,25 @@ impl<'a> Points<'a> {
     pub(crate) fn ranks(&self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
         let d = self.d();
         assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
-        if self.n() * d > RANKED || self.weighting().is_some() {
-            return sum_records(self, d, records_per_block(d), d, pulse, |counts, block| {
-                dispatch::vectorised(BlockRanks { block: block.view(), thresholds, counts });
-            });
+        let most = if self.table.stays() { RANKED } else { RANKED_FILE };
+        if self.n() * d > most || self.weighting().is_some() {
+            return self.ranks_by_a_pass(thresholds, pulse);
         }
         let mut cached = self.admitted.ranking.lock().unwrap_or_else(|e| e.into_inner());
         let mut ranking = match cached.take() {
             Some(ranking) => ranking,
-            None => Ranking::new(self.dense().view(), pulse)?,
+            None => Ranking::new(self, pulse)?,
         };
         let ranks = ranking.ranks(thresholds, pulse);
         *cached = Some(ranking);
         Ok(ranks?.into_iter().map(i128::from).collect())
+    }
+
+    fn ranks_by_a_pass(&self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
+        let d = self.d();
+        sum_records(self, d, records_per_block(d), d, pulse, |counts, block| {
+            dispatch::vectorised(BlockRanks { block: block.view(), thresholds, counts });
+        })
     }
 }
 
@@ -391,16 +399,11 @@ mod tests {
 
     #[test]
     fn ranks_by_a_pass_are_those_of_the_sorted_copy() {
-        let few = DMatrix::from_fn(2, 1000, |i, j| ((i * 7 + j * 13) % 101) as f64);
-        let many = DMatrix::from_fn(2, RANKED, |i, j| few[(i, j % 1000)]);
-        let ranks = |points: &DMatrix<f64>, thresholds: [f64; 2]| {
-            Points::admit(points, None, None, &mut Silent).unwrap().ranks(&thresholds, &mut Silent).unwrap()
-        };
-        let rest = few.columns(0, RANKED % 1000).into_owned();
+        let matrix = DMatrix::from_fn(2, 5000, |i, j| ((i * 7 + j * 13) % 101) as f64);
+        let points = Points::admit(&matrix, None, None, &mut Silent).unwrap();
         for thresholds in [[50.0, 60.5], [-1.0, 100.0], [f64::INFINITY, f64::NEG_INFINITY]] {
-            let (part, rest) = (ranks(&few, thresholds), ranks(&rest, thresholds));
-            let expected: Vec<i128> = part.iter().zip(rest).map(|(x, y)| (RANKED / 1000) as i128 * x + y).collect();
-            assert_eq!(ranks(&many, thresholds), expected);
+            let by_a_pass = points.ranks_by_a_pass(&thresholds, &mut Silent);
+            assert_eq!(points.ranks(&thresholds, &mut Silent), by_a_pass);
         }
     }
 

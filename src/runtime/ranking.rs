@@ -1,146 +1,185 @@
-//! A copy of the records that answers questions about ranks: in every coordinate, the number of records at or below a
-//! threshold.
+//! A copy of the records, coordinate by coordinate, that answers queries of ranks: in every coordinate, the number of
+//! records at or below a threshold.
 //!
-//! A search asks many questions, most of them near each other or asked before. So the answers are kept, and a copy of
-//! the records is sorted as far as the questions need: a new threshold divides the values between its two neighbours
-//! among the thresholds asked so far, which are few once the search has closed in.
+//! A search makes many queries, most of them near each other or made before. So the answers are kept, and the copy is
+//! sorted as far as the queries need: a new threshold divides the values between its two neighbors among the thresholds of
+//! earlier queries, which are few once the search has closed in. Singles stay singles.
+
+use std::ops::Range;
 
 use nalgebra::DMatrixView;
 
+use crate::numeric::block::Coordinate;
+use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
-/// Records of a block, at most: few, so that there is work for every thread, but a cut has a cost for every block.
-const BLOCK: usize = 1 << 12;
-
 /// Records, and coordinates of them, that are transposed together.
 const TILE: usize = 1 << 5;
+
+/// Records that are loaded together, at least.
+const BLOCK: usize = 1 << 10;
 
 /// The fixed cost of one cut, in values that are partitioned in the same time.
 const CUT: usize = 16;
 
 /// Up to this many values one thread is done before others are awake.
-const SINGLE_THREAD_VALUES: i64 = 1 << 15;
+const SINGLE_THREAD_VALUES: usize = 1 << 15;
 
-/// One coordinate of a block of records: `cuts[k]` values are at or below the k-th threshold, and they come first.
-struct Column {
-    values: Vec<f64>,
-    cuts: Vec<u32>,
+/// A coordinate that is compared with thresholds as it lies in memory.
+trait Comparable: Coordinate + PartialOrd + Send + Sync {
+    /// The largest value that is at or below a threshold, which is not NaN: others are at or below both or neither.
+    fn floor(threshold: f64) -> Self;
 }
 
-impl Column {
-    /// Makes a threshold the k-th, and counts the values at or below it.
-    fn cut(&mut self, k: usize, threshold: f64) -> i64 {
-        let start = if k == 0 { 0 } else { self.cuts[k - 1] as usize };
-        let end = self.cuts.get(k).map_or(self.values.len(), |&cut| cut as usize);
-        let between = &mut self.values[start..end];
+impl Comparable for f64 {
+    fn floor(threshold: f64) -> Self {
+        threshold
+    }
+}
+
+impl Comparable for f32 {
+    fn floor(threshold: f64) -> Self {
+        let nearest = threshold as f32;
+        if f64::from(nearest) > threshold { nearest.next_down() } else { nearest }
+    }
+}
+
+/// All values of one coordinate.
+struct Column<T> {
+    values: Vec<T>,
+    /// The thresholds of earlier queries, ascending, and how many values are at or below each: these come first.
+    cuts: Vec<(f64, usize)>,
+}
+
+impl<T: Comparable> Column<T> {
+    /// The place of a threshold among the cuts, and the values that it divides: none if it is one of the cuts.
+    fn place(&self, threshold: f64) -> (usize, Range<usize>) {
+        let place = self.cuts.partition_point(|(t, _)| *t < threshold);
+        let end = self.cuts.get(place).map_or(self.values.len(), |cut| cut.1);
+        let known = self.cuts.get(place).is_some_and(|(t, _)| *t == threshold);
+        let start = if known { end } else { self.cuts[..place].last().map_or(0, |cut| cut.1) };
+        (place, start..end)
+    }
+
+    /// Counts the values at or below a threshold.
+    fn rank(&mut self, threshold: f64) -> i64 {
+        let (place, range) = self.place(threshold);
+        if let Some((_, rank)) = self.cuts.get(place).filter(|(t, _)| *t == threshold) {
+            return *rank as i64;
+        }
+        let (start, floor) = (range.start, T::floor(threshold));
+        let between = &mut self.values[range];
         let mut below = 0;
         // Without a branch that depends on the values: it would be mispredicted half of the time.
         for i in 0..between.len() {
-            let inside = between[i] <= threshold;
-            between.swap(i, below);
-            below += usize::from(inside);
+            let (value, first) = (between[i], between[below]);
+            between[i] = first;
+            between[below] = value;
+            below += usize::from(value <= floor);
         }
-        self.cuts.insert(k, (start + below) as u32);
+        self.cuts.insert(place, (threshold, start + below));
         (start + below) as i64
     }
 }
 
-/// A copy of the records that answers questions about ranks.
-pub struct Ranking {
-    /// The thresholds asked in every coordinate, ascending, and their ranks.
-    asked: Vec<Vec<(f64, i64)>>,
-    records: i64,
-    /// A column for every coordinate, for every block.
-    blocks: Vec<Vec<Column>>,
+/// A copy of the records that answers queries of ranks.
+pub enum Ranking {
+    /// Of records that lie as singles.
+    Singles(Columns<f32>),
+    /// Of all others.
+    Doubles(Columns<f64>),
 }
 
 impl Ranking {
     /// Copies the records, which are finite.
-    pub fn new(points: DMatrixView<'_, f64>, pulse: &mut dyn Pulse) -> Result<Self, Interrupted> {
-        let (d, n) = points.shape();
-        let starts: Vec<usize> = (0..n).step_by(BLOCK).collect();
-        let mut blocks = Vec::with_capacity(starts.len());
-        for wave in starts.chunks(blocks_per_beat(d)) {
-            let copy = |made: &mut Vec<_>, &start: &usize| {
-                made.push(transpose(points.columns(start, BLOCK.min(n - start))));
+    pub fn new(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Self, Interrupted> {
+        if points.singles(0..0).is_none() {
+            let add = |columns: &mut Columns<f64>, records: Range<usize>| {
+                columns.add(points.block(records, &mut Vec::new()).view());
             };
-            // In any order: counts are sums over the blocks.
-            blocks.extend(pool::fold_in_parallel(wave.iter(), Vec::new, copy).into_iter().flatten());
-            pulse.beat(0.0)?;
+            return Columns::copied(points, pulse, add).map(Self::Doubles);
         }
-        Ok(Self { asked: vec![Vec::new(); d], records: n as i64, blocks })
+        let add = |columns: &mut Columns<f32>, records: Range<usize>| {
+            columns.add(points.singles(records).expect("they lie as singles").view());
+        };
+        Columns::copied(points, pulse, add).map(Self::Singles)
     }
 
     /// For every coordinate, the number of records x with x_j <= threshold_j; no threshold is NaN.
     pub fn ranks(&mut self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
-        let d = self.asked.len();
-        assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
-        let place = |(asked, &threshold): (&Vec<(f64, i64)>, &f64)| asked.partition_point(|(t, _)| *t < threshold);
-        let places: Vec<usize> = self.asked.iter().zip(thresholds).map(place).collect();
-        let is_new = |&j: &usize| self.asked[j].get(places[j]).is_none_or(|(t, _)| *t != thresholds[j]);
-        let new: Vec<usize> = (0..d).filter(is_new).collect();
-        let mut counts = vec![0; new.len()];
-        let count = if new.is_empty() { 0 } else { self.blocks.len() };
-        let per_beat = blocks_per_beat(new.len());
-        // Values between the neighbours of every new threshold, and what a cut costs in any case.
-        let between = |&j: &usize| {
-            let (asked, k) = (&self.asked[j], places[j]);
-            let low = if k == 0 { 0 } else { asked[k - 1].1 };
-            asked.get(k).map_or(self.records, |&(_, rank)| rank) - low
+        match self {
+            Self::Singles(columns) => columns.ranks(thresholds, pulse),
+            Self::Doubles(columns) => columns.ranks(thresholds, pulse),
+        }
+    }
+}
+
+/// The coordinates of all records.
+pub struct Columns<T>(Vec<Column<T>>);
+
+#[expect(private_bounds, reason = "only this module makes columns")]
+impl<T: Comparable> Columns<T> {
+    fn copied(
+        points: &Points<'_>,
+        pulse: &mut dyn Pulse,
+        add: impl Fn(&mut Self, Range<usize>),
+    ) -> Result<Self, Interrupted> {
+        let (d, n) = (points.d(), points.n());
+        let mut columns = Self((0..d).map(|_| Column { values: Vec::with_capacity(n), cuts: Vec::new() }).collect());
+        let per_block = (COORDINATES_PER_BEAT / 8 / d.max(1)).max(BLOCK);
+        for start in (0..n).step_by(per_block) {
+            add(&mut columns, start..n.min(start + per_block));
+            pulse.beat(0.0)?;
+        }
+        Ok(columns)
+    }
+
+    /// In tiles of records and of coordinates: what is read and what is written stays in the first cache.
+    fn add(&mut self, block: DMatrixView<'_, T>) {
+        let n = block.ncols();
+        let copy = |(group, columns): (usize, &mut [Column<T>])| {
+            for start in (0..n).step_by(TILE) {
+                let tile = start..n.min(start + TILE);
+                for (c, column) in columns.iter_mut().enumerate() {
+                    column.values.extend(tile.clone().map(|record| block[(group * TILE + c, record)]));
+                }
+            }
         };
-        let alone = new.iter().map(between).sum::<i64>() + (CUT * new.len() * count) as i64 <= SINGLE_THREAD_VALUES;
-        for start in (0..count).step_by(per_beat) {
-            let end = count.min(start + per_beat);
-            let cut = |sums: &mut Vec<i64>, block: &mut Vec<Column>| {
-                for (sum, &j) in sums.iter_mut().zip(&new) {
-                    *sum += block[j].cut(places[j], thresholds[j]);
+        let groups = self.0.chunks_mut(TILE).enumerate();
+        if block.len() <= SINGLE_THREAD_VALUES {
+            groups.for_each(copy)
+        } else {
+            pool::for_each_in_parallel(groups, copy)
+        }
+    }
+
+    fn ranks(&mut self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
+        let d = self.0.len();
+        assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
+        let divided = |(column, t): (&Column<T>, &f64)| CUT + column.place(*t).1.len();
+        let values: usize = self.0.iter().zip(thresholds).map(divided).sum();
+        let mut ranks = vec![0; d];
+        // An interrupted query leaves whole columns: some have one more cut than others.
+        let per_wave = (COORDINATES_PER_BEAT / (values / d.max(1)).max(1)).max(TILE);
+        for wave in (0..d).step_by(per_wave) {
+            let end = d.min(wave + per_wave);
+            let rank = |((columns, thresholds), ranks): ((&mut [Column<T>], &[f64]), &mut [i64])| {
+                for ((column, threshold), rank) in columns.iter_mut().zip(thresholds).zip(ranks) {
+                    *rank = column.rank(*threshold);
                 }
             };
-            let wave = &mut self.blocks[start..end];
-            if alone {
-                wave.iter_mut().for_each(|block| cut(&mut counts, block));
+            let (columns, ranks) = (&mut self.0[wave..end], &mut ranks[wave..end]);
+            if values <= SINGLE_THREAD_VALUES {
+                rank(((columns, &thresholds[wave..end]), ranks));
             } else {
-                for part in pool::fold_in_parallel(wave.iter_mut(), || vec![0; new.len()], cut) {
-                    counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
-                }
+                let groups = columns.chunks_mut(TILE).zip(thresholds[wave..end].chunks(TILE));
+                pool::for_each_in_parallel(groups.zip(ranks.chunks_mut(TILE)), rank);
             }
-            if pulse.beat(end as f64 / count as f64).is_err() {
-                // Every block must have the same cuts.
-                for block in &mut self.blocks[..end] {
-                    for &j in &new {
-                        block[j].cuts.remove(places[j]);
-                    }
-                }
-                return Err(Interrupted);
-            }
+            pulse.beat(end as f64 / d as f64)?;
         }
-        for (&j, count) in new.iter().zip(counts) {
-            self.asked[j].insert(places[j], (thresholds[j], count));
-        }
-        pulse.beat(1.0)?;
-        Ok(self.asked.iter().zip(places).map(|(asked, place)| asked[place].1).collect())
+        Ok(ranks)
     }
-}
-
-/// Blocks of this many coordinates between two beats; several in any case, so that threads share them.
-fn blocks_per_beat(d: usize) -> usize {
-    (COORDINATES_PER_BEAT / BLOCK / d.max(1)).max(4)
-}
-
-/// In tiles of records and of coordinates: what is read and what is written stays in the first cache.
-fn transpose(block: DMatrixView<'_, f64>) -> Vec<Column> {
-    let (d, n) = block.shape();
-    let mut columns: Vec<_> = (0..d).map(|_| Column { values: Vec::with_capacity(n), cuts: Vec::new() }).collect();
-    for start in (0..n).step_by(TILE) {
-        let tile = start..n.min(start + TILE);
-        for (first, columns) in (0..d).step_by(TILE).zip(columns.chunks_mut(TILE)) {
-            for (c, column) in columns.iter_mut().enumerate() {
-                column.values.extend(tile.clone().map(|record| block[(first + c, record)]));
-            }
-        }
-    }
-    columns
 }
 
 #[cfg(test)]
@@ -149,6 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::runtime::memory::Table;
     use crate::runtime::pulse::Silent;
 
     fn plainly(points: &DMatrix<f64>, thresholds: &[f64]) -> Vec<i64> {
@@ -156,46 +196,62 @@ mod tests {
         thresholds.iter().enumerate().map(rank).collect()
     }
 
+    fn ranking<'a>(points: impl Into<Table<'a>>) -> Ranking {
+        Ranking::new(&Points::admit(points, None, None, &mut Silent).unwrap(), &mut Silent).unwrap()
+    }
+
     proptest! {
         #[test]
         fn ranks_are_counted_coordinate_by_coordinate(
-            n in prop_oneof![0..70usize, Just(BLOCK - 1), Just(BLOCK), Just(BLOCK + 1), Just(2 * BLOCK + 1)],
+            n in prop_oneof![0..70usize, Just(2 * BLOCK + 1)],
             d in prop_oneof![4 => 1..20usize, 1 => Just(TILE), 1 => Just(TILE + 1), 1 => Just(2 * TILE + 1)],
-            questions in prop::collection::vec(prop_oneof![(-6..6i32).prop_map(f64::from), -6.0..6.0f64], 12),
+            queries in prop::collection::vec(prop_oneof![(-6..6i32).prop_map(f64::from), -6.0..6.0f64], 12),
         ) {
             let points = DMatrix::from_fn(d, n, |i, j| ((i * i + i * 7 + j * 13) % 9) as f64 - 4.0);
-            let mut ranking = Ranking::new(points.as_view(), &mut Silent).unwrap();
-            for question in questions {
-                let thresholds: Vec<f64> = (0..d).map(|i| question + (i % 3) as f64).collect();
+            let singles = points.map(|x| x as f32);
+            let (mut ranking, mut of_singles) = (ranking(&points), ranking(&singles));
+            for query in queries {
+                let thresholds: Vec<f64> = (0..d).map(|i| query + (i % 3) as f64).collect();
                 prop_assert_eq!(ranking.ranks(&thresholds, &mut Silent).unwrap(), plainly(&points, &thresholds));
+                prop_assert_eq!(of_singles.ranks(&thresholds, &mut Silent).unwrap(), plainly(&points, &thresholds));
             }
+        }
+
+        #[test]
+        fn a_single_is_at_or_below_a_threshold_if_it_is_so_for_its_floor(x in any::<f32>(), t in any::<f64>(), near in any::<bool>()) {
+            let t = if near { f64::from(x) * (1.0 + t.clamp(-1.0, 1.0) * 1e-7) } else { t };
+            prop_assume!(!t.is_nan() && x.is_finite());
+            prop_assert_eq!(x <= <f32 as Comparable>::floor(t), f64::from(x) <= t);
         }
     }
 
     #[test]
     fn signed_zeros_and_infinite_thresholds_have_their_ranks() {
         let points = DMatrix::from_row_slice(1, 4, &[0.0, -0.0, 1.0, -1.0]);
-        let mut ranking = Ranking::new(points.as_view(), &mut Silent).unwrap();
-        for (threshold, rank) in [(-0.0, 3), (0.0, 3), (f64::NEG_INFINITY, 0), (f64::INFINITY, 4), (-0.5, 1)] {
-            assert_eq!(ranking.ranks(&[threshold], &mut Silent), Ok(vec![rank]));
+        let singles = points.map(|x| x as f32);
+        for mut ranking in [ranking(&points), ranking(&singles)] {
+            for (threshold, rank) in [(-0.0, 3), (0.0, 3), (f64::NEG_INFINITY, 0), (f64::INFINITY, 4), (-0.5, 1)] {
+                assert_eq!(ranking.ranks(&[threshold], &mut Silent), Ok(vec![rank]));
+            }
         }
     }
 
     #[test]
-    fn an_interrupted_question_can_be_asked_again() {
-        /// Stops at a beat.
-        struct Stop(usize);
+    fn an_interrupted_query_can_be_made_again() {
+        /// Stops at the first beat.
+        struct Stop;
         impl Pulse for Stop {
             fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {
-                self.0 = self.0.checked_sub(1).ok_or(Interrupted)?;
-                Ok(())
+                Err(Interrupted)
             }
         }
         let points = DMatrix::from_fn(2, 2 * BLOCK + 7, |i, j| ((i * 7 + j * 13) % 101) as f64);
-        let mut ranking = Ranking::new(points.as_view(), &mut Silent).unwrap();
-        for (beat, thresholds) in [(0, [50.0, 60.0]), (1, [20.0, 60.0]), (0, [30.0, 70.0])] {
-            assert_eq!(ranking.ranks(&thresholds.map(|t| t + 5.0), &mut Stop(beat)), Err(Interrupted));
-            assert_eq!(ranking.ranks(&thresholds, &mut Silent).unwrap(), plainly(&points, &thresholds));
+        let mut ranking = ranking(&points);
+        for thresholds in [[50.0, 60.0], [20.0, 60.0], [30.0, 70.0]] {
+            assert_eq!(ranking.ranks(&thresholds.map(|t| t + 5.0), &mut Stop), Err(Interrupted));
+            for again in [thresholds.map(|t| t + 5.0), thresholds] {
+                assert_eq!(ranking.ranks(&again, &mut Silent).unwrap(), plainly(&points, &again));
+            }
         }
     }
 }
