@@ -164,17 +164,18 @@ impl<T: Comparable> Columns<T> {
         let per_wave = (COORDINATES_PER_BEAT / (values / d.max(1)).max(1)).max(TILE);
         for wave in (0..d).step_by(per_wave) {
             let end = d.min(wave + per_wave);
-            let rank = |((columns, thresholds), ranks): ((&mut [Column<T>], &[f64]), &mut [i64])| {
+            let rank = |columns: &mut [Column<T>], thresholds: &[f64], ranks: &mut [i64]| {
                 for ((column, threshold), rank) in columns.iter_mut().zip(thresholds).zip(ranks) {
                     *rank = column.rank(*threshold);
                 }
             };
             let (columns, ranks) = (&mut self.0[wave..end], &mut ranks[wave..end]);
             if values <= SINGLE_THREAD_VALUES {
-                rank(((columns, &thresholds[wave..end]), ranks));
+                rank(columns, &thresholds[wave..end], ranks);
             } else {
                 let groups = columns.chunks_mut(TILE).zip(thresholds[wave..end].chunks(TILE));
-                pool::for_each_in_parallel(groups.zip(ranks.chunks_mut(TILE)), rank);
+                let groups = groups.zip(ranks.chunks_mut(TILE));
+                pool::for_each_in_parallel(groups, |((columns, thresholds), ranks)| rank(columns, thresholds, ranks));
             }
             pulse.beat(end as f64 / d as f64)?;
         }

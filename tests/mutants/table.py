@@ -163,8 +163,8 @@ SENSITIVITY = [
     Mutant(
         "directions that are free where a record is added",
         "src/statistics/directions.rs",
-        "up((1.0 + weight * weight).sqrt())",
-        "up(1.0)",
+        "Sensitivity::of_sum(up(one), up(replaced))",
+        "Sensitivity::of_sum(up(1.0), up(replaced))",
         "cargo statistics::directions::tests::a_replaced_record_moves_it_by_at_most_the_sensitivity",
     ),
     Mutant(
