@@ -1,5 +1,6 @@
 """What notebooks show of releases, plans and ledgers."""
 
+import pickle
 import re
 from html import escape
 
@@ -62,3 +63,36 @@ def test_colors_are_those_of_the_surroundings(release):
         assert set(re.findall(r"(?<![-\w])color: ([^;]+);", style)) == {"inherit", "#c9372c"}
         assert set(re.findall(r"background: ([^;]+);", style)) == {"none", "rgba(128, 128, 128, 0.09)"}
         assert "style=" not in page
+
+
+def test_what_a_prompt_shows_is_for_people():
+    """No raw dataclass: the text of a plan, of a plan of groups and of what was read back from a record."""
+    made = dpmedian.plan(3000, 2, epsilon=1.0, delta=1e-6)
+    assert repr(made) == str(made)
+    assert repr(made).startswith("Plan: adaptive, n = 3000, d = 2")
+    groups = dpmedian.plan_groups(range(300), 2, epsilon=1.0, delta=1e-6)
+    assert repr(groups).startswith("Plan for 300 groups")
+    assert len(repr(groups).splitlines()) < 80
+    points = np.random.default_rng(0).normal(size=(900, 3))
+    release = dpmedian.geometric_median(points, epsilon=2.0, delta=1e-6)
+    again = dpmedian.Release.from_json(release.to_json())
+    assert repr(again.plan).startswith("Plan: adaptive, n = 900, d = 3")
+    for shown in (release, release.confidence_region(), dpmedian.verify(release), release.plan, release.cost):
+        assert "array(" not in repr(shown)
+        assert len(repr(shown)) < 6000
+
+
+@pytest.mark.slow
+def test_a_release_in_many_dimensions_says_how_to_get_its_region():
+    points = np.random.default_rng(0).normal(size=(6000, 300))
+    release = dpmedian.geometric_median(points, epsilon=4.0, delta=1e-6)
+    assert release.moments is not None
+    assert "95 % region" in str(release)
+    assert "confidence_region()" in str(release)
+
+
+def test_the_name_of_a_module_that_is_a_verb_says_what_to_call():
+    with pytest.raises(AttributeError, match=r"call dpmedian\.geometric_median"):
+        dpmedian.release  # noqa: B018
+    assert pickle.loads(pickle.dumps(dpmedian.plan(3000, 2, rho=1.0))).method == "adaptive"
+    assert "release" not in dir(dpmedian)

@@ -67,12 +67,21 @@ _MOVED = {
 }
 
 
+# The module of results is no verb: without its name here, somebody who calls it gets the sentence below.
+globals().pop("release")
+
+
 def __dir__() -> list[str]:
     """The public names. Modules that are only parts of the implementation are left out."""
     return sorted([*__all__, "data", "files", "nonprivate"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "release":
+        raise AttributeError(
+            "dpmedian.release is no function: call dpmedian.geometric_median(points, epsilon=..., delta=...), or on "
+            "the command line: dpmedian release FILE"
+        )
     if name in _MOVED:
         raise AttributeError(f"dpmedian.{name} has moved: it is {_MOVED[name]} since version 0.2.0")
     raise AttributeError(f"module 'dpmedian' has no attribute {name!r}")

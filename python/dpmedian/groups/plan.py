@@ -256,7 +256,7 @@ class GroupsPlan(Recorded):
         """The plan as JSON can hold it."""
         return groups_plan_record(self)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return groups_plan_text(self)
 
     def _repr_html_(self) -> str:

@@ -294,7 +294,7 @@ class Plan(Recorded):
         """The plan as JSON can hold it, which a ledger keeps: what is done, with which noise, and what it costs."""
         return plan_record(self, __version__)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return plan_text(self)
 
     def _repr_html_(self) -> str:

@@ -207,7 +207,7 @@ def _interval(release: Release) -> str:
 
 
 def _left_out(count: int) -> str | None:
-    return None if count <= _MOST else f"{count - _MOST} more groups are left out here"
+    return None if count <= _MOST else f"{count - _MOST} more groups are left out here; to_frame() has all of them"
 
 
 def _facts(releases: Releases) -> list[str]:

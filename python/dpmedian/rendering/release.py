@@ -21,7 +21,7 @@ SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 # A longer point is shown by so many of its first and of its last coordinates.
 _FIRST, _LAST = 5, 2
-# A region takes matrices of all dimensions: in more than these it is made when it is asked for.
+# A region takes matrices of all dimensions, and seconds in more than these: it is made when it is asked for.
 _REGION_DIMENSION = 200
 
 
@@ -70,6 +70,8 @@ def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
         rows.append(("error radius", f"{release.error_radius:.4g}"))
     if region is not None:
         rows.append(("95 % region", f"radius {region.radius:.4g}, for the median of the population"))
+    elif release.moments is not None:
+        rows.append(("95 % region", "confidence_region() makes it; in so many dimensions that takes seconds"))
     rows += [
         ("method", f"{release.method}, {records_text(release)}, d = {release.point.size}"),
         ("cost", str(release.cost)),

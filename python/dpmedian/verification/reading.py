@@ -93,7 +93,7 @@ class Recorded(CalibratedMethod):
         _refuse()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecordedPlan(Plan):
     """A plan that was read from a record: it says what was done, and cannot run."""
 
