@@ -14,14 +14,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from dpmedian._core import RecordFile
 from dpmedian.files.arrays import require_size
 from dpmedian.files.columnar import pyarrow
-from dpmedian.files.reading import file_format, named, read_points
+from dpmedian.files.reading import Paths, file_format, files_of, is_several, named, read_points
 from dpmedian.progress import Progress
 from dpmedian.sources.columns import labels, numbered, select
 from dpmedian.sources.file import Column, FileRecords
@@ -38,7 +38,7 @@ Show = bool | Callable[[float], object] | None
 
 
 def open_points(
-    path: str | os.PathLike[str],
+    path: Paths,
     *,
     columns: Wanted = None,
     nonfinite: str = "raise",
@@ -60,8 +60,9 @@ def open_points(
 
     Parameters
     ----------
-    path : path
-        The file, or a folder of Parquet files, which are read in the order of their names.
+    path : path or list of paths
+        The file, or the folder or the files whose rows are read one after the other; those of a folder in the order of
+        their names.
     columns : list of str or int, optional
         Columns by name, or by number from 1; all by default.
     nonfinite : {"raise", "center", "drop"}
@@ -83,18 +84,20 @@ def open_points(
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):
         raise TypeError(f"columns must be a list of names or numbers, got {columns!r}; one column is [{columns!r}]")
-    kind = "parquet" if Path(path).is_dir() and format is None else file_format(path, format)
+    several = is_several(path)
+    files, kind = files_of(path, format) if several else ([], file_format(cast(str, path), format))
     text = {"header": header, "name": name, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    stays = os.fspath(path) != "-" and all(option is None for option in text.values())
+    single = Path("-" if several else cast(str, path))
+    stays = (several or os.fspath(single) != "-") and all(option is None for option in text.values())
     drop = nonfinite == "drop"
     opened: FileRecords | None = None
     try:
-        if stays and not drop and kind == "npy":
-            opened = _npy(Path(path), columns)
-        elif stays and not drop and kind in ("arrow", "feather"):
-            opened = _arrow(Path(path), columns)
+        if stays and not several and not drop and kind == "npy":
+            opened = _npy(single, columns)
+        elif stays and not several and not drop and kind in ("arrow", "feather"):
+            opened = _arrow(single, columns)
         if stays and opened is None and kind in ("arrow", "feather", "parquet"):
-            names, total, batches = _batches(Path(path), kind, columns)
+            names, total, batches = _batches(files or [single], kind, columns)
             blocks = _blocks(batches, replace(intake, choose="columns=[...] (--columns)"), drop)
             opened = _cached(blocks, names, total, named(path), cache, progress, drop)
     except (ValueError, TypeError) as error:
@@ -175,14 +178,9 @@ def _buffer(arrow: Any, column: Any, base: int, size: int) -> Column | None:
 # Files that are converted.
 
 
-def _batches(path: Path, kind: str, wanted: Wanted) -> tuple[tuple[str, ...], int, Iterator[Any]]:
+def _batches(files: Sequence[Path], kind: str, wanted: Wanted) -> tuple[tuple[str, ...], int, Iterator[Any]]:
     """The names of the wanted columns, the number of records, and tables of some of them."""
     arrow = pyarrow()
-    files = [path]
-    if path.is_dir():
-        files = sorted(_visible_files(path, f".{kind}"))
-        if not files:
-            raise ValueError(f"the folder has no files that end in .{kind}")
     read = _parquet if kind == "parquet" else _ipc
     try:
         names = read(arrow, files[0], None)[0]
@@ -195,20 +193,6 @@ def _batches(path: Path, kind: str, wanted: Wanted) -> tuple[tuple[str, ...], in
         raise ValueError(f"this is no complete {kind} file: {error}") from error
     tables = (table for _, _, tables in parts for table in tables)
     return labels(names, places), sum(n for _, n, _ in parts), tables
-
-
-def _visible_files(folder: Path, ending: str) -> Iterator[Path]:
-    """The files of a folder that belong to its data.
-
-    A file or folder whose name begins with "_" or "." is left out, as pyarrow, pandas and Spark do: it is temporary, a
-    checkpoint or metadata (`_temporary`, `.ipynb_checkpoints`), and copies of rows would give a person several records.
-    """
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
-        for name in names:
-            file = Path(place, name)
-            if name.lower().endswith(ending) and not name.startswith(("_", ".")) and file.is_file():
-                yield file
 
 
 Part = tuple[list[str], int, Iterator[Any]]

@@ -13,26 +13,30 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from dpmedian.files.arrays import read_array
 from dpmedian.files.columnar import read_columnar
 from dpmedian.files.delimited import HINT, Dialect, read_delimited
+from dpmedian.sources.labels import Labels
 from dpmedian.sources.records import Intake, Records, first_nonfinite
 
-__all__ = ["FORMATS", "file_format", "named", "read_points"]
+__all__ = ["FORMATS", "Paths", "file_format", "files_of", "is_several", "named", "read_points"]
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file or a folder, or a list of files."""
 
 FORMATS = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet", "arrow", "feather", "npy", "npz")
 """The formats, by the endings of their files' names."""
 
 
 def read_points(
-    path: str | os.PathLike[str],
+    path: Paths,
     *,
     columns: Sequence[str | int] | None = None,
     header: bool | None = None,
@@ -45,7 +49,7 @@ def read_points(
     d: int | None = None,
     labels: Sequence[str | int] = (),
 ) -> Records:
-    """Reads points, one per row, from a file or, with the path "-", from stdin.
+    """Reads points, one per row, from a file, from all files of a folder or of a list, or with "-" from stdin.
 
     `format` is the ending of the file's name unless it is told (of stdin, "csv"): csv, tsv, both also with .gz,
     parquet, arrow, feather, npy or npz. `columns` selects by name or by number from 1; names come first, and an integer
@@ -67,8 +71,9 @@ def read_points(
 
     Parameters
     ----------
-    path : path, or "-" for stdin
-        The file.
+    path : path, list of paths, or "-" for stdin
+        The file, or the folder or the files whose rows are read one after the other. Of a folder all files of one
+        format count, also those in its folders, without those whose names begin with "_" or ".".
     columns : list of str or int, optional
         Columns by name, or by number from 1; all by default.
     header : bool, optional
@@ -93,6 +98,11 @@ def read_points(
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):
         raise TypeError(f"columns must be a list of names or numbers, got {columns!r}; one column is [{columns!r}]")
+    if is_several(path):
+        options = {"header": header, "name": name, "nonfinite": nonfinite, "delimiter": delimiter, "decimal": decimal}
+        files, kind = files_of(path, format)
+        return _joined(files, columns, {**options, "format": kind, "encoding": encoding, "d": d, "labels": labels})
+    path = cast("str | os.PathLike[str]", path)
     kind = file_format(path, format)
     text = kind.startswith(("csv", "tsv"))
     told = {"header": header, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
@@ -119,6 +129,59 @@ def read_points(
     return records
 
 
+def _joined(files: Sequence[Path], columns: Sequence[str | int] | None, options: Mapping[str, Any]) -> Records:
+    """The rows of several files. The columns of the first are read of all of them, by their names."""
+    parts: list[Records] = []
+    for file in files:
+        first = parts[0] if parts else None
+        chosen = columns if first is None or columns is not None else list(first.columns or ())
+        parts.append(read_points(file, columns=chosen, **options))
+        if parts[-1].shape[1] != parts[0].shape[1]:
+            raise ValueError(f"{named(file)} has {parts[-1].shape[1]} columns, and the first file {parts[0].shape[1]}")
+    found = {name: Labels.joined([part.labels[name] for part in parts]) for name in parts[0].labels}
+    return Records(np.concatenate([part.array for part in parts]), parts[0].columns, labels=found)
+
+
+def is_several(path: Any) -> bool:
+    """Whether this is a folder or a list of files."""
+    return isinstance(path, (list, tuple)) or (os.fspath(path) != "-" and Path(path).is_dir())
+
+
+def files_of(path: Any, told: str | None) -> tuple[list[Path], str]:
+    """The files of a folder or of a list, and their format, of which there must be one."""
+    if isinstance(path, (list, tuple)):
+        files = [Path(file) for file in path]
+        kinds = {file_format(file, told) for file in files}
+        where = "the list"
+    else:
+        endings = FORMATS if told is None else (told,)
+        files = sorted(_visible_files(Path(path), tuple(f".{ending}" for ending in endings)))
+        kinds = {file_format(file, told) for file in files}
+        where = f"the folder {Path(path).name!r}"
+        if not files:
+            listed = ", ".join(f".{ending}" for ending in endings)
+            raise ValueError(f"{where} has no files that end in {listed}")
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{where} has files of the formats {', '.join(sorted(kinds))}: pass a list of the files of one format"
+        )
+    return files, kinds.pop()
+
+
+def _visible_files(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
+    """The files of a folder that belong to its data.
+
+    A file or folder whose name begins with "_" or "." is left out, as pyarrow, pandas and Spark do: it is temporary, a
+    checkpoint or metadata (`_temporary`, `.ipynb_checkpoints`), and copies of rows would give a person several records.
+    """
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        for name in names:
+            file = Path(place, name)
+            if name.lower().endswith(endings) and not name.startswith(("_", ".")) and file.is_file():
+                yield file
+
+
 @contextmanager
 def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[BinaryIO]:
     """The bytes of the file or of stdin, of which formats with an index at their end need all at once."""
@@ -142,7 +205,7 @@ def file_format(path: str | os.PathLike[str], told: str | None) -> str:
     if told is not None and told not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {told!r}")
     if not stdin and not Path(path).exists():
-        raise FileNotFoundError(f"there is no file {os.fspath(path)!r}")
+        raise FileNotFoundError(f"there is no file {os.fspath(path)!r}{_advice(os.fspath(path))}")
     if not stdin and _is_device(path):
         raise ValueError(f"{os.fspath(path)!r} is a device, which may have no end; pass a file, or '-' for stdin")
     ending = "csv" if stdin else next((kind for kind in FORMATS if Path(path).name.lower().endswith(f".{kind}")), None)
@@ -153,6 +216,14 @@ def file_format(path: str | os.PathLike[str], told: str | None) -> str:
             f"{', '.join(FORMATS)}"
         )
     return found
+
+
+def _advice(path: str) -> str:
+    if "://" in path:
+        return "; of a remote file pass what reads it, such as pyarrow.dataset.dataset(...) or polars.scan_parquet(...)"
+    if any(sign in path for sign in "*?["):
+        return "; of a pattern pass the list of files, sorted(glob.glob(...))"
+    return ""
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
@@ -166,8 +237,10 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
         return not opened.isatty()
 
 
-def named(path: str | os.PathLike[str]) -> str:
+def named(path: Any) -> str:
     """The name of the file for messages."""
+    if isinstance(path, (list, tuple)):
+        return "the list of files"
     return "stdin" if os.fspath(path) == "-" else repr(Path(path).name)
 
 

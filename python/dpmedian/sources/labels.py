@@ -113,6 +113,11 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
         if name not in points.labels:
             if name in (points.columns or ()):
                 raise ValueError(f"{argument}={name!r} is one of the coordinates: name the coordinates, columns=[...]")
+            if points.columns is None and not points.labels:
+                raise TypeError(
+                    f"{argument}={name!r} names a column, but the points have no named columns; pass a frame, or the "
+                    f"labels themselves, {argument}=[...], one for each row"
+                )
             there = ", ".join(map(repr, points.labels)) or "none"
             raise ValueError(f"{argument}={name!r}: the columns that are no coordinates are {there}")
         return points.labels[name], points

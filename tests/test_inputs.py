@@ -1,0 +1,200 @@
+"""The table of inputs and options in the documentation: every cell is run."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpmedian
+from dpmedian.files import open_points
+
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "inputs.md"
+RNG = np.random.default_rng(5)
+N = 240
+POINTS = np.column_stack([RNG.normal(10.0, 1.0, N), RNG.normal(50.0, 1.0, N)])
+PERSON, SIDE, WEIGHT = np.arange(N) // 2, np.arange(N) % 3, RNG.uniform(0.5, 3.0, N)
+NAMES = ("x", "y", "person", "side", "weight")
+WHOLE = np.column_stack([POINTS, PERSON, SIDE, WEIGHT])
+
+
+class Tensor:
+    """What is known by DLPack only."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Stream:
+    """What is known by the Arrow C stream interface only, such as a relation of a database."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested=None):
+        return self.table.__arrow_c_stream__(requested)
+
+
+def numpy_array(columns, folder):
+    return np.ascontiguousarray(WHOLE[:, columns])
+
+
+def pandas_frame(columns, folder):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(WHOLE, columns=NAMES).astype({"person": int, "side": int})
+    return frame.iloc[:, columns]
+
+
+def polars_frame(columns, folder):
+    return pytest.importorskip("polars").from_pandas(pandas_frame(columns, folder))
+
+
+def arrow_table(columns, folder):
+    return pytest.importorskip("pyarrow").Table.from_pandas(pandas_frame(columns, folder), preserve_index=False)
+
+
+def arrow_dataset(columns, folder):
+    return pytest.importorskip("pyarrow.dataset").dataset(arrow_table(columns, folder))
+
+
+def npy(columns, folder):
+    np.save(folder / "a.npy", WHOLE[:, columns])
+    return folder / "a.npy"
+
+
+def npz(columns, folder):
+    np.savez(folder / "a.npz", WHOLE[:, columns])
+    return folder / "a.npz"
+
+
+def csv(columns, folder):
+    pandas_frame(columns, folder).to_csv(folder / "a.csv", index=False)
+    return str(folder / "a.csv")
+
+
+def arrow_file(columns, folder):
+    pytest.importorskip("pyarrow.feather").write_feather(arrow_table(columns, folder), folder / "a.arrow")
+    return folder / "a.arrow"
+
+
+def parquet(columns, folder, name="a.parquet", rows=slice(None)):
+    table = arrow_table(columns, folder)[rows] if rows == slice(None) else arrow_table(columns, folder).slice(*rows)
+    pytest.importorskip("pyarrow.parquet").write_table(table, folder / name)
+    return folder / name
+
+
+def several(columns, folder):
+    halves = {"a.csv": slice(0, 100), "b.csv": slice(100, N)}
+    for name, rows in halves.items():
+        pandas_frame(columns, folder)[rows].to_csv(folder / name, index=False)
+    return [folder / name for name in halves]
+
+
+def folder_of_files(columns, folder):
+    (folder / "parts").mkdir()
+    for name, rows in (("a.parquet", (0, 100)), ("b.parquet", (100, N - 100))):
+        parquet(columns, folder / "parts", name, rows)
+    return folder / "parts"
+
+
+INPUTS = {
+    "numpy array": numpy_array,
+    "tensor known by DLPack": lambda columns, folder: Tensor(numpy_array(columns, folder)),
+    "list of rows": lambda columns, folder: numpy_array(columns, folder).tolist(),
+    "pandas data frame": pandas_frame,
+    "polars data frame": polars_frame,
+    "polars LazyFrame": lambda columns, folder: polars_frame(columns, folder).lazy(),
+    "Arrow table": arrow_table,
+    "Arrow dataset": arrow_dataset,
+    "Arrow scanner": lambda columns, folder: arrow_dataset(columns, folder).scanner(),
+    "Arrow stream": lambda columns, folder: Stream(arrow_table(columns, folder)),
+    "iterator of batches": lambda columns, folder: iter(arrow_table(columns, folder).to_batches(max_chunksize=70)),
+    ".npy file": npy,
+    ".npz file": npz,
+    "CSV file": csv,
+    "Arrow file": arrow_file,
+    "Parquet file": parquet,
+    "list of files": several,
+    "folder of files": folder_of_files,
+    "file that `open_points` opened": lambda columns, folder: open_points(npy(columns, folder)),
+}
+NUMBERED = (".npy file", ".npz file", "file that `open_points` opened")
+BESIDE = {"`unit=`": 2, "groups": 3, "weights": 4}
+
+
+def cells():
+    """The rows of the table, from the name of an option to what the page says."""
+    lines = [line for line in PAGE.read_text().split("<!-- inputs -->")[1].splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:]}
+
+
+def released(points, option, beside=None, **options):
+    """The released values, with the column of the option as `beside`."""
+    told = {"rho": 4.0, "seed": 1, "progress": False, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if option == "groups":
+            found = dpmedian.geometric_medians(points, beside, keys=[0, 1, 2], **told)
+            return np.array([found[key].point for key in (0, 1, 2)])
+        if option == "`unit=`":
+            told["unit"] = beside
+        if option == "weights":
+            told.update(sample_weight=beside, weight_max=2.0, n=150)
+        if option == "sphere":
+            told["geometry"] = "sphere"
+        return dpmedian.geometric_median(points, **told).point
+
+
+def run(name, option, folder, by_value):
+    """What a release of this kind of input gives, with the extra column inside of the input or beside it."""
+    place = BESIDE.get(option)
+    if option == "`columns=`":
+        columns = [1, 2] if name in NUMBERED or name in ("numpy array", "tensor known by DLPack") else ["x", "y"]
+        return released(INPUTS[name]([0, 1, 2], folder), option, columns=columns)
+    if place is None:
+        return released(INPUTS[name]([0, 1], folder), option)
+    if by_value:
+        return released(INPUTS[name]([0, 1], folder), option, WHOLE[:, place])
+    points = INPUTS[name]([0, 1, place], folder)
+    return released(points, option, "3" if name in NUMBERED else NAMES[place])
+
+
+def test_the_table_has_every_input():
+    assert set(cells()) == set(INPUTS)
+    assert {option for row in cells().values() for option in row} == {"plain", "`columns=`", "sphere", *BESIDE}
+
+
+@pytest.mark.parametrize("option", ["plain", "`columns=`", "`unit=`", "groups", "weights", "sphere"])
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_cell_of_the_table_is_true(name, option, tmp_path):
+    said = cells()[name][option]
+    assert said in ("yes", "by value", "no")
+    if said == "no":
+        with pytest.raises((ValueError, TypeError), match=r"pass|take|choose|names a column"):
+            run(name, option, tmp_path, by_value=False)
+        return
+    place = BESIDE.get(option)
+    expected = released(POINTS, option, None if place is None else WHOLE[:, place])
+    assert np.array_equal(run(name, option, tmp_path, by_value=said == "by value"), expected)
+    if said == "by value":
+        (tmp_path / "again").mkdir()
+        with pytest.raises((ValueError, TypeError), match=r"pass a frame|names a column"):
+            run(name, option, tmp_path / "again", by_value=False)
+
+
+def test_paths_that_are_no_files_say_what_to_pass(tmp_path):
+    for path, advice in (("s3://bucket/a.parquet", "pyarrow.dataset"), (str(tmp_path / "*.csv"), "sorted(glob.glob")):
+        with pytest.raises(FileNotFoundError, match=re.escape(advice)):
+            dpmedian.Dataset.of(path)
+    csv([0, 1], tmp_path)
+    npy([0, 1], tmp_path)
+    with pytest.raises(ValueError, match="has files of the formats csv, npy: pass a list of the files of one format"):
+        dpmedian.Dataset.of(tmp_path)
