@@ -94,7 +94,7 @@ def _released(record: Mapping[str, Any]) -> str:
     told = [
         "For each group a typical point: the one whose sum of distances to all records of the group is smallest, up to "
         f"noise. {units} The distance between the point and the exact median of the group's records is at most the "
-        "predicted error in about 19 of 20 groups.",
+        "predicted error in about 19 of 20 groups whose records have one middle, and in fewer if they form clusters.",
         "The interval below a number is about the population of which the group's records are an independent sample: "
         "with a confidence of about 95 % it holds this coordinate of the population's median. It says nothing if the "
         "records are no such sample, and of many groups about one in twenty is outside of its own.",

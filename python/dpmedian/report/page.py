@@ -126,8 +126,8 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         )
         texts.append(
             f"It is predicted to lie within {distance(found.error_radius, plan)} of the exact median of these "
-            f"records{_unit(plan)}, which is true in about 19 of 20 runs. The prediction is made of noisy numbers, "
-            f"too.{about}"
+            f"records{_unit(plan)}. That is true in about 19 of 20 runs if the data have one middle, and in fewer if "
+            f"they form clusters. The prediction is made of noisy numbers, too.{about}"
         )
     region = region_of(found)
     if region is not None:

@@ -39,17 +39,20 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
         scale = 1.0
     height = max(up * scale + 2.0 * _MARGIN, _LOWEST)
     center = ((left + right) / 2.0, (low + high) / 2.0)
-    parts: list[str] = []
+    circles, dots = [], []
     boxes: list[tuple[float, float, float]] = []
     for group, (x, y) in zip(shown, points, strict=True):
         at = _WIDTH / 2.0 + (x - center[0]) * narrow * scale, height / 2.0 - (y - center[1]) * scale
-        parts.append(_mark(group, at, scale) + _name(group, at, boxes))
-    bar, told = _ruler(across / 2.0 or 1.0, sphere)
+        if group["error_radius"] is not None:
+            circles.append(_circle("error", at, group["error_radius"] * scale))
+        told = escape(", ".join(map(str, _parts(group))))
+        dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>{_name(group, at, boxes)}")
+    bar, text = _ruler(across / 2.0 or 1.0, sphere)
     length = bar * scale / (kilometers(1.0) if sphere else 1.0)
     ruler = (
         f'<line class="ruler" x1="{_MARGIN:.1f}" x2="{_MARGIN + length:.1f}" y1="{height - 18:.1f}" '
         f'y2="{height - 18:.1f}"/>'
-        f'<text class="tick" x="{_MARGIN:.1f}" y="{height - 24:.1f}">{escape(told)}</text>'
+        f'<text class="tick" x="{_MARGIN:.1f}" y="{height - 24:.1f}">{escape(text)}</text>'
     )
     label = f"map of {len(shown)} released points, {columns[0]} to the right and {columns[1]} upwards"
     axes = (
@@ -61,15 +64,8 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
     return (
         f'<figure class="map"><svg viewBox="0 0 {_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
         f'<rect class="frame" x="1" y="1" width="{_WIDTH - 2:.0f}" height="{height - 2:.0f}"/>'
-        f"{''.join(parts)}{ruler}{axes}</svg></figure>"
+        f"{''.join(circles)}{''.join(dots)}{ruler}{axes}</svg></figure>"
     )
-
-
-def _mark(group: Mapping[str, Any], at: tuple[float, float], scale: float) -> str:
-    """A point and the circle of its predicted error; the name appears when the pointer rests on them."""
-    name = escape(", ".join(map(str, _parts(group))))
-    circle = "" if group["error_radius"] is None else _circle("error", at, group["error_radius"] * scale)
-    return f"<g><title>{name}</title>{circle}{_circle('here', at, 4.0)}</g>"
 
 
 def _name(group: Mapping[str, Any], at: tuple[float, float], boxes: list[tuple[float, float, float]]) -> str:
