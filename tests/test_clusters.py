@@ -276,3 +276,31 @@ def test_weighted_k_medians_ignore_what_is_trimmed():
     weights = np.array([10.0, 10.0, 10.0, 10.0, 1.0])
     found = np.sort(start.weighted_k_medians(points, weights, 2, trim=0.05)[:, 0])
     assert found == pytest.approx([0.05, 10.05], abs=0.06)
+
+
+def test_required_n_finds_equal_clusters():
+    wanted = dpmedian.required_n(2, k=5, **BUDGET)
+    enough = dpmedian.plan_k_medians(wanted, 2, 5, **BUDGET).prediction.failure
+    fewer = dpmedian.plan_k_medians(wanted - 1, 2, 5, **BUDGET).prediction.failure
+    assert enough <= 0.05 < fewer
+    with pytest.raises(ValueError, match="leave these out"):
+        dpmedian.required_n(2, k=5, excess=0.1, **BUDGET)
+
+
+def test_the_command_line_releases_and_plans_clusters(tmp_path, capsys):
+    from dpmedian.cli import main
+
+    points, centers = clouds(4000, 2, 3)
+    np.savetxt(tmp_path / "points.csv", points, delimiter=",", header="east,north", comments="")
+    arguments = ["--epsilon", "1", "--delta", "1e-6", "--clusters", "3"]
+    assert main(["release", str(tmp_path / "points.csv"), *arguments, "--seed", "1", "--trim", "1/100"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert farthest(centers, np.array(told["centers"])) < 0.5
+    assert (told["clusters"], told["trim"]) == (3, 0.01)
+    assert main(["release", str(tmp_path / "points.csv"), *arguments, "--seed", "1", "--output", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("cluster,east,north,size,size_sigma,radius\n0,")
+    assert main(["plan", "4000", "2", *arguments]) == 0
+    assert "k_medians" in capsys.readouterr().out
+    for wrong in (["--method", "dpgd"], ["--by", "district"], ["--profile", "paper"]):
+        assert main(["plan", "4000", "2", *arguments, *wrong]) == 2
+    assert main(["plan", "4000", "2", "--epsilon", "1", "--delta", "1e-6", "--trim", "0.1"]) == 2

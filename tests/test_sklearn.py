@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpmedian.sklearn import PrivateGeometricMedian
+from dpmedian.sklearn import PrivateGeometricMedian, PrivateKMedians
 
 # The conventions are checked on ten records and fewer, where only a budget without protection gives a point.
 pytestmark = pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
@@ -128,3 +128,28 @@ def test_clones_share_the_ledger():
     with pytest.raises(ValueError, match="spent"):
         clone(estimator).fit(points)
     assert len(accountant.spent) == 2
+
+
+@parametrize_with_checks(
+    [PrivateKMedians(2, epsilon=1000.0, delta=1e-6, failure_probability=0.999)],
+    expected_failed_checks=lambda estimator: WEIGHT_CHECKS,
+)
+def test_scikit_learn_conventions_of_k_medians(estimator, check):
+    check(estimator)
+
+
+def test_k_medians_fit_predict_clone_and_charge():
+    rng = np.random.default_rng(0)
+    side = rng.integers(2, size=4000)
+    points = rng.normal(size=(4000, 2)) + 20.0 * side[:, None]
+    ledger = dpmedian.Ledger(epsilon=5.0, delta=1e-5)
+    model = PrivateKMedians(2, epsilon=1.0, delta=1e-6, ledger=ledger, random_state=3)
+    labels = clone(model).fit_predict(points)
+    assert np.mean((labels == labels[0]) == (side == side[0])) > 0.999
+    fitted = model.fit(points)
+    assert len(ledger.entries) == 2
+    expected = dpmedian.k_medians(points, 2, epsilon=1.0, delta=1e-6, seed=3)
+    assert np.array_equal(fitted.cluster_centers_, expected.centers)
+    assert np.array_equal(fitted.sizes_, expected.sizes)
+    assert np.array_equal(fitted.predict(points), fitted.labels_)
+    assert fitted.cost_ == expected.cost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -224,7 +225,8 @@ def geometric_median(
 def required_n(
     d: int,
     *,
-    excess: float,
+    excess: float | None = None,
+    k: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
@@ -242,7 +244,10 @@ def required_n(
     d : int
         The dimension.
     excess : float
-        The wanted F(point)/F(median) - 1, F being the sum of distances.
+        The wanted F(point)/F(median) - 1, F being the sum of distances. It is for one median, and needed there.
+    k : int, optional
+        The number of clusters, in place of an excess: the smallest n with which `k_medians` find k clusters of equal
+        sizes.
     epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbours
         As in `plan`.
 
@@ -256,26 +261,34 @@ def required_n(
     >>> required_n(2, excess=1e-3, epsilon=1.0, delta=1e-6) < 1000
     True
     """
-    arguments = locals()
-    excess = positive("excess", excess)
+    if k is None:
+        wanted, arguments = positive("excess", excess), locals()
+    elif excess is not None or method != "adaptive":
+        raise ValueError("k= asks about k-medians, which take no excess= and no method=: leave these out")
+    else:
+        wanted, method, arguments = math.inf, "k_medians", {**locals(), "clusters": k, "inference": False}
 
     def enough(n: int) -> bool:
         predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
         # A plan that rather fails may predict nothing else.
         if predicted.failure > min(failure_probability, 0.5):
             return False
+        if k is not None:
+            return True
         # With more records `auto` may take a method that predicts one.
         if predicted.excess is None and method != "auto":
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
-        return predicted.excess is not None and predicted.excess <= excess
+        return predicted.excess is not None and predicted.excess <= wanted
 
     most = PRIVATE_RECORDS_MAX if neighbours == "add_remove" else RECORDS_MAX
-    low, high = 1, 2
+    low, high = (1, 2) if k is None else (k, 2 * k)
     while not enough(high):
         low, high = high, 2 * high
         if high > most:
             raise ValueError(
-                f"no number of records up to 2**{most.bit_length() - 1} reaches an excess of {excess} under this budget"
+                f"no number of records up to 2**{most.bit_length() - 1} "
+                + (f"reaches an excess of {excess}" if k is None else f"shows {k} clusters")
+                + " under this budget"
             )
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""The private geometric median as a scikit-learn estimator (needs `dpmedian[sklearn]`).
+"""The private geometric median and private k-medians as scikit-learn estimators (needs `dpmedian[sklearn]`).
 
 >>> import numpy as np
 >>> from dpmedian.sklearn import PrivateGeometricMedian
@@ -16,17 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import plan
+from dpmedian.clustering import plan_k_medians
 from dpmedian.inference import Region
+from dpmedian.places import Places
 from dpmedian.release import Release
 
 try:
-    from sklearn.base import BaseEstimator, clone  # type: ignore[import-untyped, unused-ignore]
+    from sklearn.base import BaseEstimator, ClusterMixin, clone  # type: ignore[import-untyped, unused-ignore]
     from sklearn.utils import check_random_state  # type: ignore[import-untyped, unused-ignore]
     from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped, unused-ignore]
 except ImportError as error:
     raise ImportError("dpmedian.sklearn needs scikit-learn 1.6 or newer: pip install 'dpmedian[sklearn]'") from error
 
-__all__ = ["PrivateGeometricMedian"]
+__all__ = ["PrivateGeometricMedian", "PrivateKMedians"]
 
 
 class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore]
@@ -121,10 +123,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
 
     def __sklearn_clone__(self) -> PrivateGeometricMedian:
         """Clones share the ledger: a copied accountant would let every clone spend the whole budget."""
-        parameters = self.get_params(deep=False)
-        ledger = parameters.pop("ledger")
-        copies = {name: clone(value, safe=False) for name, value in parameters.items()}
-        return type(self)(ledger=ledger, **copies)
+        copy: PrivateGeometricMedian = _clone(self)
+        return copy
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateGeometricMedian:
         """Releases the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
@@ -159,6 +159,141 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         """The region of the last `fit` for the median of the population: see `Release.confidence_region`."""
         check_is_fitted(self)
         return self.release_.confidence_region(level)
+
+
+class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
+    """Differentially private k-medians, released by `fit`; every call of `fit` is a release and costs anew.
+
+    There is no default budget: `fit` raises without one. Only the centers and their sizes are private: labels, which
+    `predict` and `fit_predict` compute from the records themselves, are for the holder of the data. A step before it in
+    a pipeline must work on each record alone.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of centers. It is public and must not be taken from the data.
+    epsilon, delta, rho : float, optional
+        The budget of every `fit`: epsilon and delta, rho, or rho and delta.
+    trim : float
+        The share of the samples, those farthest from all centers, that does not count.
+    failure_probability : float
+        The accepted probability that clusters of equal sizes are not found.
+    neighbours : {"replace", "add_remove"}
+        Whether neighbors differ in one replaced record, or one of them has one record more.
+    n : int, optional
+        With "add_remove", where the number of samples is private, a public guess of it; with `weight_max` one of the
+        sum of the weights over the cap.
+    weight_max : float, optional
+        The public cap on the weights that `fit` gets as `sample_weight`.
+    ledger : Ledger, optional
+        The budget that every `fit` is charged to; clones share it.
+    random_state : int or RandomState, optional
+        Predictable noise, for simulations; leave it at None for a release.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+        The centers, that with the largest noisy size first.
+    sizes_ : ndarray of shape (n_clusters,)
+        The noisy sizes.
+    labels_ : ndarray of shape (n,)
+        The nearest center of each sample. Not private: one label belongs to one record.
+    cost_ : PrivacyCost
+        What `fit` cost.
+    release_ : Places
+        All of it.
+    """
+
+    cluster_centers_: NDArray[np.float64]
+    sizes_: NDArray[np.float64]
+    labels_: NDArray[np.intp]
+    cost_: PrivacyCost
+    release_: Places
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        trim: float = 0.0,
+        failure_probability: float = 0.05,
+        neighbours: str = "replace",
+        n: int | None = None,
+        weight_max: float | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.trim = trim
+        self.failure_probability = failure_probability
+        self.neighbours = neighbours
+        self.n = n
+        self.weight_max = weight_max
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def __sklearn_clone__(self) -> PrivateKMedians:
+        """Clones share the ledger: a copied accountant would let every clone spend the whole budget."""
+        copy: PrivateKMedians = _clone(self)
+        return copy
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateKMedians:
+        """Releases private centers of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
+        hidden = self.neighbours == "add_remove" or self.weight_max is not None
+        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
+        made = plan_k_medians(
+            self.n if hidden else points.shape[0],
+            points.shape[1],
+            self.n_clusters,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            trim=self.trim,
+            failure_probability=self.failure_probability,
+            neighbours=self.neighbours,
+            weight_max=self.weight_max,
+        )
+        found = made.run(points, ledger=self.ledger, seed=_seed(self.random_state), sample_weight=sample_weight)
+        if not isinstance(found, Places):
+            raise TypeError("a run of k-medians gives Places")
+        self.release_ = found
+        self.cluster_centers_ = found.centers
+        self.sizes_ = found.sizes
+        self.cost_ = found.cost
+        self.labels_ = _nearest(points, found.centers)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """The index of the nearest center of each row of X. It is not private: a label shows something of its row."""
+        check_is_fitted(self)
+        return _nearest(validate_data(self, X, dtype=np.float64, reset=False), self.cluster_centers_)
+
+
+# So many distances are computed at a time.
+_BLOCK = 1 << 22
+
+
+def _nearest(points: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The nearest center of each row, of several equally near ones the first."""
+    rows = max(_BLOCK // centers.size, 1)
+    found = [
+        np.linalg.norm(points[first : first + rows, None] - centers[None], axis=2).argmin(axis=1)
+        for first in range(0, len(points), rows)
+    ]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+
+
+def _clone(estimator: Any) -> Any:
+    """A clone that shares the ledger."""
+    parameters = estimator.get_params(deep=False)
+    ledger = parameters.pop("ledger")
+    copies = {name: clone(value, safe=False) for name, value in parameters.items()}
+    return type(estimator)(ledger=ledger, **copies)
 
 
 def _seed(random_state: Any) -> int | None:

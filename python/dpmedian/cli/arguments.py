@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from fractions import Fraction
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
-from dpmedian import Plan, plan
+from dpmedian import Plan, plan, plan_k_medians
 from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.files import FORMATS
 from dpmedian.methods.registry import METHODS
@@ -15,12 +15,14 @@ from dpmedian.parameters import GEOMETRIES
 __all__ = [
     "Parser",
     "add_budget",
+    "add_clusters",
     "add_file",
     "add_groups",
     "add_method",
     "add_neighbours",
     "add_output",
     "add_weight_max",
+    "check_clusters",
     "names",
     "number",
     "numbers",
@@ -128,21 +130,46 @@ def add_weight_max(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None) -> Plan:
-    return plan(
-        n,
-        d,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        rho=options.rho,
-        method=options.method,
-        radius=options.radius,
-        resolution=options.resolution,
-        center=options.center,
-        failure_probability=options.failure_probability,
-        profile=options.profile,
-        geometry=options.geometry,
-        unit=unit,
-        neighbours=options.neighbours,
-        weight_max=options.weight_max,
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several typical places; both are public and must not depend on the data")
+    group.add_argument("--clusters", type=int, metavar="K", help="release this many centers: k-medians")
+    group.add_argument(
+        "--trim",
+        type=number,
+        metavar="SHARE",
+        help="share of the records, the farthest, that does not count; default: 0",
     )
+
+
+def check_clusters(options: argparse.Namespace) -> None:
+    """Raises if an option would be ignored with clusters, or without them."""
+    if options.clusters is None:
+        if options.trim is not None:
+            raise ValueError(f"--trim {options.trim:g} is for clusters: say how many with --clusters, or leave it out")
+        return
+    for option, ignored in (
+        ("--by", options.by is not None),
+        ("--method", options.method != "auto"),
+        ("--profile", options.profile != "default"),
+    ):
+        if ignored:
+            raise ValueError(f"{option} does not go with --clusters: leave one of them out")
+
+
+def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None) -> Plan:
+    common: dict[str, Any] = {
+        "epsilon": options.epsilon,
+        "delta": options.delta,
+        "rho": options.rho,
+        "radius": options.radius,
+        "resolution": options.resolution,
+        "center": options.center,
+        "failure_probability": options.failure_probability,
+        "geometry": options.geometry,
+        "unit": unit,
+        "neighbours": options.neighbours,
+        "weight_max": options.weight_max,
+    }
+    if options.clusters is not None:
+        return plan_k_medians(n, d, options.clusters, trim=options.trim or 0.0, **common)
+    return plan(n, d, method=options.method, profile=options.profile, **common)

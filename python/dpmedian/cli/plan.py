@@ -8,11 +8,13 @@ from typing import Any
 from dpmedian import GroupsPlan, Plan, plan_groups
 from dpmedian.cli.arguments import (
     add_budget,
+    add_clusters,
     add_groups,
     add_method,
     add_neighbours,
     add_output,
     add_weight_max,
+    check_clusters,
     plan_of,
 )
 from dpmedian.cli.groups import read_keys
@@ -23,6 +25,7 @@ __all__ = ["add", "show_plan"]
 
 def show_plan(options: argparse.Namespace) -> None:
     """Print what a release would do and cost. It needs no data and spends nothing."""
+    check_clusters(options)
     made = _plan_of_groups(options) if options.by is not None else _plan_of_one(options)
     show(made if options.output == "table" else made.to_json())
 
@@ -91,5 +94,6 @@ def add(commands: Any) -> None:
     add_weight_max(parser)
     add_budget(parser)
     add_method(parser)
+    add_clusters(parser)
     add_output(parser, "table")
     parser.set_defaults(command=show_plan)

@@ -10,12 +10,14 @@ from typing import Any
 from dpmedian import Dataset, ReleaseFailed
 from dpmedian.cli.arguments import (
     add_budget,
+    add_clusters,
     add_file,
     add_groups,
     add_method,
     add_neighbours,
     add_output,
     add_weight_max,
+    check_clusters,
     plan_of,
 )
 from dpmedian.cli.groups import read_keys, release_groups
@@ -90,6 +92,7 @@ def _private(options: argparse.Namespace) -> bool:
 
 def _check(options: argparse.Namespace) -> None:
     """What is wrong with the arguments alone is said before a row is read; none that was given is ignored."""
+    check_clusters(options)
     if options.neighbours is None:
         options.neighbours = "replace" if options.by is None else "add_remove"
     if options.by is None:
@@ -154,6 +157,7 @@ def add(commands: Any) -> None:
     )
     add_budget(parser)
     add_method(parser)
+    add_clusters(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
     parser.add_argument("--name", help="what is released, for the ledger and the result")
     parser.add_argument("--report", metavar="FILE", help="also write a page about the release, such as page.html")

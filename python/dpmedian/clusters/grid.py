@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 from dpmedian.mechanisms.clusters import CELLS_MOST, Grid, shell_ends
 from dpmedian.statistics import FIRST_HALF_OCTAVE, SHELLS
 
-__all__ = ["AXES_MOST", "LEVELS_MOST", "Leaves", "axes_of", "expanded", "grid_of", "levels_of", "reach_of", "search"]
+__all__ = [
+    "AXES_MOST",
+    "LEVELS_MOST",
+    "Leaves",
+    "axes_of",
+    "expanded",
+    "grid_of",
+    "levels_of",
+    "missing_far",
+    "reach_of",
+    "search",
+]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -30,7 +41,7 @@ _STANDS_OUT = 3.3
 AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
 
 # Cells of the last level are at most so wide, in core radii near the center, with one, two, three or more axes.
-_FINEST = (0.04, 0.08, 0.2, 0.4)
+_FINEST = (0.04, 0.08, 0.2, 0.3)
 
 # A cell is split if its count exceeds this many standard deviations, or this part of what the largest of all noisy
 # counts would have without any record. A far cell that noise made would take a center away from the data: that may
@@ -71,9 +82,16 @@ def axes_of(moments: Matrix | None, d: int, noise: float, k: int) -> Matrix:
     return np.ascontiguousarray(vectors[:, :count].T)
 
 
-def levels_of(axes: int) -> int:
-    """The number of levels of a grid with so many axes."""
-    return LEVELS_MOST if axes <= 2 else LEVELS_MOST - 1
+def levels_of(grid: Grid) -> int:
+    """The number of levels of a grid: one more if its cells would be too wide otherwise."""
+    axes = len(grid.axes)
+    return LEVELS_MOST if axes <= 2 or _last(grid) > _FIRST_BITS // axes + LEVELS_MOST - 2 else LEVELS_MOST - 1
+
+
+def _last(grid: Grid) -> int:
+    """The level at which cells are as fine as they need to be."""
+    finest = _FINEST[min(len(grid.axes), len(_FINEST)) - 1]
+    return math.ceil(math.log2(2.0 * grid.side / finest))
 
 
 def grid_of(center: Vector, axes: Matrix, scale: float, reach: float) -> Grid:
@@ -113,8 +131,8 @@ class _Kept:
 def search(grid: Grid, noise: float, count: Callable[[int, Indices], Vector]) -> Leaves:
     """Splits cells that hold many records, level by level; `count` releases counts with this standard deviation."""
     axes = len(grid.axes)
-    levels, finest = levels_of(axes), _FINEST[min(axes, len(_FINEST)) - 1]
-    last = max(levels, math.ceil(math.log2(2.0 * grid.side / finest)))
+    levels = levels_of(grid)
+    last = max(levels, _last(grid))
     first = max(1, min(last - levels + 1, _FIRST_BITS // axes))
     kept, places, weights = None, [], []
     for level in range(first, first + levels):
@@ -141,6 +159,21 @@ def search(grid: Grid, noise: float, count: Callable[[int, Indices], Vector]) ->
     lengths = np.linalg.norm(found, axis=1)
     longer = np.where(lengths > 1.0, expanded(lengths) / np.maximum(lengths, 1.0), 1.0)
     return Leaves(found * longer[:, None], masses)
+
+
+def missing_far(counts: Vector, leaves: Leaves, grid: Grid, far: float) -> float:
+    """The noisy number of records far from the center that are in no leaf: they are trimmed already.
+
+    `counts` are those of the shells. Far are the outermost shells within the reach that hold `far` records, at most.
+    """
+    within = shell_ends() * grid.scale <= grid.reach
+    beyond = np.cumsum(np.where(within, counts, 0.0)[::-1])[::-1]
+    outer = np.flatnonzero(beyond <= far)
+    if not len(outer) or outer[0] == 0:
+        return 0.0
+    start = shell_ends()[outer[0] - 1]
+    seen = leaves.weights[np.linalg.norm(leaves.places, axis=1) > start].sum()
+    return max(float(beyond[outer[0]] - seen), 0.0)
 
 
 def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]:

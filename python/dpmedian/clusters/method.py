@@ -108,7 +108,7 @@ class KMedians(CalibratedMethod):
         found = self.smallest_cluster
         notes = [
             f"a compact cluster of {found} records or more is found in about nineteen of twenty runs; one of "
-            f"{self._half_found} records in every second run; a smaller one usually shares its center with another"
+            f"{self.half_found} records in every second run; a smaller one usually shares its center with another"
         ]
         if self.parameters.trim > 0.0:
             notes.append(
@@ -123,19 +123,23 @@ class KMedians(CalibratedMethod):
         return self.cells.make(_CELLS * self.rho / grid.LEVELS_MOST).noise
 
     @property
-    def _half_found(self) -> int:
+    def half_found(self) -> int:
         """The number of records of a compact cluster that is found in every second run."""
         return math.ceil(_CLUSTER_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise)
 
     @property
     def smallest_cluster(self) -> int:
         """The number of records of a compact cluster that is found in about nineteen of twenty runs."""
-        return math.ceil(self._half_found * math.pow(19.0, 1.0 / _CLUSTER_SHARPNESS))
+        return math.ceil(self.half_found * math.pow(19.0, 1.0 / _CLUSTER_SHARPNESS))
+
+    def chance(self, size: float) -> float:
+        """The predicted probability that a compact cluster of so many records is found."""
+        return within(self.half_found, size, _CLUSTER_SHARPNESS)
 
     def predict(self, spread: float | None = None) -> Prediction:
         """`failure` is the probability that clusters of equal sizes are not found, or not the data at all."""
         where = self.where.predict(spread)
-        missed = 1.0 - within(self._half_found, self.parameters.size / self.k, _CLUSTER_SHARPNESS)
+        missed = 1.0 - self.chance(self.parameters.size / self.k)
         return Prediction(failure=max(where.failure, missed), silent=where.silent, uneven=where.uneven)
 
     def run(self, source: Source, tape: Tape) -> ClusterResult:
@@ -189,7 +193,7 @@ class _Run:
         )
         axes = grid.axes_of(moments, p.d, noise / _DIRECTIONS, method.k)
         made = grid.grid_of(self._center, axes, self._scale, grid.reach_of(counts, noise))
-        share = _CELLS * method.rho / grid.levels_of(len(axes))
+        share = _CELLS * method.rho / grid.levels_of(made)
 
         def count(level: int, indices: NDArray[np.int64]) -> Vector:
             return self._spender.release(
@@ -198,9 +202,10 @@ class _Run:
 
         leaves = grid.search(made, self._spender.noise(method.cells, share), count)
         places, weights = _enough(leaves.places, np.maximum(leaves.weights, 1e-9), method.k)
-        found = weighted_k_medians(places, weights, method.k, p.trim)
+        trim = max(p.trim - grid.missing_far(counts, leaves, made, 2.0 * p.trim * p.size) / p.size, 0.0)
+        found = weighted_k_medians(places, weights, method.k, trim)
         nearest, distances = assign(places, found)
-        kept = trimmed(weights, distances, p.trim)
+        kept = trimmed(weights, distances, trim)
         sizes: Vector = np.bincount(nearest, kept, method.k).astype(np.float64)
         means = np.bincount(nearest, kept * distances, method.k) / np.maximum(sizes, 1e-300)
         radii = np.maximum(means, _LEAST_RADIUS) * self._scale

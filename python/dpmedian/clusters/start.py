@@ -11,7 +11,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # Starts of the search and steps of each; candidates that are compared when a center is added to a start.
-_STARTS, _STEPS, _CANDIDATES = 20, 40, 3
+_STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
 # A search ends when a step improves the cost by less than this share.
 _CONVERGED = 1e-4
