@@ -66,7 +66,7 @@ def read_points(
     "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records, and no record can
     cause an error, be shown, or decide how the others are read: every line after the header is one record (a blank one
     too, and quotes end with their line), a line with another number of cells is NaN, a first line of numbers only is an
-    error until `header` is told, and a file without a header needs `columns` by number or the dimension `d`, as lists
+    error until `header` is told, and a file without a header needs `columns` by number or the dimension ``d``, as lists
     of no fixed length do.
 
     Parameters
