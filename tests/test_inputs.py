@@ -148,6 +148,8 @@ def released(points, option, beside=None, **options):
             told["unit"] = beside
         if option == "weights":
             told.update(sample_weight=beside, weight_max=2.0, n=150)
+        if option == "`scales=`":
+            told["scales"] = [4.0, 0.5]
         if option == "sphere":
             told["geometry"] = "sphere"
         return dpmedian.geometric_median(points, **told).point
@@ -169,10 +171,16 @@ def run(name, option, folder, by_value):
 
 def test_the_table_has_every_input():
     assert set(cells()) == set(INPUTS)
-    assert {option for row in cells().values() for option in row} == {"plain", "`columns=`", "sphere", *BESIDE}
+    assert {option for row in cells().values() for option in row} == {
+        "plain",
+        "`columns=`",
+        "sphere",
+        "`scales=`",
+        *BESIDE,
+    }
 
 
-@pytest.mark.parametrize("option", ["plain", "`columns=`", "`unit=`", "groups", "weights", "sphere"])
+@pytest.mark.parametrize("option", ["plain", "`columns=`", "`unit=`", "groups", "weights", "sphere", "`scales=`"])
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_cell_of_the_table_is_true(name, option, tmp_path):
     said = cells()[name][option]

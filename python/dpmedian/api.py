@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ def plan(
     geometry: str = "euclidean",
     inference: bool = True,
     weight_max: float | None = None,
+    scales: Sequence[float] | None = None,
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
@@ -79,6 +80,9 @@ def plan(
     weight_max : float, optional
         A public cap of weights, which `run` takes then. Never take it from the data. The sum of the weights over the
         cap is private under both relations, and n is a public guess of it, or None.
+    scales : d numbers, optional
+        A public scale for each column, by which the columns are divided: distances, `radius` and `resolution` are in
+        units of the scales. Never take them from the data.
 
     Returns
     -------
@@ -121,6 +125,7 @@ def geometric_median(
     geometry: str = "euclidean",
     sample_weight: Any = None,
     weight_max: float | None = None,
+    scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
@@ -189,6 +194,10 @@ def geometric_median(
         Then n is a public guess of the sum of the weights over the cap, which is private under both relations.
     weight_max : float, optional
         The public cap: larger weights count as it. Never take it from the data.
+    scales : mapping from columns to numbers, or one number for each column, optional
+        Public scales, such as `{"income": 5000.0}`, by which the columns are divided so that they count alike; a column
+        without one has the scale 1. `point` and the intervals are in the units of the columns, and `scale`,
+        `error_radius`, `radius` and `resolution` in units of the scales. Never take them from the data.
 
     Returns
     -------
@@ -212,12 +221,14 @@ def geometric_median(
         sample_weight=sample_weight,
         weight_max=weight_max,
         geometry=geometry,
+        scales=scales,
         nonfinite=nonfinite,
         copy=copy,
     )
     if neighbours == "replace" and data.weight_max is None:
         n = public_size(n, data.shape[0])
-    known = {"n": n, "d": data.d, "unit": data.unit, "geometry": data.geometry, "weight_max": data.weight_max}
+    known = {"n": n, "d": data.d, "unit": data.unit}
+    known |= {option: getattr(data, option) for option in ("geometry", "scales", "weight_max")}
     made = make_plan(PublicParameters.from_arguments(arguments, **known), method)
     return made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
 

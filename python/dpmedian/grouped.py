@@ -37,6 +37,7 @@ def plan_groups(
     neighbours: str = "add_remove",
     inference: bool = True,
     weight_max: float | None = None,
+    scales: Sequence[float] | None = None,
 ) -> GroupsPlan:
     """Calibrate the releases of groups; nothing is spent.
 
@@ -59,7 +60,7 @@ def plan_groups(
         To how many groups a unit contributes at most; the budget is shared by so many.
     minimum : int, optional
         A group whose noisy size is below has no point.
-    method, radius, resolution, center, failure_probability, geometry, inference, weight_max
+    method, radius, resolution, center, failure_probability, geometry, inference, weight_max, scales
         As in `plan`.
     neighbours : {"add_remove", "replace"}
         Whether one unit is added or removed, or replaced. A replaced unit may leave some groups and enter others, so
@@ -121,6 +122,7 @@ def geometric_medians(
     columns: Sequence[str | int] | None = None,
     sample_weight: Any = None,
     weight_max: float | None = None,
+    scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Releases:
     """Differentially private geometric medians of groups, under one budget: `plan_groups(...)`, then its `run`.
 
@@ -153,7 +155,7 @@ def geometric_medians(
         A group whose noisy size is below has no point.
     n : int or mapping, optional
         A public guess of the number of units in each group, or one for each key.
-    method, radius, resolution, center, failure_probability, geometry, inference
+    method, radius, resolution, center, failure_probability, geometry, inference, scales
         As in `geometric_median`.
     ledger, seed, progress, nonfinite, name
         As in `geometric_median`.
@@ -191,6 +193,7 @@ def geometric_medians(
         sample_weight=sample_weight,
         weight_max=weight_max,
         geometry=geometry,
+        scales=scales,
         nonfinite=nonfinite,
         labels=named_columns(points, by) or (),
     )
@@ -214,5 +217,6 @@ def geometric_medians(
         neighbours=neighbours,
         inference=inference,
         weight_max=data.weight_max,
+        scales=data.scales,
     )
     return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=data.nonfinite, name=name)

@@ -23,14 +23,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian import _core
+from dpmedian.dataset.memory import Memory
+from dpmedian.dataset.reading import Reading
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import geometry_of
 from dpmedian.release import MethodResult, Release
 from dpmedian.sources.groups import as_group_records
-from dpmedian.sources.key_columns import group_keys
+from dpmedian.sources.key_columns import group_keys, named_columns
 from dpmedian.sources.records import Floats, Records, as_records
 from dpmedian.sources.sphere import as_position
-from dpmedian.sources.units import as_unit_records
+from dpmedian.sources.units import as_unit_records, check_missing
 from dpmedian.sources.weights import WHOLE_WEIGHT
 
 __all__ = [
@@ -158,19 +160,22 @@ def excess(
         median is the one that is projected onto it.
     """
     parameters = releases.plan.parameters
-    asked: dict[str, Any] = {
-        "reducer": unit_reduce,
-        "geometry": parameters.geometry,
-        "weights": sample_weight,
-        "weight_max": parameters.weight_max,
-    }
+    reading = Reading(
+        unit=unit,
+        unit_reduce=unit_reduce,
+        sample_weight=sample_weight,
+        weight_max=parameters.weight_max,
+        geometry=parameters.geometry,
+        scales=parameters.scales,
+        labels=named_columns(points, by) or (),
+    )
+    rows, scales = Memory.of(points, reading), np.array(parameters.scales or 1.0)
     if isinstance(releases, Release):
-        records = as_unit_records(points, unit, neighbours=releases.neighbours, **asked)
-        return _excess(records, releases.point)
-    plan = releases.plan
-    grouped = as_group_records(points, by, group_keys(list(releases)), unit, most=plan.max_groups_per_unit, **asked)
+        check_missing(rows.first_missing, rows.unit, "raise", releases.neighbours)
+        return _excess(rows.records, releases.point / scales)
+    grouped = rows.grouped(by, group_keys(list(releases)), releases.plan.max_groups_per_unit)
     return {
-        key: _excess(grouped.records_of(i), value.point)
+        key: _excess(grouped.records_of(i), value.point / scales)
         for i, (key, value) in enumerate(releases.items())
         if isinstance(value, Release)
     }

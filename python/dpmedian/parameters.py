@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
@@ -27,6 +27,7 @@ __all__ = [
     "PublicParameters",
     "geometry_of",
     "positive",
+    "scales_of",
     "whole",
 ]
 
@@ -71,6 +72,8 @@ class PublicParameters:
     unit: str = RECORD
     geometry: str = "euclidean"
     weight_max: float | None = None
+    scales: tuple[float, ...] | None = None
+    """One public scale for each column. Records are divided by them, and so is `center`, which is as it was given."""
     size_noise: float = 0.0
     """The standard deviation of n, where it is a noisy release."""
     inference: bool = True
@@ -98,6 +101,7 @@ class PublicParameters:
         unit: str | None = None,
         geometry: str = "euclidean",
         weight_max: float | None = None,
+        scales: Sequence[float] | None = None,
         inference: bool = True,
         lone_delta: float | None = None,
         clusters: int | None = None,
@@ -109,6 +113,8 @@ class PublicParameters:
         n = _records(n, private=relation == "add_remove" or weight_max is not None)
         if d < 1:
             raise ValueError(f"d must be at least 1, got {d}")
+        if scales is not None and geometry == "sphere":
+            raise ValueError("geometry='sphere' takes no scales=: longitude and latitude are both in degrees")
         if radius is not None:
             radius = positive("radius", radius)
             if radius < 1.0 / LARGEST:
@@ -137,6 +143,7 @@ class PublicParameters:
             unit=RECORD if unit is None else unit_of(unit),
             geometry=geometry_of(geometry),
             weight_max=None if weight_max is None else positive("weight_max", weight_max),
+            scales=scales_of(scales, d),
             inference=bool(inference),
             lone_delta=None if lone_delta is None else float(lone_delta),
             clusters=None if clusters is None else _clusters(clusters, n),
@@ -180,10 +187,10 @@ class PublicParameters:
 
     @property
     def origin(self) -> NDArray[np.float64]:
-        """The center that was given, or the origin."""
-        if self.center is not None:
+        """The center that was given, in units of the scales if there are any, or the origin."""
+        if self.center is not None and self.scales is None:
             return self.center
-        origin = np.zeros(self.d)
+        origin = np.zeros(self.d) if self.center is None else self.center / np.array(self.scales)
         origin.setflags(write=False)
         return origin
 
@@ -307,6 +314,23 @@ def geometry_of(value: object) -> str:
     if value not in GEOMETRIES:
         raise ValueError(f"geometry must be one of {', '.join(map(repr, GEOMETRIES))}, got {value!r}")
     return str(value)
+
+
+def scales_of(scales: Any, d: int) -> tuple[float, ...] | None:
+    """One positive number for each of d columns, or None."""
+    if scales is None:
+        return None
+    if isinstance(scales, (str, bytes, Mapping)) or not hasattr(scales, "__len__"):
+        raise TypeError(
+            f"scales must be {d} positive numbers, one for each column, got {scales!r}; names of columns are known "
+            "only where there are points, geometric_median(points, scales={'income': 5000.0})"
+        )
+    if len(scales) != d:
+        raise ValueError(f"scales must be {d} positive numbers, one for each column, got {len(scales)}")
+    found = tuple(positive("scales", scale) for scale in scales)
+    if min(found) < 1.0 / LARGEST:
+        raise ValueError(f"scales must be at least 2**-1000, got {min(found)}")
+    return found
 
 
 def _center(center: ArrayLike, d: int) -> NDArray[np.float64]:

@@ -144,7 +144,7 @@ def _region_label(region: Region) -> str:
 def _degrees(release: Release) -> Any:
     """How wide the unit of every coordinate is drawn: away from the equator a degree of longitude is shorter."""
     if release.plan.parameters.geometry != "sphere":
-        return np.ones(release.point.size)
+        return np.array(release.plan.parameters.scales or np.ones(release.point.size))
     return np.array([1.0 / max(float(np.cos(np.radians(release.point[1]))), 0.05), 1.0])
 
 

@@ -247,7 +247,7 @@ class Release(Recorded):
                 if self.method != "adaptive"
                 else "this release was made with inference=False, so there is nothing to make a confidence region of"
             )
-        return confidence_region(self.point, self.moments, level, self.scale)
+        return confidence_region(self.point, self.moments, level, self.scale, self.plan.parameters.scales)
 
     def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
         """The point with its predicted error, over the private records if they are given (needs matplotlib)."""

@@ -28,6 +28,7 @@ __all__ = [
     "check_nonfinite",
     "refuse_if_elsewhere",
     "require_fit",
+    "require_options",
     "require_unit",
     "run_calibrated",
 ]
@@ -143,17 +144,22 @@ def require_unit(found: str, planned: str, *, given: bool) -> None:
 
 def require_fit(data: Dataset, parameters: PublicParameters) -> None:
     """Raises, before anything is spent, unless the dataset is one for these parameters."""
-    check_nonfinite(data.nonfinite, parameters)
-    for option in ("geometry", "weight_max"):
-        own, planned = getattr(data, option), getattr(parameters, option)
-        if own != planned:
-            raise ValueError(f"this plan has {option} = {planned!r}, and the dataset has {own!r}: use one for both")
+    require_options(data, parameters)
     require_unit(data.unit, parameters.unit, given=data.has_ids)
     data.require_ids(parameters.neighbours)
     if not parameters.private_size and data.shape != (parameters.n, parameters.d):
         raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {data.shape}")
     if data.shape[1] != parameters.d:
         raise ValueError(f"points must have d = {parameters.d} columns, got {data.shape[1]}")
+
+
+def require_options(data: Dataset, parameters: PublicParameters) -> None:
+    """Raises unless the rows of the dataset became records as the parameters say."""
+    check_nonfinite(data.nonfinite, parameters)
+    for option in ("geometry", "scales", "weight_max"):
+        own, planned = getattr(data, option), getattr(parameters, option)
+        if own != planned:
+            raise ValueError(f"this plan has {option} = {planned!r}, and the dataset has {own!r}: use one for both")
 
 
 def run_calibrated(

@@ -21,6 +21,7 @@ __all__ = [
     "add_method",
     "add_neighbours",
     "add_output",
+    "add_scales",
     "add_weight_max",
     "check_clusters",
     "names",
@@ -130,6 +131,22 @@ def add_weight_max(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def scales(text: str) -> dict[str, float] | list[float]:
+    """Public scales, by the names of columns or one for each column: income=5000,age=10, or 5000,10."""
+    parts = [part.rpartition("=") for part in text.split(",")]
+    if all(sign for _, sign, _ in parts):
+        return {name.strip(): number(value) for name, _, value in parts}
+    if any(sign for _, sign, _ in parts):
+        raise argparse.ArgumentTypeError("scales must all have the name of a column, as in income=5000, or none")
+    return [number(value) for _, _, value in parts]
+
+
+def add_scales(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scales", type=scales, metavar="A=X,...", help="public scales by which columns are divided, or one for each"
+    )
+
+
 def add_clusters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several typical places; both are public and must not depend on the data")
     group.add_argument("--clusters", type=int, metavar="K", help="release this many centers: k-medians")
@@ -151,12 +168,15 @@ def check_clusters(options: argparse.Namespace) -> None:
         ("--by", options.by is not None),
         ("--method", options.method != "auto"),
         ("--profile", options.profile != "default"),
+        ("--scales", options.scales is not None),
     ):
         if ignored:
             raise ValueError(f"{option} does not go with --clusters: leave one of them out")
 
 
-def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None) -> Plan:
+def plan_of(
+    options: argparse.Namespace, n: int | None, d: int, unit: str | None, scales: tuple[float, ...] | None = None
+) -> Plan:
     common: dict[str, Any] = {
         "epsilon": options.epsilon,
         "delta": options.delta,
@@ -172,4 +192,4 @@ def plan_of(options: argparse.Namespace, n: int | None, d: int, unit: str | None
     }
     if options.clusters is not None:
         return plan_k_medians(n, d, options.clusters, trim=options.trim or 0.0, **common)
-    return plan(n, d, method=options.method, profile=options.profile, **common)
+    return plan(n, d, method=options.method, profile=options.profile, scales=scales, **common)

@@ -68,6 +68,7 @@ def release_groups(
         name=options.name,
         sample_weight=options.weight,
         weight_max=options.weight_max,
+        scales=options.scales,
     )
     with paid_for(found):
         show(shown(found, options.output))

@@ -13,6 +13,7 @@ from dpmedian.cli.arguments import (
     add_method,
     add_neighbours,
     add_output,
+    add_scales,
     add_weight_max,
     check_clusters,
     plan_of,
@@ -39,7 +40,7 @@ def _plan_of_one(options: argparse.Namespace) -> Plan:
         if value is not None:
             raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
     options.neighbours = options.neighbours or "replace"
-    return plan_of(options, options.n, options.d, options.unit)
+    return plan_of(options, options.n, options.d, options.unit, options.scales)
 
 
 def _plan_of_groups(options: argparse.Namespace) -> GroupsPlan:
@@ -63,6 +64,7 @@ def _plan_of_groups(options: argparse.Namespace) -> GroupsPlan:
         geometry=options.geometry,
         neighbours=options.neighbours or "add_remove",
         weight_max=options.weight_max,
+        scales=options.scales,
     )
 
 
@@ -92,6 +94,7 @@ def add(commands: Any) -> None:
     add_groups(parser)
     add_neighbours(parser, groups=True)
     add_weight_max(parser)
+    add_scales(parser)
     add_budget(parser)
     add_method(parser)
     add_clusters(parser)

@@ -16,6 +16,7 @@ from dpmedian.cli.arguments import (
     add_method,
     add_neighbours,
     add_output,
+    add_scales,
     add_weight_max,
     check_clusters,
     plan_of,
@@ -53,7 +54,7 @@ def release(options: argparse.Namespace) -> None:
         labels = [*([] if options.unit is None else [options.unit]), *options.by]
         release_groups(options, read_points(options.file, **told, labels=labels), keys, ledger)
         return
-    if options.unit is None and options.geometry == "euclidean" and options.weight is None:
+    if options.unit is None and options.geometry == "euclidean" and options.weight is None and options.scales is None:
         rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
     else:
         rows = read_points(options.file, **told, labels=[] if options.unit is None else [options.unit])
@@ -63,12 +64,13 @@ def release(options: argparse.Namespace) -> None:
         unit_reduce=options.unit_reduce or "median",
         nonfinite=options.nonfinite,
         geometry=options.geometry,
+        scales=options.scales,
         sample_weight=options.weight,
         weight_max=options.weight_max,
     )
     # A private number of records, or sum of weights, is guessed or not; a public one is that of the points.
     n = options.n if _private(options) else points.shape[0]
-    made = plan_of(options, n, rows.shape[1] - (options.weight is not None), points.unit)
+    made = plan_of(options, n, rows.shape[1] - (options.weight is not None), points.unit, points.scales)
     try:
         result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, name=options.name)
     except ReleaseFailed as failed:
@@ -145,6 +147,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
     parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
     add_weight_max(parser)
+    add_scales(parser)
     add_groups(parser)
     parser.add_argument(
         "--unit-reduce",

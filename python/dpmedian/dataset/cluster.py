@@ -30,6 +30,11 @@ class Cluster:
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Cluster:
         """Choose the columns; nothing is computed yet."""
+        if reading.scales is not None:
+            raise ValueError(
+                "scales take rows in memory or files, and points are a Dask collection; divide its columns by the "
+                "scales, and multiply the released point by them"
+            )
         if reading.weight_max is not None:
             raise ValueError(
                 "weights take rows in memory or files, and points are a Dask collection; load the columns, "
@@ -87,6 +92,10 @@ class Cluster:
     @property
     def unit(self) -> str:
         return self.records.unit
+
+    @property
+    def scales(self) -> None:
+        return None
 
     @property
     def first_missing(self) -> int | None:

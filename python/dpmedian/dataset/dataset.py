@@ -48,6 +48,7 @@ class Dataset:
         sample_weight: Any = None,
         weight_max: float | None = None,
         geometry: str = "euclidean",
+        scales: Mapping[str | int, float] | Sequence[float] | None = None,
         nonfinite: str = "raise",
         copy: bool = False,
     ) -> Dataset:
@@ -70,6 +71,8 @@ class Dataset:
             The public cap of the weights. Never take it from the data.
         geometry : {"euclidean", "sphere"}
             Whether points are coordinates, or longitude and latitude in degrees.
+        scales : mapping from columns to numbers, or one number for each column, optional
+            Public scales, by which the columns are divided. Never take them from the data.
         nonfinite : {"raise", "center", "drop"}
             What happens to a record with a missing or infinite value.
         copy : bool
@@ -96,6 +99,7 @@ class Dataset:
             sample_weight=sample_weight,
             weight_max=weight_max,
             geometry=geometry,
+            scales=scales,
             nonfinite=nonfinite,
             copy=copy,
         )
@@ -118,6 +122,8 @@ class Dataset:
         for name, value in options.items():
             told = isinstance(value, (str, float, int)) and value in (_DEFAULTS[name], getattr(self._reading, name))
             if told or value is _DEFAULTS[name] or name in ("d", "labels"):
+                continue
+            if name == "scales" and value == self.scales:
                 continue
             raise ValueError(
                 f"points are a Dataset, which has its own {name}: say it there, Dataset.of(..., {name}=...)"
@@ -156,6 +162,11 @@ class Dataset:
     def geometry(self) -> str:
         """What the coordinates are."""
         return self._reading.geometry
+
+    @property
+    def scales(self) -> tuple[float, ...] | None:
+        """The public scale of each column, if there are any."""
+        return self._input.scales
 
     @property
     def weight_max(self) -> float | None:

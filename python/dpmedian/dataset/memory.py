@@ -18,6 +18,7 @@ from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.groups import Grouped, as_group_records
 from dpmedian.sources.labels import Labels, as_labels
 from dpmedian.sources.records import Records
+from dpmedian.sources.scales import scaled, scales_by_column
 from dpmedian.sources.units import as_row_records, as_unit_records, check_weights, weighted
 
 __all__ = ["Memory"]
@@ -30,6 +31,7 @@ class Memory:
     rows: Records
     ids: Labels | None
     reading: Reading
+    scales: tuple[float, ...] | None = None
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Memory:
@@ -215,10 +217,12 @@ def _of_records(rows: Records, reading: Reading) -> Memory:
 
 def _made(rows: Records, ids: Any, own: Any, reading: Reading) -> Memory:
     check_weights(rows, own, reading.weight_max)
+    scales = scales_by_column(reading.scales, rows.columns, rows.shape[1])
+    rows = scaled(rows, scales)
     found = None if ids is None else as_labels(ids, "unit")
     if found is not None and len(found) != len(rows.array):
         raise ValueError("unit must have one id for each row of points, and has another length")
-    return Memory(weighted(rows, own, reading.weight_max, reading.nonfinite), found, reading)
+    return Memory(weighted(rows, own, reading.weight_max, reading.nonfinite), found, reading, scales)
 
 
 def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:
@@ -241,7 +245,7 @@ def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:
         labels=_JoinedLabels([part.rows.labels for part in parts], others),
     )
     ids = [part.ids for part in parts if part.ids is not None]
-    return Memory(rows, Labels.joined(ids) if ids else None, reading)
+    return Memory(rows, Labels.joined(ids) if ids else None, reading, parts[0].scales)
 
 
 class _JoinedLabels(Mapping[str, Labels]):

@@ -32,6 +32,11 @@ class Input(Protocol):
         ...
 
     @property
+    def scales(self) -> tuple[float, ...] | None:
+        """The public scale of each column, if there are any; the records are divided by them."""
+        ...
+
+    @property
     def first_missing(self) -> int | None:
         """The first row without an id, if a unit was given; for the curator."""
         ...

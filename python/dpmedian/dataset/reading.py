@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ class Reading:
     sample_weight: Any = None
     weight_max: float | None = None
     geometry: str = "euclidean"
+    scales: Mapping[str | int, float] | Sequence[float] | None = None
     nonfinite: str = "raise"
     copy: bool = False
     d: int | None = None
@@ -40,6 +41,8 @@ class Reading:
             raise TypeError(
                 f"columns must be a list of names or numbers, got {self.columns!r}; one column is [{self.columns!r}]"
             )
+        if self.scales is not None and self.geometry == "sphere":
+            raise ValueError("geometry='sphere' takes no scales=: longitude and latitude are both in degrees")
         if self.weight_max is not None:
             positive("weight_max", self.weight_max)
         if self.sample_weight is not None and self.weight_max is None:
@@ -48,7 +51,7 @@ class Reading:
     @property
     def as_they_are(self) -> bool:
         """Whether every row is a record without a change, so that files and partitions stay where they are."""
-        plain = self.unit is None and self.sample_weight is None and self.weight_max is None
+        plain = self.unit is None and self.sample_weight is None and self.weight_max is None and self.scales is None
         return plain and self.geometry == "euclidean" and not self.labels
 
     @property

@@ -54,6 +54,10 @@ class Stored:
         return self.records.unit
 
     @property
+    def scales(self) -> tuple[float, ...] | None:
+        return self.records.scales if isinstance(self.records, Memory) else None
+
+    @property
     def first_missing(self) -> int | None:
         return self.records.first_missing if isinstance(self.records, Memory) else None
 
@@ -78,8 +82,8 @@ class Stored:
 def _as_opened(records: FileRecords, reading: Reading) -> FileRecords:
     if not reading.as_they_are:
         raise ValueError(
-            "units, weights, groups and the sphere take the path of a file or rows in memory, and not a file that was "
-            "opened before"
+            "units, weights, groups, scales and the sphere take the path of a file or rows in memory, and not a file "
+            "that was opened before"
         )
     if reading.columns is not None:
         raise ValueError("choose the columns when the file is opened, open_points(path, columns=[...])")

@@ -30,12 +30,12 @@ from dpmedian.progress import Progress
 from dpmedian.recorded import Recorded
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
-from dpmedian.running import charged, check_name, check_nonfinite, require_unit
+from dpmedian.running import charged, check_name, check_nonfinite, require_options, require_unit
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.groups import Grouped
 from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text, named_columns
 from dpmedian.sources.protocol import Source
-from dpmedian.sources.sphere import as_position
+from dpmedian.sources.scales import finishing
 from dpmedian.tape import Tape, capped_tape, seed_bytes
 
 __all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
@@ -161,10 +161,12 @@ class GroupsPlan(Recorded):
                 sample_weight=sample_weight,
                 weight_max=parameters.weight_max,
                 geometry=parameters.geometry,
+                scales=parameters.scales,
                 nonfinite=nonfinite,
                 d=parameters.d,
                 labels=named_columns(points, by) or (),
             )
+            require_options(data, parameters)
             nonfinite = data.nonfinite
             grouped = data.grouped(by, self.keys, self.max_groups_per_unit)
         check_nonfinite(nonfinite, parameters)
@@ -282,7 +284,8 @@ def _outcome(plan: Plan, run: Callable[[], MethodResult]) -> MethodResult | Rele
     """The result of a run, with positions in degrees on the sphere, or its failure as a value."""
     try:
         result = run()
-        return as_position(result) if plan.parameters.geometry == "sphere" else result
+        finish = finishing(plan.parameters)
+        return result if finish is None else finish(result)
     except ReleaseFailed as failed:
         return failed
 

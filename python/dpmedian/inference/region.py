@@ -57,8 +57,9 @@ class Region:
     _unit: float = field(default=1.0, repr=False)
     _root: Matrix | None = field(default=None, repr=False)
     _threshold: float = field(default=0.0, repr=False)
-    # On a globe distances to the east are degrees of longitude times this.
-    _level: float | None = field(default=None, repr=False)
+    # How long the unit of every coordinate is: a degree of longitude, or a public scale.
+    _stretch: Vector | None = field(default=None, repr=False)
+    _globe: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.center, self.covariance, self.standard_errors, self.intervals):
@@ -94,8 +95,10 @@ class Region:
         if there.shape != self.center.shape:
             raise ValueError(f"point must have shape {self.center.shape} like the center, got {there.shape}")
         difference = there - self.center
-        if self._level is not None:
-            difference[0] = self._level * (np.remainder(difference[0] + 180.0, 360.0) - 180.0)
+        if self._globe:
+            difference[0] = np.remainder(difference[0] + 180.0, 360.0) - 180.0
+        if self._stretch is not None:
+            difference = difference / self._stretch
         if self._root is None:
             return bool(np.linalg.norm(difference) <= self.radius)
         white = np.linalg.solve(self._root, difference / self._unit)
@@ -111,29 +114,34 @@ class Region:
             border = self.radius * circle
         else:
             border = self._unit * np.sqrt(self._threshold) * (self._root @ circle)
-        return np.asarray(self.center[:, None] + border / [[self._level or 1.0], [1.0]])
+        return np.asarray(self.center[:, None] + (border if self._stretch is None else border * self._stretch[:, None]))
 
 
-def confidence_region(center: Vector, moments: Moments, level: float, scale: float | None = None) -> Region:
-    """The region of a release, at any level: the same moments serve all of them, at no further cost."""
+def confidence_region(
+    center: Vector, moments: Moments, level: float, scale: float | None = None, scales: tuple[float, ...] | None = None
+) -> Region:
+    """The region of a release, at any level: the same moments serve all of them, at no further cost.
+
+    With public `scales` the radius is in their units, and everything about coordinates in the units of the columns.
+    """
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level must be a number between 0 and 1, like 0.95, got {level!r}")
     error, alpha = error_of(moments), 1.0 - level
     of_lengths, of_shapes = (1.0 - alpha * min(part + more * alpha, 1.0) for part, more in (_LENGTHS, _SHAPES))
     lengths = np.linalg.norm(error.draws, axis=1)
-    least, stretch, level_of = moments.least, np.ones(center.size), None
+    least, stretch = moments.least, np.ones(center.size) if scales is None else np.array(scales)
     if moments.position is not None:
         least = math.degrees(math.asin(min(least / math.hypot(*moments.position), 1.0)))
         # A degree of longitude is shorter than one of latitude; at a pole it would be none.
-        level_of = max(math.cos(math.radians(center[1])), _POLE)
-        stretch[0] = 1.0 / level_of
+        stretch[0] = 1.0 / max(math.cos(math.radians(center[1])), _POLE)
+    globe = moments.position is not None
     radius = max(error.unit * float(np.quantile(lengths, of_lengths)), least)
     large = scale is not None and moments.curvature is not None and radius > _LARGE * scale
     notes = ((COINCIDE,) if moments.least else ()) + ((LARGE,) if large else ())
     if error.covariance is None or moments.least:
         half = radius * stretch
         intervals = np.array([center - half, center + half]).T
-        return Region(center, level, radius, None, None, intervals, notes, _level=level_of)
+        return Region(center, level, radius, None, None, intervals, notes, _stretch=stretch, _globe=globe)
     root = np.asarray(np.linalg.cholesky(error.covariance), dtype=np.float64)
     white = np.linalg.solve(root, error.draws.T)
     with np.errstate(over="ignore", under="ignore"):
@@ -152,5 +160,6 @@ def confidence_region(center: Vector, moments: Moments, level: float, scale: flo
         _unit=error.unit,
         _root=root,
         _threshold=error.growth * float(np.quantile((white**2).sum(axis=0), of_shapes)),
-        _level=level_of,
+        _stretch=stretch,
+        _globe=globe,
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.dataset import Dataset
+from dpmedian.inference.region import confidence_region
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless, least_size
 from dpmedian.methods.private_size import PrivateSize
@@ -25,10 +26,19 @@ from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import plan_record
 from dpmedian.running import check_name, run_calibrated
-from dpmedian.sources.sphere import as_position
+from dpmedian.sources.scales import finishing
 from dpmedian.warning import LikelyFailureWarning, warn_caller
 
 __all__ = ["Plan"]
+
+# Intervals are compared in at most this many dimensions: the region of more takes longer than the release.
+_NOTED_DIMENSIONS = 50
+
+# An interval below this share of its value is a good one.
+_SHARP = 0.1
+
+# A value that is this many times as large as another one is in another unit, or about another thing.
+_DIFFERENT = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +209,7 @@ class Plan(Recorded):
             sample_weight=sample_weight,
             weight_max=parameters.weight_max,
             geometry=parameters.geometry,
+            scales=parameters.scales,
             nonfinite=nonfinite,
             copy=copy,
             d=parameters.d,
@@ -215,7 +226,7 @@ class Plan(Recorded):
                 ledger=ledger,
                 seed=seed,
                 progress=progress,
-                finish=as_position if parameters.geometry == "sphere" else None,
+                finish=finishing(parameters),
             )
         except ReleaseFailed as failed:
             plan = self.at_size(failed.size)
@@ -243,7 +254,12 @@ class Plan(Recorded):
             n=None if self.parameters.private_size else self.n,
             plan=self.at_size(result.size),
             size=result.size,
-            notes=(*result.notes, *self._border_notes(result.point), *self._weight_notes()),
+            notes=(
+                *result.notes,
+                *self._border_notes(result.point),
+                *self._weight_notes(),
+                *self._size_notes(result, columns),
+            ),
             columns=columns,
             seeded=seeded,
             name=name,
@@ -262,18 +278,40 @@ class Plan(Recorded):
         seen = self.calibrated.seen(size)
         return replace(self, parameters=seen.parameters, calibrated=seen)
 
+    def _notes_of(self, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
+        return *self._border_notes(result.point), *self._weight_notes(), *self._size_notes(result, columns)
+
     def _border_notes(self, point: NDArray[np.float64]) -> tuple[str, ...]:
         """A note where the released point lies near the border of the public ball: post-processing."""
         radius = self.parameters.radius
         if (
             radius is None
             or self.parameters.geometry == "sphere"
-            or math.dist(point, self.parameters.origin) < 0.9 * radius
+            or math.dist(point / np.array(self.parameters.scales or 1.0), self.parameters.origin) < 0.9 * radius
         ):
             return ()
         return (
             "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
             "their projections; check radius= and center=",
+        )
+
+    def _size_notes(self, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
+        """A note if columns of very different size count as if they had one unit: post-processing."""
+        plain = self.parameters.geometry == "euclidean" and self.parameters.scales is None
+        if result.moments is None or not plain or not 2 <= self.d <= _NOTED_DIMENSIONS:
+            return ()
+        intervals = confidence_region(result.point, result.moments, 0.95, result.scale).intervals
+        with np.errstate(all="ignore"):
+            relative = 0.5 * (intervals[:, 1] - intervals[:, 0]) / np.abs(result.point)
+        widest, narrowest = int(np.argmax(relative)), int(np.argmin(relative))
+        if not (
+            relative[widest] > 1.0 and relative[narrowest] < _SHARP and np.ptp(np.log2(np.abs(result.point))) > 3.0
+        ):
+            return ()
+        wide, narrow = (columns[i] if columns else f"coordinate {i + 1}" for i in (widest, narrowest))
+        return (
+            f"the 95 % interval of {wide} is wider than its value, and that of {narrow} is not: columns of different "
+            "size count in one unit here; give public scales, scales={...}, so that they count alike",
         )
 
     def _weight_notes(self) -> tuple[str, ...]:

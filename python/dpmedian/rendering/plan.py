@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["plan_html", "plan_tables", "plan_text", "probability_text"]
 
 _WIDTH = 80
+# A plan prints the scales of at most this many columns.
+_SCALES_SHOWN = 8
 _HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
 # The columns of words, which are wrapped where the table would be too wide.
 _WORDS = (1, 2)
@@ -94,6 +96,10 @@ def _facts(plan: Plan) -> list[str]:
     facts = [f"cost: {plan.cost}{together}"]
     if plan.parameters.neighbours == "add_remove":
         facts.append(f"the same noise under replace: {_under_replace(plan.cost)}")
+    if plan.parameters.scales is not None:
+        listed = [f"{scale:g}" for scale in plan.parameters.scales[:_SCALES_SHOWN]]
+        more = [f"and {plan.d - _SCALES_SHOWN} more"] if plan.d > _SCALES_SHOWN else []
+        facts.append(f"distances are in units of the public scales of the columns: {', '.join([*listed, *more])}")
     facts += [_example(n, expected) for n, expected in plan.calibrated.examples]
     if predicted.excess is not None:
         worst = predicted.excess_if_many_coincide

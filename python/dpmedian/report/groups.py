@@ -91,6 +91,9 @@ def _released(record: Mapping[str, Any]) -> str:
     more = len(record["groups"]) - _GROUPS
     rest = f'<p class="soft">and {more:,} more groups, which the record below has</p>' if more > 0 else ""
     units = "Longitude and latitude are in degrees." if sphere else "All lengths are in the unit of the columns."
+    if (scales := record["plans"][0].get("scales")) is not None:
+        listed = ", ".join(f"{scale:g}" for scale in scales)
+        units = f"Points are in the units of the columns, and distances in units of their public scales, {listed}."
     told = [
         "For each group a typical point: the one whose sum of distances to all records of the group is smallest, up to "
         f"noise. {units} The distance between the point and the exact median of the group's records is at most the "

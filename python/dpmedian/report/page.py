@@ -90,7 +90,9 @@ def distance(value: float, plan: Plan) -> str:
 
 def _unit(plan: Plan) -> str:
     """What a distance is measured in, as a remark after it."""
-    return "" if plan.parameters.geometry == "sphere" else ", in the unit of the columns"
+    if plan.parameters.geometry == "sphere":
+        return ""
+    return ", in the unit of the columns" if plan.parameters.scales is None else ", in units of the public scales"
 
 
 def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
@@ -135,6 +137,13 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             "The interval below a number is about the population from which the records are an independent sample: "
             f"with a confidence of about {100.0 * region.level:.3g} % it holds this coordinate of the population's "
             "median. It says nothing if the records are no such sample."
+        )
+    if plan.parameters.scales is not None:
+        named = zip(found.columns or map(str, range(1, plan.d + 1)), plan.parameters.scales, strict=True)
+        listed = ", ".join(f"{name}: {scale:g}" for name, scale in named)
+        texts.append(
+            "The columns were divided by public scales, so that they count alike, and the point is in the units of the "
+            f"columns again. The scales are {listed}."
         )
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
     return _point(found) + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")

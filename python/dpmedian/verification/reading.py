@@ -223,12 +223,17 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
     return RecordedPlan(parameters, _of("method", str, record), recorded, record["reason"] or "")
 
 
+_ADDED = {"scales", "lone_delta", "clusters", "trim"}
+
+
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
     """The public parameters of a record; where their number or sum of weights is private, n is the guess."""
     names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
     private = record["neighbours"] == "add_remove" or record["weight_max"] is not None
     size = record["guess"] if private else record["n"]
-    return PublicParameters.of(size, **{name: record[name] for name in sorted(names)}, **record["budget"])
+    # Records of 0.1.0 and 0.2.0 do not have what 1.0.0 has added.
+    there = sorted(name for name in names if name in record or name not in _ADDED)
+    return PublicParameters.of(size, **{name: record[name] for name in there}, **record["budget"])
 
 
 def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:

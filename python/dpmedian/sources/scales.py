@@ -1,0 +1,54 @@
+"""Public scales of the columns: records are divided by them, and released points are multiplied by them again.
+
+Dividing is a map of each record on its own by public numbers, so neighbors stay neighbors; multiplying a released point
+is post-processing. Distances between are those of the divided records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpmedian.parameters import LARGEST, PublicParameters, scales_of
+from dpmedian.release import MethodResult
+from dpmedian.sources.columns import numbered, select
+from dpmedian.sources.records import Records
+from dpmedian.sources.sphere import as_position
+
+__all__ = ["finishing", "scaled", "scales_by_column"]
+
+
+def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tuple[float, ...] | None:
+    """One scale for each column, from a list of them or from a mapping by name or by number; 1 where there is none."""
+    if scales is None or not isinstance(scales, Mapping):
+        return scales_of(scales, d)
+    if not scales:
+        raise ValueError("scales must name at least one column, such as scales={'income': 5000.0}")
+    found = [1.0] * d
+    for place, name in zip(select(list(columns or numbered(d)), list(scales)), scales, strict=True):
+        found[place] = scales[name]
+    return scales_of(found, d)
+
+
+def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
+    """The records divided by the scales. A finite number stays finite: beyond 2^1000 it is clamped, as everywhere."""
+    if scales is None:
+        return records
+    with np.errstate(all="ignore"):
+        divided = np.asarray(records.array, dtype=np.float64) / np.array(scales)
+    too_large = np.isinf(divided) & np.isfinite(records.array)
+    divided[too_large] = np.copysign(LARGEST, divided[too_large])
+    return replace(records, array=divided)
+
+
+def finishing(parameters: PublicParameters) -> Callable[[MethodResult], MethodResult] | None:
+    """What turns a result about records into one in the units of the columns, if anything must be done."""
+    if parameters.geometry == "sphere":
+        return as_position
+    if parameters.scales is None:
+        return None
+    factors = np.array(parameters.scales)
+    return lambda result: replace(result, point=result.point * factors)
