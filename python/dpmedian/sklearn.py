@@ -68,7 +68,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
 
     Attributes
     ----------
-    location_ : ndarray of shape (d,)
+    location_ : ndarray of one number for each feature
         The median.
     scale_, error_radius_ : float or None
         A private estimate of the spread, and the predicted distance to the exact median.
@@ -192,11 +192,11 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (n_clusters, d)
+    cluster_centers_ : ndarray of one row for each cluster
         The centers, that with the largest noisy size first.
-    sizes_ : ndarray of shape (n_clusters,)
+    sizes_ : ndarray of one number for each cluster
         The noisy sizes.
-    labels_ : ndarray of shape (n,)
+    labels_ : ndarray of one number for each sample
         The nearest center of each sample. Not private: one label belongs to one record.
     cost_ : PrivacyCost
         What `fit` cost.
