@@ -34,7 +34,7 @@ import dpmedian
 from dpmedian import nonprivate
 from dpmedian.accounting import calibrate
 from dpmedian.mechanisms.coordinates import CoordinateSearch
-from dpmedian.methods.adaptive.descent import DOUBTED
+from dpmedian.methods.adaptive.notes import DOUBTED
 from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.array import ArraySource

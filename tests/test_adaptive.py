@@ -61,7 +61,7 @@ def test_it_replays_on_an_atom_and_on_equal_points(replay):
 def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
     """A plan whose coarse stages see m of the n records: by default that takes tens of thousands."""
     parameters = PublicParameters.of(n, d, rho=rho)
-    method = calibrate(parameters, rho, replace(CONSTANTS, sample=m, sample_signal=1.0))
+    method = calibrate(parameters, rho, replace(CONSTANTS, sample_records=m, sample_signal=1.0))
     assert method.offers.sample == m < n
     return dpmedian.Plan(parameters, "adaptive", method)
 
@@ -225,7 +225,7 @@ def test_a_plan_that_may_well_fail_warns_with_the_probability():
 
 def test_a_release_that_would_hardly_depend_on_the_data_is_refused_before_spending():
     """One step of descent returns its start, whatever the data are."""
-    points = np.random.default_rng(0).normal(size=(63, 2)) + 20.0
+    points = np.random.default_rng(0).normal(size=(30, 2)) + 20.0
     ledger = dpmedian.Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(ValueError, match="hardly depends on the data"):
         dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="dpgd", radius=60.0, ledger=ledger)
@@ -268,8 +268,7 @@ def test_small_samples_without_a_radius():
 @pytest.mark.parametrize("n", [3000, 60_000])
 def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_alone(n, monkeypatch):
     """No second moments are planned or asked, on few records and after a sample, and the region is a ball."""
-    monkeypatch.setattr("dpmedian.methods.adaptive.questions.MOMENTS_DIMENSION", 3)
-    monkeypatch.setattr("dpmedian.methods.adaptive.region.MOMENTS_DIMENSION", 3)
+    monkeypatch.setattr("dpmedian.methods.adaptive.queries.MOMENTS_DIMENSION", 3)
     points = np.random.default_rng(0).normal(size=(n, 4))
     plan = dpmedian.plan(n, 4, epsilon=1.0, delta=1e-6, method="adaptive")
     assert not {"hessian", "directions"} & {stage.name for stage in plan.stages}
@@ -311,15 +310,16 @@ def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d
     assert measured.max() < plan.prediction.excess_if_many_coincide
 
 
-def test_a_kink_stays_below_the_bound_on_the_excess():
-    """A lattice with an atom of a quarter of the records at its median: above the typical excess, below the bound."""
+def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bound():
+    """A lattice with a quarter of the records at its median: half of the runs are exact, all are below the bound."""
     points = np.round(0.7 * np.random.default_rng(8).normal(size=(3000, 2)))
     plan = dpmedian.plan(3000, 2, epsilon=1.0, delta=1e-6)
-    measured = np.median(excesses(plan, points, 15))
-    assert 2.0 * plan.prediction.excess < measured < plan.prediction.excess_if_many_coincide
+    measured = excesses(plan, points, 15)
+    assert np.median(measured) < 1e-12
+    assert np.max(measured) < plan.prediction.excess_if_many_coincide
 
 
-@pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (32, 1, 3.0), (60, 5, 3.0)])
+@pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (26, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
     """100 runs of fresh data: more failures than allowed have probability below 1e-3 if the prediction is right."""
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
@@ -376,8 +376,8 @@ def test_the_plan_says_how_often_the_records_are_read(n, d):
 
 def test_the_plan_says_when_far_data_may_be_missed():
     assert not dpmedian.plan(3000, 3, epsilon=1.0, delta=1e-6).notes
-    assert "10^5 spreads" in str(dpmedian.plan(300, 3, epsilon=1.0, delta=1e-6))
-    assert "10^3 spreads" in str(dpmedian.plan(150, 3, epsilon=1.0, delta=1e-6))
+    assert "10^5 core radii" in str(dpmedian.plan(300, 3, epsilon=1.0, delta=1e-6))
+    assert "10^3 core radii" in str(dpmedian.plan(150, 3, epsilon=1.0, delta=1e-6))
 
 
 def test_the_error_radius_covers_and_is_not_loose():

@@ -139,7 +139,7 @@ def test_a_mean_iterate_that_is_the_center_is_refused(d, neighbours):
 
 
 def test_a_failure_that_is_allowed_is_not_refused():
-    plans = [dpmedian.plan(80, 2, **ASKED, method="adaptive", failure_probability=beta) for beta in (0.05, 0.5, 0.9)]
+    plans = [dpmedian.plan(70, 2, **ASKED, method="adaptive", failure_probability=beta) for beta in (0.05, 0.5, 0.9)]
     assert 0.5 < plans[0].prediction.failure < 0.9
     assert [is_refused(plan) for plan in plans] == [True, True, False]
 
@@ -147,8 +147,8 @@ def test_a_failure_that_is_allowed_is_not_refused():
 def test_auto_passes_over_a_plan_that_would_be_refused():
     """With one step the error of dpgd is that of the center; adaptive is refused, too, and something else is not."""
     given = {"radius": 10.0, "resolution": 0.01}
-    assert is_refused(dpmedian.plan(50, 1, **ASKED, **given, method="adaptive"))
-    chosen = dpmedian.plan(50, 1, **ASKED, **given)
+    assert is_refused(dpmedian.plan(25, 1, **ASKED, **given, method="adaptive"))
+    chosen = dpmedian.plan(25, 1, **ASKED, **given)
     assert chosen.method == "inverse_sensitivity"
     assert not is_refused(chosen)
 

@@ -11,9 +11,9 @@ import dpmedian
 from dpmedian._core import Tape
 from dpmedian.mechanisms.distance import Counted, radius_of
 from dpmedian.methods.adaptive.constants import CONSTANTS
-from dpmedian.methods.adaptive.descent import DOUBTED
-from dpmedian.methods.adaptive.evidence import for_a_cloud
-from dpmedian.methods.adaptive.steps import Measured
+from dpmedian.methods.adaptive.evidence import log_odds_of_a_cloud
+from dpmedian.methods.adaptive.notes import DOUBTED
+from dpmedian.methods.adaptive.queries import Gradient
 from dpmedian.sources.array import ArraySource
 
 
@@ -37,8 +37,8 @@ def odds(points, scale, rng, signal):
         offsets = place - points
         gradient = (offsets / np.linalg.norm(offsets, axis=1, keepdims=True)).sum(axis=0)
         deviation = 3.0 * n / signal / math.sqrt(d)
-        measured.append(Measured(factor * place, gradient + deviation * rng.normal(size=d), deviation**2))
-    return for_a_cloud(measured, [counted], factor * theta, quarter + shift, n, CONSTANTS)
+        measured.append(Gradient(factor * place, gradient + deviation * rng.normal(size=d), deviation**2))
+    return log_odds_of_a_cloud(measured, [counted], factor * theta, quarter + shift, n, CONSTANTS.core)
 
 
 @pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
@@ -62,8 +62,8 @@ def test_the_odds_are_the_same_in_all_units():
 @pytest.mark.parametrize("d", [1, 3, 60])
 def test_a_gradient_of_zero_has_no_direction_but_odds(d):
     counted = Counted(0, np.zeros(d), np.arange(-4, 4), np.linspace(-20.0, 20.0, 8), 5.0)
-    measured = [Measured(np.full(d, 0.1), np.zeros(d), 4.0), Measured(np.full(d, -0.1), np.full(d, -3.0), 4.0)]
-    assert math.isfinite(for_a_cloud(measured, [counted], np.zeros(d), 0, 50, CONSTANTS))
+    measured = [Gradient(np.full(d, 0.1), np.zeros(d), 4.0), Gradient(np.full(d, -0.1), np.full(d, -3.0), 4.0)]
+    assert math.isfinite(log_odds_of_a_cloud(measured, [counted], np.zeros(d), 0, 50, CONSTANTS.core))
 
 
 def test_the_odds_are_the_same_in_the_coordinates_of_what_is_spanned(monkeypatch):

@@ -51,7 +51,7 @@ def test_groups_verify_and_so_does_their_plan(releases):
         (("max_groups_per_unit",), 4, "between 1 and the number of keys, got 4"),
         (("unit",), "record", "unit of the record is 'record'"),
         (("plans", 0, "unit"), "record", "unit of plan 0 is 'record'"),
-        (("plans", 1, "stages", 2, "sensitivity"), 0.5, "plan 1: stage 'center': the sensitivity is stated as 0.5"),
+        (("plans", 1, "stages", 1, "sensitivity"), 0.5, "plan 1: stage 'center': the sensitivity is stated as 0.5"),
         (("cost", "mu_squared"), 0.1, "mu_squared of the cost is stated as 0.1"),
         (("cost", "rho"), 0.1, "rho is stated as 0.1"),
         (("budget", "epsilon"), 2.0, "the cost exceeds the budget epsilon = 2"),

@@ -11,7 +11,7 @@ from dpmedian.inference import Moments, Noisy, confidence_region
 from dpmedian.inference.region import COINCIDE, LARGE
 from dpmedian.mechanisms.directions import FREE_WEIGHT
 from dpmedian.methods.adaptive.constants import CONSTANTS
-from dpmedian.methods.adaptive.region import Shares
+from dpmedian.methods.adaptive.queries import HessianPlan, Region, hessian_plan
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
@@ -203,19 +203,21 @@ def test_the_text_of_a_release_has_the_region_and_an_interval_for_each_coordinat
         assert f"{region.intervals[0, 0]:.6g} to {region.intervals[0, 1]:.6g}" in text
 
 
-def test_shares_are_small_and_vanish_with_many_records():
-    few, many, none = (
-        Shares.of(PublicParameters.of(n, d, rho=0.03), 0.03, CONSTANTS, n < 20_000)
-        for n, d in ((2000, 5), (1_000_000, 5), (200, 50))
-    )
-    assert few.hessian <= 0.021 * 0.03
-    assert many.hessian < 1e-4 * 0.03
-    assert none == Shares(0.013 * 0.03, 0.0, 0.0, False, False)
-    # Where records are replaced the directions are free, and elsewhere they have a part of a gradient.
-    assert few.directions == many.directions == FREE_WEIGHT
-    private = PublicParameters.of(2000, 5, rho=0.03, neighbours="add_remove")
-    assert 0.1 < Shares.of(private, 0.03, CONSTANTS, True).directions <= FREE_WEIGHT
-    assert Shares.of(private, 0.03, CONSTANTS, False).directions < 0.2
+def test_what_a_region_needs_is_small_and_vanishes_with_many_records():
+    def made(n: int, d: int, **options: object) -> tuple[Region, HessianPlan]:
+        parameters = PublicParameters.of(n, d, rho=0.03, **options)
+        gradients = 12 if n < 20_000 else 1
+        return Region.of(parameters, 0.03, CONSTANTS, gradients), hessian_plan(parameters, CONSTANTS, 0.03, n)
+
+    (few, few_hessian), (many, many_hessian), (none, none_hessian) = made(2000, 5), made(10**6, 5), made(200, 50)
+    assert max(few_hessian.cost, none_hessian.cost) <= 0.02 * 0.03
+    assert many_hessian.cost <= 0.005 * 0.03
+    assert not none_hessian.moments
+    assert none == Region(0.0, False, False)
+    # If records are replaced the directions are free; under add/remove they take a part of a gradient.
+    assert few.weight == many.weight == FREE_WEIGHT
+    assert 0.1 < made(2000, 5, neighbours="add_remove")[0].weight <= FREE_WEIGHT
+    assert made(10**6, 5, neighbours="add_remove")[0].weight < 0.2
 
 
 def test_the_directions_get_what_the_plan_says():
@@ -265,8 +267,8 @@ def test_on_a_globe_the_region_is_one_of_longitude_and_latitude():
     release = released(points, geometry="sphere")
     region = release.confidence_region()
     flat = released(arcs).confidence_region()
-    assert region.radius == pytest.approx(flat.radius, rel=0.15)
-    assert region.standard_errors == pytest.approx(flat.standard_errors * [2.0, 1.0], rel=0.2)
+    assert region.radius == pytest.approx(flat.radius, rel=0.2)
+    assert region.standard_errors == pytest.approx(flat.standard_errors * [2.0, 1.0], rel=0.3)
     assert region.contains([180.0, 60.0])
     assert region.contains([-180.0, 60.0])
     assert not region.contains([180.0 + 4.0 * region.radius, 60.0])

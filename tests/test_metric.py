@@ -1,4 +1,4 @@
-"""The Hessian as a run believes it: what stands out of its noise, and steps in its metric."""
+"""The Hessian as a run believes it: what stands out of its noise, and the regression over all gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from dpmedian.mechanisms.hessian import symmetric
-from dpmedian.methods.adaptive.metric import Metric
+from dpmedian.methods.adaptive.belief import Belief, HessianModel
+from dpmedian.methods.adaptive.constants import CONSTANTS
+from dpmedian.methods.adaptive.queries import Gradient
 from dpmedian.postprocess import stands_out, without_noise
 
 
@@ -42,12 +44,52 @@ def test_noise_rarely_stands_out_and_a_direction_twice_as_large_always_does(d):
         assert abs(float(vectors[:, np.argmax(values)] @ direction)) > 0.7
 
 
-def test_a_metric_without_vectors_is_that_of_the_coordinates():
-    rng = np.random.default_rng(0)
-    values = rng.uniform(0.5, 2.0, size=6)
-    plain = Metric(values, None, 0.1, 0.0, 1.0, values, 0.0)
-    turned = Metric(values, np.eye(6), 0.1, 0.0, 1.0, values, 0.0)
-    gradients = rng.normal(size=(4, 6))
-    for name in ("newton", "root", "squared"):
-        np.testing.assert_allclose(getattr(plain, name)(gradients), getattr(turned, name)(gradients), rtol=1e-14)
-    assert plain.left_over(gradients[0], 9, 0.5) == pytest.approx(turned.left_over(gradients[0], 9, 0.5))
+def belief(hessian: HessianModel, d: int) -> Belief:
+    made = Belief(1000, d, CONSTANTS, lambda point: point)
+    made.place(2.0, hessian)
+    made.begin(np.zeros(d), 1000.0**2 / d)
+    return made
+
+
+def model(values: np.ndarray, vectors: np.ndarray | None) -> HessianModel:
+    return HessianModel(values, vectors, values, 0.1, 0.01, 0.2, np.zeros(len(values)))
+
+
+@pytest.mark.parametrize("d", [1, 3, 12])
+def test_a_hessian_without_vectors_is_that_of_the_coordinates(d):
+    """The regression gives the same point, precision and innovation in both."""
+    rng = np.random.default_rng(d)
+    values = rng.uniform(0.5, 2.0, size=d)
+    plain, turned = belief(model(values, None), d), belief(model(values, np.eye(d)), d)
+    for _ in range(4):
+        gradient = Gradient(rng.normal(size=d), 300.0 * rng.normal(size=d), 50.0)
+        plain.learn(gradient)
+        turned.learn(gradient)
+    np.testing.assert_allclose(plain.point, turned.point, rtol=1e-12)
+    assert plain.precision == pytest.approx(turned.precision)
+    assert plain.innovation == pytest.approx(turned.innovation)
+
+
+@pytest.mark.parametrize("d", [1, 4, 30])
+def test_gradients_correct_a_hessian_that_is_wrong(d):
+    """The gradients are linear with twice the Hessian that is believed: after some of them the point is the median."""
+    rng = np.random.default_rng(d)
+    median = 0.2 * rng.normal(size=d) / math.sqrt(d)
+    made = belief(model(np.ones(d), None), d)
+    for _ in range(12):
+        theta = made.point.copy()
+        made.learn(Gradient(theta, 1000.0 * 2.0 * (theta - median) / 2.0, 1.0))
+    assert np.linalg.norm(made.point - median) < 0.01
+
+
+def test_a_gradient_that_the_belief_expects_is_consistent_and_a_long_one_is_not():
+    """Alpha: 2.5 standard deviations of a chi-square in 50 dimensions are exceeded in about 1 % of the cases."""
+    rng, d = np.random.default_rng(0), 50
+    surprised = 0
+    for _ in range(100):
+        made = belief(model(np.ones(d), None), d)
+        made.learn(Gradient(np.zeros(d), 30.0 * rng.normal(size=d), 900.0))
+        surprised += not made.consistent
+    assert surprised <= 6
+    made.learn(Gradient(made.point, np.full(d, 500.0), 900.0))
+    assert not made.consistent

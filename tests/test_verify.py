@@ -367,7 +367,7 @@ def test_the_command_verifies_what_it_released(tmp_path, capsys):
     assert out.rstrip().endswith("The claim holds.")
     assert err == ""
     record = json.loads(file.read_text())
-    record["stages"][1]["sigma"] *= 2.0
+    record["stages"][0]["sigma"] *= 2.0
     file.write_text(json.dumps(record))
     assert main(["verify", str(file)]) == 6
     out, err = capsys.readouterr()

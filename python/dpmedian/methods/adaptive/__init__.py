@@ -3,14 +3,12 @@
 | file | holds |
 |---|---|
 | `constants.py` | every constant, with its reason |
-| `stages.py` | the calibrated method, and the run |
-| `questions.py` | what a run may ask, and what it pays |
-| `location.py` | scale, center, spread, and points where records coincide |
-| `state.py`, `metric.py`, `steps.py` | what the run believes: point, Hessian, gradients, and the next step |
-| `region.py` | what a confidence region may cost |
-| `evidence.py` | whether few records are around the point, or together far away |
-| `approach.py`, `descent.py` | from the center to the noise of a cheap gradient, and from there with all that is left |
-| `prediction.py` | what to expect |
+| `stages.py`, `prediction.py` | the calibrated method, and what to expect of it |
+| `queries.py` | the noisy queries, and what each costs |
+| `run.py` | one run: center, core radius, collapse, descent, end |
+| `belief.py` | where the median is, from all gradients so far |
+| `evidence.py` | whether few records surround the point |
+| `notes.py` | what a result may say |
 """
 
 from __future__ import annotations

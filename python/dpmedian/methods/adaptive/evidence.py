@@ -1,10 +1,10 @@
-"""Whether the records are a cloud around the point, or all in one place: few records leave that open.
+"""Likelihood ratio of "the data surround the point" against "the search missed the data", for few records.
 
-A search whose noise is too large ends somewhere, and takes the distance to the records for their spread. A cloud and a
-place far away both explain such a radius, but not what else was answered: around a cloud the counts of records within a
-radius grow smoothly, and near its middle gradients are short; around a single place the counts jump from none to all,
-and all gradients are n long. So the answers of all searches for a spread, and the gradients since the last new start,
-are compared with both. This is post-processing.
+A search whose noise is too large ends somewhere, and takes the distance to the records for their core radius. A cloud
+around the point and a place far away both explain such a radius, but not the other answers: around a cloud the counts
+of records within a radius grow smoothly, and near its middle gradients are short; around a single place the counts jump
+from none to all, and all gradients have the norm n. So the answers of all searches for a radius, and the gradients
+since the last start, are compared with both. This is post-processing.
 """
 
 from __future__ import annotations
@@ -16,37 +16,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.mechanisms.distance import Counted
-from dpmedian.methods.adaptive.constants import Constants
-from dpmedian.methods.adaptive.steps import Measured
+from dpmedian.methods.adaptive.queries import Gradient
 from dpmedian.methods.contract import cloud_curvature
 
-__all__ = ["for_a_cloud"]
+__all__ = ["log_odds_of_a_cloud"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# How often each fit of a center to the gradients is improved, and the lengths in spreads of the first steps.
+# The cloud: its core radii over the one that was found, and the distance of its center from the point in core radii.
+# The single place: its core radius, how much faster its counts grow than those of a cloud, and its largest distance.
+_CLOUDS, _CLOUD_ERROR, _PLACE, _PLACE_STEEPNESS, _PLACE_REACH = (1.0, 1.4), 0.35, 0.06, 12.0, 3.0
+# Core radii of the clouds whose centers are tried.
+_FITS = (1.4, 0.3, 0.06)
+# How often each fit of a center to the gradients is improved, and the lengths in core radii of the first steps.
 _ROUNDS, _STARTS = 4, (0.4, 1.0)
 # Spreads beyond which it does not matter how far away a point is: its square is a double. Below the other one, vectors
 # have no direction.
 _BEYOND, _LEAST = 1e60, 1e-60
 
 
-def for_a_cloud(
-    measured: Sequence[Measured], counted: Sequence[Counted], point: Vector, quarter: int, n: float, c: Constants
+def log_odds_of_a_cloud(
+    measured: Sequence[Gradient], counted: Sequence[Counted], point: Vector, quarter: int, n: float, core: float
 ) -> float:
     """The logarithm of the odds of a cloud around the point against a single place, each where it explains most.
 
-    `quarter` is the quarter octave of the spread that was found, in which lengths are counted; gradients and counts are
-    counted in n. A place may be anywhere within some spreads of the point.
+    `quarter` is the quarter octave of the core radius that was found, the unit of lengths; n is that of gradients and
+    counts. A place may be anywhere within some core radii of the point.
     """
-    answers = _Answers(measured, counted, point, quarter, n, c.core)
-    centers = answers.centers(c.cloud_fits)
+    answers = _Answers(measured, counted, point, quarter, n, core)
+    centers = answers.centers(_FITS)
     away = (centers**2).sum(axis=1)
     # A cloud's center is near the point, for that is where its gradients vanish.
-    clouds = [answers.misfits(centers, wide, 1.0) + 0.5 * away / c.cloud_error**2 for wide in c.cloud_spreads]
-    narrow, steep, reach = c.place
-    place = answers.misfits(centers[away < reach**2], narrow, steep)
+    clouds = [answers.misfits(centers, wide, 1.0) + 0.5 * away / _CLOUD_ERROR**2 for wide in _CLOUDS]
+    place = answers.misfits(centers[away < _PLACE_REACH**2], _PLACE, _PLACE_STEEPNESS)
     return float(np.min(place) - np.min(clouds))
 
 
@@ -55,7 +58,7 @@ class _Answers:
 
     def __init__(
         self,
-        measured: Sequence[Measured],
+        measured: Sequence[Gradient],
         counted: Sequence[Counted],
         point: Vector,
         quarter: int,
@@ -63,7 +66,7 @@ class _Answers:
         core: float,
     ) -> None:
         def relative(points: Sequence[Vector]) -> Matrix:
-            # In two divisions, for the spread of tiny data has no double above its reciprocal.
+            # In two divisions, because the core radius of tiny data has no double above its reciprocal.
             whole, rest = divmod(quarter, 4)
             with np.errstate(over="ignore"):
                 scaled = np.ldexp(np.array(points) - point, -whole) / 2.0 ** (rest / 4.0)
@@ -82,7 +85,7 @@ class _Answers:
         d = len(point)
         self.curvature = cloud_curvature(d)
         # Counts grow as a logistic function of the logarithm of the squared distance, with the variance that a normal
-        # cloud has; around its center the core of the records is within the spread.
+        # cloud has; around its center the core of the records is within the core radius.
         self.core = math.log(core / (1.0 - core))
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
 
@@ -102,7 +105,7 @@ class _Answers:
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
     def centers(self, widths: Sequence[float]) -> Matrix:
-        """Centers that may explain the gradients, of clouds so many spreads wide: all steps of the fits.
+        """Centers that may explain the gradients, of clouds of these core radii: all steps of the fits.
 
         With the lengths of the last step a gradient is linear in the center, so that the next one is a weighted mean.
         """

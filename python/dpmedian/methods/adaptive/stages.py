@@ -1,19 +1,4 @@
-"""The calibrated default method, and its run. Proof: adaptive.md.
-
-| stage | releases | finds |
-|---|---|---|
-| pair scale | counts of random pairs within 2^k | the power of two that covers nearly half of the pairs |
-| center | ranks in every coordinate | coordinate medians, to a fraction of the spread |
-| initial spread, spread | counts of distances to a point | the spread: the distance that covers 40 % of the records |
-| recentring | mean shifts | many equal records, or a better center |
-| counts | counts of distances to a point | whether a shift or a step may be believed; whether records coincide |
-| curvature | the Hessian's mean over all directions | the length of a Newton step |
-| hessian | the Hessian | the length and the direction of a Newton step |
-| gradient | gradients | the median |
-| directions | a gradient, and second moments of unit vectors | the shape of a confidence region, too |
-
-The searches, and with many records all stages but the last gradients, ask a hidden sample of the records.
-"""
+"""The calibrated default method: its stages, what to expect, and its run. Proof: adaptive.md."""
 
 from __future__ import annotations
 
@@ -25,14 +10,10 @@ from dataclasses import dataclass
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.spender import Allowance, Exhausted
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.adaptive.approach import approach, approach_all
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
-from dpmedian.methods.adaptive.descent import NotFound, descend, exactly, finish
-from dpmedian.methods.adaptive.location import Located, Locator
 from dpmedian.methods.adaptive.prediction import predict
-from dpmedian.methods.adaptive.questions import Offers, Questions
-from dpmedian.methods.adaptive.state import State
-from dpmedian.methods.adaptive.steps import steps_of
+from dpmedian.methods.adaptive.queries import Offers, Queries, last_gradients
+from dpmedian.methods.adaptive.run import NotFound, Run
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, worth
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
@@ -41,12 +22,13 @@ from dpmedian.tape import Tape
 
 __all__ = ["Adaptive", "calibrate", "cap"]
 
-# How often a run on a cloud reads the records of its searches and of its approach, beside the pairs and the descent;
-# and all records after a sample. Counted by `benches/gauntlet.py --large`, and by the tests for fewer records.
-_COARSE, _AFTER_SAMPLE = 80, 6
-
+# How often a run on a cloud reads the records before its last gradients, and all records after a sample: counted by
+# `benches/gauntlet.py`.
+_BEFORE_LAST, _AFTER_SAMPLE = 90, 6
+# n sqrt(rho/d) from which on data 10^5 core radii away from the center are found.
+_FAR_SIGNAL = 20.0
 # Bytes that a run takes for few records in few dimensions, with room.
-_BESIDE = 1 << 24
+_MEMORY = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +42,7 @@ class Adaptive(CalibratedMethod):
     allowance: Allowance
 
     def __reduce__(self) -> tuple[Callable[..., Adaptive], tuple[PublicParameters, float, Constants]]:
-        """A pickled method is calibrated anew: its offers are functions of these three."""
+        """A pickled method is calibrated again: its offers are functions of these three."""
         return calibrate, (self.parameters, self.rho, self.constants)
 
     @property
@@ -83,24 +65,20 @@ class Adaptive(CalibratedMethod):
 
     @property
     def reads(self) -> Reads:
-        p, offers, c = self.parameters, self.offers, self.constants
-        coarse = offers.pairings + _COARSE
-        if offers.sample == p.size:
-            expected = coarse + steps_of(worth(p) * p.size, p.d, self.rho, c)
-            return Reads(expected, offers.most_reads, memory=_memory(p.size, p.d, copies=1))
-        # Each gradient may be followed by a Hessian; at a kink there are mean shifts and their counts.
-        before = len(c.all_costs) * c.all_attempts * 2 + 2
-        most = before + c.tail_sharp[1] + 2 + 1 + 2 * c.polish_rounds + 1
-        return Reads(_AFTER_SAMPLE, most, offers.sample, coarse, _memory(offers.sample, p.d, copies=2))
+        p, sample, most = self.parameters, self.offers.sample, self.offers.most_reads
+        if sample == p.size:
+            expected = _BEFORE_LAST + last_gradients(p, self.rho, self.constants, sample)
+            return Reads(expected, most, memory=_memory(p.size, p.d, copies=1))
+        return Reads(_AFTER_SAMPLE, most, sample, _BEFORE_LAST, _memory(sample, p.d, copies=2))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        share, d = self.constants.center_share, self.parameters.d
+        c, d = self.constants, self.parameters.d
         m = worth(self.parameters) * self.offers.sample
-        if share.needed * d / m**2 <= share.least * self.rho:
+        if c.vector_needs * d / m**2 <= c.center_share * self.rho:
             return ()
-        reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < self.constants.signal_far else "10^5"
-        return (f"data more than {reach} spreads away from `center` fail more often than predicted",)
+        reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < _FAR_SIGNAL else "10^5"
+        return (f"data more than {reach} core radii away from `center` fail more often than predicted",)
 
     @property
     def region(self) -> str | None:
@@ -108,60 +86,25 @@ class Adaptive(CalibratedMethod):
         return None if region is None else "ellipsoid" if region.ellipsoid else "ball"
 
     def predict(self, spread: float | None = None) -> Prediction:
-        spread = self.parameters.assumed_spread if spread is None else spread
-        return predict(self.parameters, self.rho, self.constants, spread)
+        core_radius = self.parameters.assumed_spread if spread is None else spread
+        return predict(self.parameters, self.rho, self.constants, core_radius)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         try:
-            return self._run(Questions(self.offers, self.allowance, self.constants, source, tape))
+            return Run(Queries(self.offers, self.allowance, self.constants, source, tape)).run()
         except NotFound as lost:
             message = f"no median found: {lost}"
         except Exhausted as spent:
             message = f"no median found before the budget was used up ({spent})"
         raise ReleaseFailed(message, self.cost)
 
-    def _run(self, ask: Questions) -> MethodResult:
-        locator = Locator(ask)
-        located = locator.locate()
-        atom = (located.rounds > 0 or locator.is_point(located)) and locator.is_atom(located.center, located.spread)
-        if atom and locator.is_point(located):
-            return _exactly(locator, located)
-        state = State(ask, locator, located, atom)
-        while True:
-            point = approach(state)
-            if point is not None:
-                return _exactly(locator, point)
-            result = _descended(state)
-            if not isinstance(result, Located):
-                return result
-            # Most records are elsewhere, which is found once at most: there everything begins anew.
-            point = state.recentered(result)
-            if point is not None:
-                return _exactly(locator, point)
-
-
-def _descended(state: State) -> MethodResult | Located:
-    """The end of a run, or a better place to begin."""
-    if state.ask.sampled_all:
-        return descend(state, found=False)
-    if state.sharp:
-        # Gradients of the sample would only blur those of all records.
-        state.measured.clear()
-        return descend(state, found=False)
-    return descend(state, found=True) if approach_all(state) else finish(state)
-
-
-def _exactly(locator: Locator, located: Located) -> MethodResult:
-    """Half of the records are one point, to the last digit: nothing is left to do, and the rest is not spent."""
-    return exactly(locator.ask, *locator.exactly(located))
-
 
 def _memory(records: int, d: int, copies: int) -> int:
-    """Bytes for the copies of those records that the searches read (ranks are counted on a sorted one), at most.
+    """Bytes for the copies of the records that the searches read (ranks are counted on a sorted copy), at most.
 
-    Blocks and threads take the same whatever n and d are; the sums of second moments have d(d + 1)/2 numbers.
+    Blocks and threads take the same for all n and d; the sums of second moments have d(d + 1)/2 numbers.
     """
-    return _BESIDE + 8 * d * records * copies + 32 * d * d
+    return _MEMORY + 8 * d * records * copies + 32 * d * d
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
@@ -170,6 +113,6 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float, constants: Constants = CONSTANTS) -> Adaptive:
-    """The releases that cost rho together, at most."""
+    """The queries that cost rho together, at most."""
     offers = Offers.of(parameters, rho, constants)
     return Adaptive(parameters, constants, rho, offers, offers.allowance(rho))
