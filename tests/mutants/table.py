@@ -1077,8 +1077,8 @@ PRIVATE_SIZE = [
     Mutant(
         "scikit-learn refuses a single sample",
         f"{PACKAGE}/sklearn.py",
-        "ensure_min_samples=0 if hidden else 2",
-        "ensure_min_samples=2",
+        "ensure_min_samples=0 if hidden else 2)\n        made = plan(\n",
+        "ensure_min_samples=2)\n        made = plan(\n",
         "pytest tests/test_sklearn.py::test_the_number_of_samples_can_be_private",
     ),
 ]
