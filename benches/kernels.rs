@@ -127,7 +127,7 @@ fn searches(criterion: &mut Criterion) {
     group.bench_function(id(&records), |b| b.iter(|| sample::uniform(&points, tape().hidden(), 40_000)));
     group.finish();
     let mut group = criterion.benchmark_group("sample by coins of 1/32");
-    group.bench_function(id(&records), |b| b.iter(|| sample::by_coins(&points, &stream, (1, 5))));
+    group.bench_function(id(&records), |b| b.iter(|| sample::by_coins(&points, tape().hidden(), (1, 5))));
     group.finish();
     let mut group = criterion.benchmark_group("ranks, copies and 20 halvings");
     group.bench_function(id(&records), |b| {

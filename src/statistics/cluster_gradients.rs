@@ -96,7 +96,7 @@ impl ClusterGradients {
             let (centers, radii) = (centers.len(), radii.len());
             return Err(BadParameter(format!("{centers} numbers and {radii} radii make no centers in {d} dimensions")));
         }
-        if !(reach > 0.0) {
+        if reach.is_nan() || reach <= 0.0 {
             return Err(BadParameter(format!("the reach must be positive, got {reach}")));
         }
         Ok(Self {

@@ -177,7 +177,7 @@ fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) 
     }
     let length = sum_of_squares(place).sqrt();
     // What is no number is not below infinity either.
-    if !(length < f64::INFINITY) {
+    if !length.is_finite() {
         return None;
     }
     let shorter = if length > 1.0 { compressed(length) / length } else { 1.0 };
