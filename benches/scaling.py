@@ -2,6 +2,7 @@
 
     python benches/scaling.py             # 10^5 to 10^7 records in 10 dimensions, then 10 to 1000 dimensions
     python benches/scaling.py --quick     # a tenth of the records: a check that it runs, not a measurement
+    python benches/scaling.py --embeddings        # only embeddings, by stage, in plain sums
     python benches/scaling.py --against PYTHON    # only (3000, 200), beside the version that this interpreter has
 
 A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads too. A
@@ -27,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 import numpy as np
+from embeddings import embeddings
 from numpy.typing import NDArray
 
 import dpmedian
@@ -42,6 +44,9 @@ clock = time.process_time if "--cpu" in sys.argv else time.perf_counter
 THREADS = 2
 # What (10^6, 10) may take, in plain sums.
 MOST_SUMS = 25
+# What embeddings in float32 may take, in plain sums.
+MOST_EMBEDDED = {(100_000, 768): 100, (200_000, 768): 60, (10_000, 10_000): 60}
+SHAPES_EMBEDDED = (*MOST_EMBEDDED, (100_000, 1536))
 # What float32 may take, in units of float64.
 MOST_SINGLE = 0.75
 
@@ -126,6 +131,35 @@ def table(title: str, shapes: Sequence[tuple[int, int]], sizes: Sequence[int], r
             print(f"\n(10^6, 10) in at most {MOST_SUMS} plain sums: {verdict}, {ratio:.0f}", flush=True)
 
 
+def embedded(shapes: Sequence[tuple[int, int]], repeat: int) -> None:
+    """Embeddings in float32: what each stage takes, in plain sums of the same array."""
+    columns = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        for n, d in shapes:
+            points = embeddings(np.random.default_rng(n + d), n, d)
+            halves = np.array_split(points.ravel(), THREADS)
+            releases, plain = [], []
+            for _ in range(repeat):
+                plain += [plain_sum(halves, pool) for _ in range(5)]
+                releases.append(release(points))
+                plain += [plain_sum(halves, pool) for _ in range(5)]
+            unit = float(np.median(plain))
+            middle = sorted(releases, key=lambda stages: sum(stages.values()))[repeat // 2]
+            columns.append({stage: seconds / unit for stage, seconds in middle.items()})
+            columns[-1] |= {"all": sum(middle.values()) / unit, "a plain sum, ms": 1e3 * unit}
+            del points, halves
+    print("\n## Embeddings in float32, in plain sums\n")
+    print(f"| stage | {' | '.join(f'({n}, {d})' for n, d in shapes)} |")
+    print("|---" * (len(shapes) + 1) + "|")
+    stages = list(dict.fromkeys(stage for column in columns for stage in column))
+    for stage in sorted(stages, key=lambda stage: stage.startswith("a")):
+        print(f"| {stage} | {' | '.join(f'{column.get(stage, 0.0):.1f}' for column in columns)} |")
+    for shape, column in zip(shapes, columns, strict=True):
+        if shape in MOST_EMBEDDED:
+            verdict = "kept" if column["all"] <= MOST_EMBEDDED[shape] else "missed"
+            print(f"\n{shape} in at most {MOST_EMBEDDED[shape]} plain sums: {verdict}, {column['all']:.0f}", flush=True)
+
+
 def singles(n: int, repeat: int) -> None:
     """How long float32 takes, in units of the time of float64; they alternate."""
     points = np.random.default_rng(n).normal(size=(n, 10))
@@ -176,17 +210,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
     parser.add_argument("--repeat", type=int, default=3, help="releases of every size")
     parser.add_argument("--cpu", action="store_true", help="the processor's time instead of the clock's")
+    parser.add_argument("--embeddings", action="store_true", help="only embeddings")
     parser.add_argument("--against", metavar="PYTHON", help="only (3000, 200), beside the version of this interpreter")
     options = parser.parse_args()
+    dpmedian.set_threads(THREADS)
+    shapes = [(n // 4, d // 4) if options.quick else (n, d) for n, d in SHAPES_EMBEDDED]
+    if options.embeddings:
+        embedded(shapes, options.repeat)
+        return
     small_shape(options.against, options.repeat)
     if options.against is not None:
         return
-    dpmedian.set_threads(THREADS)
     records = [n // 10 if options.quick else n for n in (100_000, 1_000_000, 10_000_000)]
     table("Records: n points in 10 dimensions", [(n, 10) for n in records], records, options.repeat)
     singles(records[-1], 3 * options.repeat)
     dimensions = [10, 100, 1000]
     table("Dimensions", [(records[0], d) for d in dimensions], dimensions, options.repeat)
+    embedded(shapes, options.repeat)
 
 
 if __name__ == "__main__":

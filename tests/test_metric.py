@@ -10,8 +10,8 @@ import pytest
 from dpmedian.mechanisms.hessian import symmetric
 from dpmedian.methods.adaptive.belief import Belief, HessianModel
 from dpmedian.methods.adaptive.constants import CONSTANTS
-from dpmedian.methods.adaptive.queries import Gradient
-from dpmedian.postprocess import stands_out, without_noise
+from dpmedian.methods.adaptive.queries import MANY_DIMENSIONS, Gradient
+from dpmedian.postprocess import semicircle, spikes, stands_out, without_noise
 
 
 def noisy(d: int, rng: np.random.Generator, noise: float = 3.0) -> np.ndarray:
@@ -93,3 +93,41 @@ def test_a_gradient_that_the_belief_expects_is_consistent_and_a_long_one_is_not(
     assert surprised <= 6
     made.learn(Gradient(made.point, np.full(d, 500.0), 900.0))
     assert not made.consistent
+
+
+def test_many_dimensions_are_reduced_to_the_span_of_what_was_seen():
+    """The regression with two eigenvectors and otherwise equal eigenvalues is that with all eigenvectors."""
+    rng, d = np.random.default_rng(3), MANY_DIMENSIONS + 12
+    vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    values = np.concatenate([[0.4, 1.9], np.full(d - 2, 1.1)])
+    whole, reduced = belief(model(values, vectors), d), belief(model(values, vectors[:, :2]), d)
+    for _ in range(6):
+        noise = 40.0 * rng.normal(size=d)
+        gradient = Gradient(whole.point + 0.05 * rng.normal(size=d), noise, 1600.0)
+        whole.learn(gradient)
+        reduced.learn(gradient)
+        assert reduced.innovation == pytest.approx(whole.innovation)
+    np.testing.assert_allclose(reduced.point, whole.point, rtol=1e-9, atol=1e-12)
+    assert reduced.precision == pytest.approx(whole.precision)
+    # Another Hessian: what was learned is expressed in its span, and nothing is lost.
+    for made, own in ((whole, vectors[:, ::-1]), (reduced, vectors[:, :0])):
+        made.use(model(np.full(d, 0.9), own))
+    np.testing.assert_allclose(reduced.point, whole.point, rtol=1e-9, atol=1e-12)
+
+
+def test_spikes_are_those_eigenvalues_that_lie_beyond_the_edge():
+    """Lanczos finds what all eigenvalues show; the others are equal, and the trace vanishes."""
+    rng, d = np.random.default_rng(5), 300
+    directions = np.linalg.qr(rng.normal(size=(d, 4)))[0]
+    edge = semicircle(3.0, d)
+    seen = noisy(d, rng) + 50.0 * np.eye(d) + (directions * (edge * np.array([5.0, 3.0, 2.0, -2.0]))) @ directions.T
+    values, vectors, _ = spikes(seen, 3.0)
+    every, basis, _ = without_noise(seen, 3.0)
+    far = np.argsort(-np.abs(every))[: vectors.shape[1]]
+    assert vectors.shape == (d, 4)
+    np.testing.assert_allclose(np.sort(values[:4]), np.sort(every[far]), rtol=1e-8)
+    np.testing.assert_allclose(np.abs(vectors.T @ basis[:, far]).max(axis=0), 1.0, rtol=1e-6)
+    assert np.ptp(values[4:]) == 0.0
+    assert abs(values.sum()) < 1e-9 * edge
+    assert spikes(noisy(d, rng), 3.0)[1].shape == (d, 0)
+    assert spikes(np.eye(d), 3.0)[1].shape == (d, 0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmedian._core import VolumetricCenter
 from dpmedian.parameters import LARGEST
 
-__all__ = ["VolumetricCenter", "onto_ball", "semicircle", "stands_out", "without_noise"]
+__all__ = ["VolumetricCenter", "onto_ball", "semicircle", "spikes", "stands_out", "without_noise"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -23,6 +23,10 @@ Matrix = NDArray[np.float64]
 # Deviations of a chi-square that noise rarely has. An eigenvalue that is 12 % beyond the edge before the noise is added
 # to it, and a third after that, lifts the mean by as much, so that half of these are seen.
 _DEVIATIONS = 2.5
+# An eigenvalue this far beyond the edge of the semicircle is no noise.
+_BEYOND_EDGE = 1.05
+# Steps of Lanczos: those few eigenvalues beyond the edge that are well apart from it need about half of them.
+_LANCZOS = 48
 
 
 def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
@@ -70,10 +74,42 @@ def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vec
     d = len(matrix)
     found, vectors = np.linalg.eigh(matrix - np.eye(d) * np.trace(matrix) / d)
     edge = semicircle(noise, d)
-    spike = np.abs(found) > 1.05 * edge
-    beyond = np.sqrt(np.maximum(found**2 - edge**2, 0.0))
-    shrunk = np.where(spike, 0.5 * (found + np.sign(found) * beyond), found)
+    spike = np.abs(found) > _BEYOND_EDGE * edge
+    shrunk = np.where(spike, _taken_off(found, edge), found)
     if not spike.all():
         energy, expected = float((found[~spike] ** 2).sum()), int((~spike).sum()) * edge**2 / 4.0
         shrunk[~spike] *= max(0.0, 1.0 - expected / max(energy, 1e-300)) ** power
     return shrunk, vectors, edge
+
+
+def spikes(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
+    """The same for many dimensions, with the eigenvectors of what lies beyond the edge only: the first eigenvalues.
+
+    The others count as equal, so that the trace vanishes. What lies beyond is found by the Lanczos method, which takes
+    a few products of the matrix and a vector; an eigenvalue so near the edge that it has not converged stands for those
+    around it, or remains with the others.
+    """
+    d, edge = len(matrix), semicircle(noise, len(matrix))
+    mean, basis = float(np.trace(matrix)) / d, np.empty((min(_LANCZOS, d), d))
+    main, beside = np.zeros(len(basis)), np.zeros(len(basis))
+    vector = np.random.default_rng(0).normal(size=d)
+    for j in range(len(basis)):
+        basis[j] = vector / np.linalg.norm(vector)
+        vector = matrix @ basis[j] - mean * basis[j]
+        main[j] = vector @ basis[j]
+        for _ in range(2):
+            vector = vector - (basis[: j + 1] @ vector) @ basis[: j + 1]
+        beside[j] = np.linalg.norm(vector)
+        if beside[j] <= 1e-10 * edge:
+            basis, main, beside = basis[: j + 1], main[: j + 1], beside[: j + 1]
+            break
+    found, turned = np.linalg.eigh(np.diag(main) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))
+    spike = np.abs(found) > _BEYOND_EDGE * edge
+    beyond = _taken_off(found[spike], edge)
+    others = np.full(d - len(beyond), -beyond.sum() / max(d - len(beyond), 1))
+    return np.concatenate([beyond, others]), np.ascontiguousarray((basis.T @ turned)[:, spike]), edge
+
+
+def _taken_off(found: Vector, edge: float) -> Vector:
+    """Eigenvalues beyond the edge without the part that noise adds."""
+    return np.asarray(0.5 * (found + np.sign(found) * np.sqrt(np.maximum(found**2 - edge**2, 0.0))))

@@ -5,6 +5,9 @@ Hessian H; it is the same for all gradients and has a Gaussian prior: the noise 
 from where it was measured. This is a ridge regression. If H is good, the point that it gives is the precision-weighted
 mean of all Newton steps; if not, the differences of gradients correct H, as in a quasi-Newton method. Gradients from
 far away have little weight by their model error. Everything here is post-processing.
+
+In many dimensions the Hessian is isotropic but for the few directions that stand out of its noise. So the regression
+works in the span of these and of all points and gradients, which takes a few products with each of them.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpmedian.inference import Noisy
 from dpmedian.methods.adaptive.constants import Constants
-from dpmedian.methods.adaptive.queries import Gradient
+from dpmedian.methods.adaptive.queries import MANY_DIMENSIONS, Gradient
 
 __all__ = ["Belief", "HessianModel", "Released"]
 
@@ -31,6 +34,9 @@ _CLOUD = 1.15
 # How often the regression is repeated around the point that it found.
 _ROUNDS = 2
 _TINY = 1e-300
+# A vector lies in a span if the part outside of it is shorter than this, relative to the vector. A part that is shorter
+# than the other number is made orthogonal once more.
+_IN_SPAN, _ORTHOGONAL = 1e-10, 0.7
 
 
 class Released(NamedTuple):
@@ -45,7 +51,10 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HessianModel:
-    """The Hessian in units of n/core radius, by eigenvalues and eigenvectors (None: those of the coordinates)."""
+    """The Hessian in units of n/core radius: its eigenvalues, and the eigenvectors (None: those of the coordinates).
+
+    If there are fewer eigenvectors than eigenvalues, they belong to the first ones, and the others are equal.
+    """
 
     values: Vector
     vectors: Matrix | None
@@ -65,13 +74,6 @@ class HessianModel:
         values = np.full(d, _CLOUD * (1.0 - 1.0 / d if d > 1 else 0.5))
         return cls(values, None, values, float(values[0]), float(values[0]) ** 2 / d, 0.0, None)
 
-    def along(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A vector, or rows, in the basis of the eigenvectors."""
-        return x if self.vectors is None else np.asarray(x @ self.vectors)
-
-    def back(self, x: Vector) -> Vector:
-        return x if self.vectors is None else np.asarray(x @ self.vectors.T)
-
     def doubt(self, point: Vector, core_radius: float, bias: float) -> float:
         """Variance of each coordinate of E x for |x| = 1, at a point."""
         away = 0.0 if self.at is None else float(np.linalg.norm((point - self.at) / core_radius))
@@ -80,12 +82,85 @@ class HessianModel:
         )
 
 
+class _Span:
+    """The coordinates of the regression: points in core radii from an origin, and gradients in n.
+
+    In few dimensions those of all eigenvectors; otherwise of an orthonormal basis of the eigenvectors that the Hessian
+    has, and of all points and gradients so far. Across it nothing happens.
+    """
+
+    def __init__(self, hessian: HessianModel, origin: Vector, core_radius: float, n: int) -> None:
+        d = len(origin)
+        own = np.eye(d if d <= MANY_DIMENSIONS else 0, d) if hessian.vectors is None else hessian.vectors.T
+        self._hessian, self._own, self._size = hessian, len(own), len(own)
+        self._origin, self._core_radius, self._n = origin, core_radius, n
+        self._basis = np.ascontiguousarray(own)
+        self._points: list[Vector] = []
+        self._gradients: list[Vector] = []
+        self.noise: list[float] = []
+        """The variances of the gradients in n^2."""
+
+    @property
+    def values(self) -> Vector:
+        """The Hessian, which is diagonal."""
+        values = self._hessian.values
+        return np.concatenate([values[: self._own], np.full(self._size - self._own, values[-1])])
+
+    @property
+    def points(self) -> Matrix:
+        return self._together(self._points)
+
+    @property
+    def gradients(self) -> Matrix:
+        return self._together(self._gradients)
+
+    def _together(self, rows: list[Vector]) -> Matrix:
+        """The span has grown since: in new directions the earlier ones have nothing."""
+        together = np.zeros((len(rows), self._size))
+        for target, row in zip(together, rows, strict=True):
+            target[: len(row)] = row
+        return together
+
+    def add(self, gradient: Gradient) -> None:
+        self._points.append(self.at(gradient.point))
+        self._gradients.append(self._coordinates(gradient.gradient / self._n))
+        self.noise.append(gradient.variance / self._n**2)
+
+    def at(self, point: Vector) -> Vector:
+        return self._coordinates((point - self._origin) / self._core_radius)
+
+    def back(self, step: Vector) -> Vector:
+        """A step, in the units of the data."""
+        return np.asarray(self._core_radius * (step @ self._basis[: self._size]))
+
+    def _coordinates(self, x: Vector) -> Vector:
+        """The span grows if x is not in it."""
+        basis = self._basis[: self._size]
+        found, length = basis @ x, float(np.linalg.norm(x))
+        if self._size == len(x):
+            return np.asarray(found)
+        rest = x - found @ basis
+        left = float(np.linalg.norm(rest))
+        if not left > _IN_SPAN * length:
+            return np.asarray(found)
+        if left < _ORTHOGONAL * length:
+            again = basis @ rest
+            found, rest = found + again, rest - again @ basis
+            left = float(np.linalg.norm(rest))
+        if self._size == len(self._basis):
+            self._basis = np.vstack([self._basis, np.empty((max(16, self._size), len(x)))])
+        self._basis[self._size] = rest / left
+        self._size += 1
+        return np.append(found, left)
+
+
 class Belief:
     """The median is normal around `point`; H times its error has the variance 1/precision in every coordinate."""
 
     def __init__(self, n: int, d: int, c: Constants, inside: Callable[[Vector], Vector]) -> None:
         self.n, self.d, self.c, self.inside = n, d, c, inside
         self.gradients: list[Gradient] = []
+        self._span: _Span | None = None
         self.innovation = 0.0
         """Of the newest gradient: its squared norm in the metric of H, over what was expected."""
         self.model_error = 0.0
@@ -93,16 +168,16 @@ class Belief:
 
     def begin(self, point: Vector, variance: float) -> None:
         """Begins at a point whose gradient vanishes with this variance; earlier gradients are forgotten."""
-        self.gradients = []
+        self.gradients, self._span = [], None
         self.prior = Gradient(point, np.zeros(self.d), variance)
         self.point, self.precision = point, 1.0 / variance
 
     def place(self, core_radius: float, hessian: HessianModel) -> None:
-        self.core_radius, self.hessian = core_radius, hessian
+        self.core_radius, self.hessian, self._span = core_radius, hessian, None
 
     def use(self, hessian: HessianModel) -> None:
         """A new Hessian: the regression is repeated with it."""
-        self.hessian = hessian
+        self.hessian, self._span = hessian, None
         self._update()
 
     @property
@@ -112,13 +187,23 @@ class Belief:
 
     def learn(self, gradient: Gradient) -> None:
         """One more gradient, queried where the median was believed to be or on the way there."""
-        hessian = self.hessian
+        span, values = self.span, self.hessian.values
         expected = gradient.variance + 1.0 / self.precision + self.model_variance()
-        away = hessian.along((self.point - gradient.point) / self.core_radius) * hessian.values
-        root = (hessian.along(gradient.gradient) + self.n * away) / np.sqrt(hessian.values)
-        self.innovation = float(root @ root) / float((1.0 / hessian.values).sum()) / expected
         self.gradients.append(gradient)
+        span.add(gradient)
+        at = span.at(self.point)
+        root = (span.gradients[-1] + (at - span.points[-1]) * span.values) / np.sqrt(span.values)
+        self.innovation = self.n**2 * float(root @ root) / float((1.0 / values).sum()) / expected
         self._update()
+
+    @property
+    def span(self) -> _Span:
+        """The coordinates in which the regression works, with all that was learned."""
+        if self._span is None:
+            self._span = _Span(self.hessian, self.prior.point, self.core_radius, self.n)
+            for gradient in (self.prior, *self.gradients):
+                self._span.add(gradient)
+        return self._span
 
     def model_variance(self) -> float:
         """The variance of each coordinate of what the model will not explain of a gradient at the believed point."""
@@ -129,26 +214,27 @@ class Belief:
 
     def _update(self) -> None:
         """The regression, around the point that it finds."""
-        hessian, every = self.hessian, [*self.gradients, self.prior]
-        points = np.array([gradient.point for gradient in every])
-        gradients = hessian.along(np.array([gradient.gradient for gradient in every])) / self.n
-        noise = np.array([gradient.variance for gradient in every]) / self.n**2
+        span = self.span
+        at, noise = span.at(self.point), np.array(span.noise)
         for _ in range(_ROUNDS):
-            prior = hessian.doubt(self.point, self.core_radius, self.c.bias)
-            away = hessian.along((points - self.point) / self.core_radius)
+            values = span.values
+            prior = self.hessian.doubt(self.point, self.core_radius, self.c.bias)
+            away = span.points - at
             squares = (away**2).sum(axis=1)
             variances = noise + (self.c.bend * squares) ** 2 / self.d
             unit = float(variances.min())
             inverse = np.linalg.inv((np.diag(variances) + prior * away @ away.T) / unit)
             weights = inverse.sum(axis=0)
-            residuals = gradients - away * hessian.values
+            residuals = span.gradients - away * values
             mean = weights @ residuals / weights.sum()
             # The posterior mean of E is of low rank, so H + E is inverted by Woodbury's formula.
-            left = prior / unit * (inverse @ (residuals - mean)).T / hessian.values[:, None]
-            plain = -mean / hessian.values
+            left = prior / unit * (inverse @ (residuals - mean)).T / values[:, None]
+            plain = -mean / values
             step = plain - left @ np.linalg.solve(np.eye(len(away)) + away @ left, away @ plain)
             step *= min(1.0, 1.0 / max(float(np.linalg.norm(step)), _TINY))
-            self.point = self.inside(self.point + self.core_radius * hessian.back(step))
+            moved = self.point + span.back(step)
+            self.point = self.inside(moved)
+            at = at + step if np.array_equal(self.point, moved) else span.at(self.point)
         self.precision = float(weights.sum()) / unit / self.n**2
         self.model_error = self.c.bend * self.n * float(np.abs(weights / weights.sum()) @ squares)
 

@@ -24,7 +24,7 @@ from dpmedian.methods.adaptive.queries import (
     hessian_plan,
     last_gradients,
 )
-from dpmedian.postprocess import stands_out, without_noise
+from dpmedian.postprocess import spikes, stands_out, without_noise
 from dpmedian.release import MethodResult
 
 __all__ = ["Ball", "NotFound", "Run"]
@@ -130,7 +130,8 @@ class Run:
         if moments is not None:
             deviation = math.hypot(moments.noise, noise)
             if d <= MANY_DIMENSIONS or stands_out(moments.matrix, moments.noise):
-                directed, vectors, edge = without_noise(moments.matrix, moments.noise)
+                eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
+                directed, vectors, edge = eigenvalues(moments.matrix, moments.noise)
                 found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * edge))
         values = np.sqrt(found**2 + c.stiffer * deviation**2) / unit
         self.measured_after = len(self.belief.gradients)
