@@ -22,6 +22,7 @@ LAYERS = [
         "dpmedian.profile",
         "dpmedian.progress",
         "dpmedian.accounting",
+        "dpmedian.digests",
         "dpmedian.recorded",
         "dpmedian.spherical",
         "dpmedian.warning",

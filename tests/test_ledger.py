@@ -22,9 +22,10 @@ from pathlib import Path
 import pytest
 
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.ledger import BudgetExceeded, Charge, Ledger, as_ledger, spending
+from dpmedian.ledger import BrokenChain, BudgetExceeded, Charge, Ledger, as_ledger, spending
 from dpmedian.ledger.store import FileStore
 from dpmedian.release import ReleaseFailed
+from dpmedian.warning import ConversionWarning
 
 
 def gaussian(epsilon: float, delta: float) -> PrivacyCost:
@@ -340,11 +341,11 @@ def test_file_is_readable_and_restores_every_bit(tmp_path: Path) -> None:
     ).asked(1.0, 1e-7)
     ledger.charge("Zürich homes", "loc_cutting_plane", cost).mark("released")
     stored = json.loads(path.read_text(encoding="utf-8"))
-    assert stored["format"] == "dpmedian ledger 2"
+    assert stored["format"] == "dpmedian ledger 3"
     assert stored["budget"] == {"epsilon": 3.0, "delta": 1e-6}
     assert (stored["composition"], stored["neighbours"], stored["unit"]) == ("gaussian", "replace", "record")
-    assert stored["entries"][0]["name"] == "Zürich homes"
-    assert stored["entries"][0]["state"] == "released"
+    assert stored["log"][0]["name"] == "Zürich homes"
+    assert (stored["log"][1]["entry"], stored["log"][1]["state"]) == (0, "released")
     assert Ledger.open(path).entries[0].cost == cost
     assert Ledger.open(path).budget == ledger.budget
     assert "Zürich" in path.read_text(encoding="utf-8")
@@ -376,6 +377,10 @@ def test_budget_raised_in_the_file_behind_its_back_is_noticed(tmp_path: Path) ->
     path = tmp_path / "ledger.json"
     ledger = Ledger(rho=1.0, path=path)
     path.write_text(path.read_text().replace('"rho": 1.0', '"rho": 2.0'))
+    with pytest.raises(BrokenChain, match=r"does not fit together: .*head"):
+        ledger.charge("a", "dpgd", concentrated(0.5))
+    path.unlink()
+    Ledger(rho=2.0, path=path)
     with pytest.raises(
         ValueError, match="was changed behind its back, it has the budget rho = 2, not rho = 1: open it again"
     ):
@@ -393,7 +398,9 @@ TERMS = {"format": "dpmedian ledger 2", "budget": {"rho": 1.0}, "neighbours": "r
         "[]",
         "{}",
         '{"format": "dpmedian ledger 1"',
+        json.dumps({"format": "dpmedian ledger 4", "budget": {"rho": 1.0}, "entries": []}),
         json.dumps({"format": "dpmedian ledger 3", "budget": {"rho": 1.0}, "entries": []}),
+        '{"format": ' * 100_000,
         json.dumps({"format": "dpmedian ledger 2", "budget": {"rho": 1.0}, "entries": []}),
         json.dumps({**TERMS, "composition": "gaussian", "entries": []}),
         json.dumps({**TERMS, "composition": "free", "entries": []}),
@@ -488,8 +495,9 @@ def test_a_file_of_version_0_1_0_is_read_and_held_to_a_filter(tmp_path: Path) ->
         Ledger(epsilon=1.0, delta=1e-6, path=path, composition="costs_fixed_beforehand")
     ledger.charge("next", "adaptive", concentrated(0.001)).mark("released")
     stored = json.loads(path.read_text())
-    assert (stored["format"], stored["composition"]) == ("dpmedian ledger 2", "gaussian")
-    assert stored["entries"][1]["cost"] == {"pure_epsilons": [0.01], "bounded_ranges": [0.02]}
+    assert (stored["format"], stored["composition"]) == ("dpmedian ledger 3", "gaussian")
+    assert stored["taken_over"] == 2
+    assert stored["log"][2]["cost"] == {"pure_epsilons": [0.01], "bounded_ranges": [0.02]}
     assert [entry.cost for entry in Ledger.open(path).entries][:2] == [first.cost, second.cost]
 
 
@@ -712,7 +720,7 @@ def test_what_a_crash_during_creation_left_is_not_written_into(tmp_path: Path, m
     os.link(path, fresh)
     before = path.read_text()
     with monkeypatch.context() as patched:
-        patched.setattr(json, "dump", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+        patched.setattr(os, "fsync", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="disk full"):
             ledger.charge("a", "dpgd", concentrated(0.5))
     assert path.read_text() == before
@@ -747,7 +755,8 @@ def test_seeded_entries_are_recognised_in_every_rendering(place: Path | None) ->
     assert page.index(">seeded<") < page.index(">yes<") < page.index(">no<")
     assert [entry["seeded"] for entry in ledger.to_dict()["entries"]] == [True, False]
     if place is not None:
-        assert [entry["seeded"] for entry in json.loads(place.read_text())["entries"]] == [True, False]
+        log = json.loads(place.read_text())["log"]
+        assert [line["seeded"] for line in log if "seeded" in line] == [True, False]
 
 
 def test_a_record_is_stored_as_given(place: Path | None) -> None:
@@ -772,12 +781,22 @@ def test_a_record_is_stored_as_given(place: Path | None) -> None:
 def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
     ledger = Ledger(rho=10.0, path=place)
     added = PrivacyCost(mu_squared=1.0, neighbours="add_remove")
-    ledger.charge("added", "adaptive", added)
-    ledger.charge("added user", "adaptive", PrivacyCost(mu_squared=0.125, neighbours="add_remove", unit="user"))
+    said = (
+        r"protects one record that is added or removed, and this ledger counts one record that is replaced: its rho is "
+    )
+    with pytest.warns(
+        ConversionWarning, match=said + r"charged 4 times\..* create FILE --rho 10 --neighbours add_remove$"
+    ):
+        ledger.charge("added", "adaptive", added)
+    user = PrivacyCost(mu_squared=0.125, neighbours="add_remove", unit="user")
+    with pytest.warns(ConversionWarning, match=r"charged 16 times\. .* --rho 10 --neighbours add_remove --unit user$"):
+        ledger.charge("added user", "adaptive", user)
     assert [entry.cost for entry in ledger.entries] == [PrivacyCost(4.0), PrivacyCost(2.0)]
+    assert [entry.factor for entry in ledger.entries] == [4.0, 16.0]
+    assert ledger.entries[1].converted_from == "one user that is added or removed"
     assert ledger.remaining == 7.0
     # What is refused is what would be charged.
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match=r"counts 4 times here, .* create FILE --rho 10 --neighbours add_remove$"):
         ledger.check(PrivacyCost(mu_squared=3.6, neighbours="add_remove"))
     with pytest.raises(ValueError, match="no group bound is proved"):
         Ledger(rho=1.0, delta=1e-6).check(PrivacyCost(delta0=1e-9, neighbours="add_remove"))

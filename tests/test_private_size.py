@@ -115,6 +115,7 @@ def test_a_release_that_ends_after_its_size_costs_what_ran_where_that_is_proved(
     assert entry.remaining == pytest.approx(ledger.remaining, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::dpmedian.ConversionWarning")
 def test_what_did_not_run_can_be_spent_on_another_release():
     """A ledger under replacement charges four times the rho of what ran."""
     ledger = dpmedian.Ledger(rho=0.08)
@@ -139,6 +140,7 @@ def test_only_a_part_of_what_was_charged_can_have_run_and_only_once():
     assert ledger.spent.rho == second.rho
 
 
+@pytest.mark.filterwarnings("ignore::dpmedian.ConversionWarning")
 @pytest.mark.parametrize(("unit", "times"), [("person", 1.0), ("record", 4.0)])
 def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
     """One row that changes hands is a person less and a person more: twice for a ledger per record, so four rho."""

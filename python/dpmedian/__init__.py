@@ -24,10 +24,11 @@ from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.verification import Verification, verify
-from dpmedian.warning import InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
+from dpmedian.warning import ConversionWarning, InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
 
 __all__ = [
     "BudgetExceeded",
+    "ConversionWarning",
     "Dataset",
     "GroupsPlan",
     "InsecureSeedWarning",

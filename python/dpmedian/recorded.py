@@ -16,6 +16,11 @@ class Recorded:
         """The audit record, as JSON can hold it."""
         raise NotImplementedError
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 digest of all content of the audit record, which a ledger keeps with its entry."""
+        return str(self.to_dict()["digest"])
+
     def to_json(self) -> str:
         """The audit record as text."""
         from dpmedian.rendering.record import as_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,12 @@ class ReleaseFailed(Recorded, RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.cost), self.__dict__
+
+    def charged(self, cost: PrivacyCost, ran: PrivacyCost | None) -> ReleaseFailed:
+        """The same failure with the cost that stays charged."""
+        other = copy.copy(self)
+        other.cost, other.ran = cost, ran
+        return other
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record of the failure: the plan that was charged, and the message."""

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import RECORD
 from dpmedian.dataset import Dataset
-from dpmedian.ledger import Account, as_ledger, spending
+from dpmedian.ledger import Account, Outcome, as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
+from dpmedian.recorded import Recorded
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.protocol import Source
@@ -71,10 +72,11 @@ def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
 
 @dataclass(frozen=True)
 class Done(Generic[Value]):
-    """What a run released, and the column names of its records."""
+    """What a run released, the column names of its records, and what `describe` made of it."""
 
     value: Value
     columns: tuple[str, ...] | None
+    described: Recorded | None = None
 
 
 def charged(
@@ -85,7 +87,7 @@ def charged(
     *,
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
-) -> contextlib.AbstractContextManager[None]:
+) -> contextlib.AbstractContextManager[Outcome]:
     """Charges the cost before the block runs. Whatever stops the block afterwards says that the cost is spent."""
     _warn_if_weak(cost)  # Here, where the frames up to the caller's line are all our own.
     return _charged(account, method, cost, name, seeded, record)
@@ -99,10 +101,10 @@ def _charged(
     name: str | None,
     seeded: bool,
     record: Mapping[str, Any] | None,
-) -> Iterator[None]:
-    with spending(account, method, cost, name, seeded=seeded, record=record):
+) -> Iterator[Outcome]:
+    with spending(account, method, cost, name, seeded=seeded, record=record) as outcome:
         try:
-            yield
+            yield outcome
         except ReleaseFailed:
             raise
         except Exception as error:
@@ -175,12 +177,16 @@ def run_calibrated(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
     finish: Callable[[Value], Value] | None = None,
+    describe: Callable[[Value, tuple[str, ...] | None], Recorded] | None = None,
+    describe_failure: Callable[[ReleaseFailed], ReleaseFailed] | None = None,
 ) -> Done[Value]:
     """Runs calibrated stages on the points and charges their full cost before the first release.
 
     Whatever raises before the charge depends on public parameters, on the shape (where the number of records is
     private, on the dimension only), or, where `nonfinite` is "raise", on values that the curator alone sees. Afterwards
     a failure is an output, and every error says that the cost is spent. `finish` is post-processing that may fail, too.
+    `describe` and `describe_failure` make what has an audit record, before the entry of the ledger is marked, so that
+    the ledger gets its digest.
     """
     require_fit(data, parameters)
     if cost.neighbours != parameters.neighbours:
@@ -191,11 +197,16 @@ def run_calibrated(
     with Progress(calibrated.passes, progress) as meter:
         source = data.source(parameters, meter)
         refuse_if_elsewhere(calibrated, source)
-        with charged(account, method, cost, name, seeded=seed is not None, record=record):
+        with charged(account, method, cost, name, seeded=seed is not None, record=record) as outcome:
             if parameters.weighted:
                 if not isinstance(source, ArraySource):
                     raise TypeError("weights are for rows in memory")
                 source = source.weighted(tape.hidden())
-            value = calibrated.run(source, tape)
-            value = value if finish is None else finish(value)
-    return Done(value, data.columns)
+            try:
+                value = calibrated.run(source, tape)
+                value = value if finish is None else finish(value)
+            except ReleaseFailed as failed:
+                raise failed if describe_failure is None else describe_failure(failed) from None
+            described = None if describe is None else describe(value, data.columns)
+            outcome.value = described
+    return Done(value, data.columns, described)

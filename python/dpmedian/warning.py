@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
 
-__all__ = ["InsecureSeedWarning", "LikelyFailureWarning", "WeakPrivacyWarning", "warn_caller"]
+__all__ = ["ConversionWarning", "InsecureSeedWarning", "LikelyFailureWarning", "WeakPrivacyWarning", "warn_caller"]
+
+
+class ConversionWarning(UserWarning):
+    """A ledger charges a multiple of a cost, because it counts other neighbors or another unit than the release."""
 
 
 class InsecureSeedWarning(UserWarning):
@@ -24,7 +29,9 @@ class WeakPrivacyWarning(UserWarning):
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warns at the first frame outside of this package, so that each line of a user's script warns once."""
     here = os.path.dirname(os.path.abspath(__file__))
+    # Our own context managers are entered by way of the standard library.
+    ours = (here + os.sep, os.path.abspath(contextlib.__file__))
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(here + os.sep):
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

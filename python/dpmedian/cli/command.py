@@ -6,7 +6,7 @@ import argparse
 import warnings
 from collections.abc import Sequence
 
-from dpmedian import InsecureSeedWarning, ReleaseFailed, __version__
+from dpmedian import ConversionWarning, InsecureSeedWarning, ReleaseFailed, __version__
 from dpmedian.cli import example, ledger, plan, release, report, reproduce, verify
 from dpmedian.cli.arguments import Parser
 from dpmedian.cli.output import EXIT_CODES, Refuted, Undelivered, say
@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", InsecureSeedWarning)
+        warnings.simplefilter("always", ConversionWarning)
         warnings.showwarning = _warn
         try:
             options.command(options)

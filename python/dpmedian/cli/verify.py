@@ -1,4 +1,4 @@
-"""`dpmedian verify`: whether the claim of an audit record holds."""
+"""`dpmedian verify` and `dpmedian sign`: whether an audit record holds, and is the one that a run made."""
 
 from __future__ import annotations
 
@@ -8,28 +8,70 @@ from pathlib import Path
 from typing import Any
 
 from dpmedian import verify
-from dpmedian.cli.output import Refuted, show
+from dpmedian.cli.ledger import open_ledger
+from dpmedian.cli.output import Refuted, say, show
+from dpmedian.ledger import BrokenChain, Ledger
+from dpmedian.rendering.record import as_json
+from dpmedian.verification.reading import parsed
+from dpmedian.verification.signature import sign
 
-__all__ = ["add", "verify_record"]
+__all__ = ["add", "read_record", "sign_record", "verify_record"]
+
+
+def read_record(file: str) -> str:
+    """The text of a record, from a file or stdin."""
+    return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
 
 
 def verify_record(options: argparse.Namespace) -> None:
-    """Computes a record again and says in words what was found."""
-    text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
-    found = verify(text)
+    """Computes a record again, compares it with a ledger, and says in words what was found."""
+    found = verify(read_record(options.file), _ledger(options.ledger), key=options.key)
     show(found)
     if not found.holds:
         raise Refuted(f"{options.file}: {found.wrong[0]}")
+    if not found.whole:
+        say(
+            "warning", f"{options.file}: another version made this record, so not everything was checked: see the notes"
+        )
+
+
+def _ledger(path: str | None) -> Ledger | str | None:
+    """The ledger, or the path of one that does not fit together, about which the verdict is."""
+    try:
+        return None if path is None else open_ledger(path)
+    except BrokenChain:
+        return path
+
+
+def sign_record(options: argparse.Namespace) -> None:
+    """Prints a record with a signature."""
+    record = parsed(read_record(options.file))
+    found = verify(record)
+    if not found.holds:
+        raise Refuted(f"{options.file} is not signed: {found.wrong[0]}")
+    show(as_json(sign(record, options.key)))
 
 
 def add(commands: Any) -> None:
-    """Adds the command and its arguments."""
+    """Adds the commands and their arguments."""
     parser = commands.add_parser(
         "verify",
         help="whether the claim of an audit record holds",
         description="Compute an audit record again: sensitivities, costs, budget. It needs no data and spends nothing.",
-        epilog="example: dpmedian verify record.json",
+        epilog="example: dpmedian verify record.json --ledger ledger.json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", help="what dpmedian release printed, or release.to_json(); - is stdin")
+    parser.add_argument("--ledger", metavar="FILE", help="the ledger that was charged: it must have this very record")
+    parser.add_argument("--key", metavar="FILE", help="the public key, in PEM, of whoever signed the record")
     parser.set_defaults(command=verify_record)
+    parser = commands.add_parser(
+        "sign",
+        help="sign an audit record with a private key",
+        description="Print an audit record with an Ed25519 signature of its digest (needs the extra sign).",
+        epilog="example: dpmedian sign record.json --key private.pem > signed.json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", help="the record; - is stdin")
+    parser.add_argument("--key", metavar="FILE", required=True, help="the private key, in PEM without a password")
+    parser.set_defaults(command=sign_record)

@@ -182,7 +182,7 @@ class GroupsPlan(Recorded):
             name or self._default_name(),
             seeded=seed is not None,
             record=groups_plan_record(self),
-        ):
+        ) as outcome:
             if self.keys is None:
                 shown = self._shown(grouped, key, nonfinite)
                 order: list[Hashable] = [group.key for group in shown]
@@ -192,10 +192,12 @@ class GroupsPlan(Recorded):
                 work = [functools.partial(self._run, grouped, i, key, nonfinite) for i in range(len(order))]
             # How many groups occur in the data is private; how many are shown is released.
             with Progress(float(len(work)), progress) as meter:
-                for index, outcome in in_parallel(len(work), lambda index: work[index]()):
+                for index, result in in_parallel(len(work), lambda index: work[index]()):
                     meter.span(1.0)(1.0)
-                    values[order[index]] = self._value(order[index], outcome, grouped, name, seed is not None)
-        return Releases({key: values[key] for key in order}, self, seed is not None, name, by=grouped.by)
+                    values[order[index]] = self._value(order[index], result, grouped, name, seed is not None)
+            found = Releases({key: values[key] for key in order}, self, seed is not None, name, by=grouped.by)
+            outcome.value = found
+        return found
 
     def _default_name(self) -> str:
         return "geometric medians of groups" + ("" if self.keys is None else f", {len(self.keys)} keys")

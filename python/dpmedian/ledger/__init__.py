@@ -2,13 +2,14 @@
 
 A release is checked against the ledger before its data are touched and charged as *pending* before its first access to
 them; afterwards it is marked as released, failed or interrupted. Every entry counts as spent, whatever its state: a
-failure is an output, an interruption may have been seen, and a crash leaves the entry pending.
+failure is an output, an interruption may have been seen, and a crash leaves the entry pending. The mark carries the
+digest of the audit record, and all lines are chained: see log.py.
 """
 
-from dpmedian.ledger.charging import Account, Charge, spending
+from dpmedian.ledger.charging import Account, Charge, Outcome, spending
 from dpmedian.ledger.entry import Entry
-from dpmedian.ledger.errors import BudgetExceeded
+from dpmedian.ledger.errors import BrokenChain, BudgetExceeded
 from dpmedian.ledger.foreign import as_ledger
 from dpmedian.ledger.ledger import Ledger
 
-__all__ = ["Account", "BudgetExceeded", "Charge", "Entry", "Ledger", "as_ledger", "spending"]
+__all__ = ["Account", "BrokenChain", "BudgetExceeded", "Charge", "Entry", "Ledger", "Outcome", "as_ledger", "spending"]

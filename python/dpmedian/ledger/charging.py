@@ -11,30 +11,43 @@ from typing import Any, Protocol, get_args
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.ledger.entry import FinalState
+from dpmedian.recorded import Recorded
 from dpmedian.release import ReleaseFailed
 
-__all__ = ["Account", "Charge", "Unrecorded", "spending"]
+__all__ = ["Account", "Charge", "Outcome", "Unrecorded", "spending"]
 
 
 @dataclass(frozen=True)
 class Charge:
     """The handle of one charged release."""
 
-    _mark: Callable[[FinalState, PrivacyCost | None], bool]
+    _mark: Callable[[FinalState, PrivacyCost | None, str | None], bool]
+    keeps_digest: bool = True
+    """Whether the digest of a record is kept: otherwise none needs to be computed."""
 
-    def mark(self, state: FinalState) -> None:
-        """Says how the run ended. The cost stays charged in every case."""
+    def mark(self, state: FinalState, *, digest: str | None = None) -> None:
+        """Says how the run ended, and with which record. The cost stays charged in every case.
+
+        Parameters
+        ----------
+        state : {"released", "failed", "interrupted"}
+            How the run ended.
+        digest : str, optional
+            The digest of the audit record, by which `dpmedian.verify(record, ledger)` recognizes it.
+        """
         if state not in get_args(FinalState):
             raise ValueError(f"state must be 'released', 'failed' or 'interrupted', got {state!r}")
-        self._mark(state, None)
+        if not isinstance(digest, (str, type(None))):
+            raise TypeError(f"digest must be the digest of a record, or None, got a {type(digest).__name__}")
+        self._mark(state, None, digest)
 
-    def fail_after(self, ran: PrivacyCost) -> bool:
+    def fail_after(self, ran: PrivacyCost, *, digest: str | None = None) -> bool:
         """Says that the run failed after a first part of this cost, and whether only that stays charged.
 
         That it ended may be decided by what the part released, but its cost must have been fixed beforehand: see "A
         release that ends early" in ledger.md. More than was charged, or what is said after `mark`, is an error.
         """
-        return self._mark("failed", ran)
+        return self._mark("failed", ran, digest)
 
 
 class Account(Protocol):
@@ -71,7 +84,15 @@ class Unrecorded:
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
         """Remembers nothing."""
-        return Charge(lambda state, ran: False)
+        return Charge(lambda state, ran, digest: False, keeps_digest=False)
+
+
+@dataclass
+class Outcome:
+    """What became of a run: the block that ran it says so here, and the ledger keeps the digest of its record."""
+
+    value: object = None
+    """What has an audit record, such as a release, or anything else."""
 
 
 @contextlib.contextmanager
@@ -83,10 +104,12 @@ def spending(
     *,
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
-) -> Iterator[None]:
+) -> Iterator[Outcome]:
     """Charges the full cost before the block runs; a failure carries it, and stays charged like an interruption.
 
-    A failure that says what `ran`, because it ended after a first part, carries that cost where the ledger keeps it.
+    The block may put what it made into the `Outcome`: if that has an audit record, the ledger gets its digest, in the
+    same step in which the entry is marked. A failure that says what `ran`, because it ended after a first part, carries
+    that cost where the ledger keeps it.
 
     Parameters
     ----------
@@ -105,11 +128,12 @@ def spending(
     """
     charge = account.charge(name or method, method, cost, seeded=seeded, record=record)
 
-    def mark(state: FinalState, ran: PrivacyCost | None = None) -> bool:
+    def mark(state: FinalState, value: object = None, ran: PrivacyCost | None = None) -> bool:
         try:
+            digest = _digest(value) if charge.keeps_digest else None
             if ran is not None:
-                return charge.fail_after(ran)
-            charge.mark(state)
+                return charge.fail_after(ran, digest=digest)
+            charge.mark(state, digest=digest)
         except Exception as error:  # Whatever became of the ledger during the run.
             # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
             what = (
@@ -122,14 +146,22 @@ def spending(
                     print(what, file=sys.stderr)
         return False
 
+    outcome = Outcome()
     try:
-        yield
+        yield outcome
     except ReleaseFailed as failed:
         # What ran is a part of what was charged, so it holds for the same neighbours and the same unit.
         ran = None if failed.ran is None else replace(failed.ran, neighbours=cost.neighbours, unit=cost.unit)
-        kept = ran if mark("failed", ran) and ran is not None else cost
-        raise ReleaseFailed(failed.message, kept, size=failed.size, ran=ran) from None
+        kept = ran if mark("failed", failed, ran) and ran is not None else cost
+        raise failed.charged(kept, ran) from None
     except BaseException:
         mark("interrupted")
         raise
-    mark("released")
+    mark("released", outcome.value)
+
+
+def _digest(value: object) -> str | None:
+    """The digest of the audit record of a value, if it has one. That of a building block's failure does not exist."""
+    if not isinstance(value, Recorded) or (isinstance(value, ReleaseFailed) and value.plan is None):
+        return None
+    return value.digest

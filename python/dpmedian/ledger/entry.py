@@ -34,19 +34,31 @@ class Entry:
     seeded: bool = False
     """Whether a seed chose the noise: such a release protects nobody who can guess the seed."""
     record: Mapping[str, Any] | None = None
-    """A JSON object that was stored with the entry, such as an audit record."""
+    """A JSON object that was stored with the entry, such as the audit record of the plan."""
+    digest: str | None = None
+    """The digest of the audit record of what the run gave; None before its end, and if there is no such record."""
+    converted_from: str | None = None
+    """For whom the cost held before it was converted to the ledger's neighbors and unit; None if it was not."""
+    factor: float | None = None
+    """By how much that conversion multiplied rho; None if there was none."""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as JSON can hold it; a missing record is left out."""
-        stored = {**self.__dict__, "cost": self.cost.to_dict()}
-        if self.record is None:
-            del stored["record"]
-        return stored
+        """The entry as JSON can hold it; what is missing is left out."""
+        return {
+            name: value for name, value in {**self.__dict__, "cost": self.cost.to_dict()}.items() if value is not None
+        }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Entry:
         """The entry that was stored, also by version 0.1.0, which did not know of seeds and records."""
         entry = cls(**{**stored, "cost": PrivacyCost.from_dict(stored["cost"])})
+        for name in ("name", "method", "time"):
+            if not isinstance(getattr(entry, name), str):
+                raise ValueError(f"{name} is {getattr(entry, name)!r}, which is no text")
+        for name in ("remaining", "factor"):
+            value = getattr(entry, name)
+            if not isinstance(value, (int, float)) and (name, value) != ("factor", None):
+                raise ValueError(f"{name} is {value!r}, which is no number")
         if entry.state not in get_args(EntryState):
             raise ValueError(f"unknown state {entry.state!r}")
         if not isinstance(entry.seeded, bool):
@@ -66,5 +78,4 @@ def json_object(name: str, value: object) -> dict[str, Any] | None:
         copy = json.loads(json.dumps(dict(value), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must be a mapping that JSON can hold: {error}") from None
-    assert isinstance(copy, dict)
-    return copy
+    return dict(copy)

@@ -1,10 +1,14 @@
-"""The refusal of a ledger."""
+"""The refusal of a ledger, and a ledger that does not fit together."""
 
 from __future__ import annotations
 
 from dpmedian.accounting import Budget, PrivacyCost
 
-__all__ = ["BudgetExceeded"]
+__all__ = ["BrokenChain", "BudgetExceeded"]
+
+
+class BrokenChain(ValueError):
+    """A line of the ledger's log was changed, removed or moved after it was written, or the terms were."""
 
 
 class BudgetExceeded(ValueError):

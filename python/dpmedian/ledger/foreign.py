@@ -59,7 +59,7 @@ class PairAccountant:
         with self._lock:
             self._require(epsilon, delta)
             self._accountant.spend(epsilon, delta)
-        return Charge(lambda state, ran: False)
+        return Charge(lambda state, ran, digest: False, keeps_digest=False)
 
     def _require(self, epsilon: float, delta: float) -> None:
         if self._accountant.check(epsilon, delta) is False:

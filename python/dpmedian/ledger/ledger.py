@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,10 @@ from dpmedian.ledger.charging import Charge
 from dpmedian.ledger.entry import Entry, FinalState, json_object
 from dpmedian.ledger.errors import BudgetExceeded
 from dpmedian.ledger.filters import ENDS_EARLY, Composition
+from dpmedian.ledger.log import now
 from dpmedian.ledger.store import FileStore, MemoryStore, Terms
 from dpmedian.rendering.ledger import ledger_dict, ledger_html, ledger_text
+from dpmedian.warning import ConversionWarning, warn_caller
 
 __all__ = ["Ledger"]
 
@@ -80,7 +81,7 @@ class Ledger:
         self._terms = Terms.of(budget, composition, neighbours, unit)
         self._store: MemoryStore | FileStore
         if path is None:
-            self._store = MemoryStore()
+            self._store = MemoryStore(self._terms)
         else:
             self._store = FileStore(path)
             self._store.create(self._terms)
@@ -91,7 +92,7 @@ class Ledger:
         store = FileStore(path)
         ledger = cls.__new__(cls)
         ledger._store = store
-        ledger._terms, _ = store.read()
+        ledger._terms = store.read().terms
         return ledger
 
     @property
@@ -122,12 +123,28 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All entries, oldest first."""
-        return tuple(self._store.entries())
+        return tuple(self._entries())
+
+    def _entries(self) -> list[Entry]:
+        return self._store.read().log.entries
+
+    @property
+    def head(self) -> str:
+        """The last link of the chain of all lines, which stands for the whole history.
+
+        Who notes it elsewhere notices later if the file was written again with other entries.
+        """
+        return self._store.read().log.head
+
+    @property
+    def taken_over(self) -> int:
+        """How many entries, the first ones, are from a version that did not chain them."""
+        return int(self._store.read().start["taken_over"])
 
     @property
     def spent(self) -> PrivacyCost:
         """The cost of all entries together, as if they had been fixed beforehand."""
-        return self._total(self._store.entries())
+        return self._total(self._entries())
 
     @property
     def remaining(self) -> float:
@@ -136,7 +153,7 @@ class Ledger:
         Epsilon does not add up exactly: more than this may fit, since a sum of releases costs less than the sum of
         their epsilons.
         """
-        return self._terms.filter.remaining(_costs(self._store.entries()))
+        return self._terms.filter.remaining(_costs(self._entries()))
 
     def split(self, k: int) -> float:
         """The rho of which k more releases fit what is left.
@@ -157,11 +174,11 @@ class Ledger:
         ValueError
             If the ledger counts epsilons or pairs: the error says which of them k releases may ask for.
         """
-        return self._terms.filter.split(_costs(self._store.entries()), whole("k", k))
+        return self._terms.filter.split(_costs(self._entries()), whole("k", k))
 
     def check(self, cost: PrivacyCost) -> None:
         """Raises `BudgetExceeded` if the cost would exceed the budget. Charges nothing."""
-        self._require(self._store.entries(), self._converted(cost))
+        self._require(self._entries(), self._converted(cost), cost)
 
     def charge(
         self,
@@ -202,15 +219,26 @@ class Ledger:
                 raise TypeError(f"{argument} must be a string, got {value!r} of type {type(value).__name__}")
         if not isinstance(seeded, bool):
             raise TypeError(f"seeded must be True or False, got {seeded!r} of type {type(seeded).__name__}")
-        cost, stored = self._converted(cost), json_object("record", record)
-        with self._store.transaction(self._terms) as entries:
-            self._require(entries, cost)
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            left = self._terms.filter.remaining([*_costs(entries), cost])
-            charged = Entry(name, method, now, cost, "pending", left, seeded, stored)
-            entries.append(charged)
-            number = len(entries) - 1
-        return Charge(lambda state, ran: self._mark(number, charged, state, ran))
+        asked, cost, stored = cost, self._converted(cost), json_object("record", record)
+        conversion: dict[str, Any] = {}
+        if (cost.neighbours, cost.unit) != (asked.neighbours, asked.unit):
+            conversion = {"converted_from": _whose(asked), "factor": _factor(asked, cost)}
+            self._say_conversion(asked, cost)
+        with self._store.transaction(self._terms) as log:
+            self._require(log.entries, cost, asked)
+            left = self._terms.filter.remaining([*_costs(log.entries), cost])
+            charged = Entry(name, method, now(), cost, "pending", left, seeded, stored, **conversion)
+            number, link = log.charge(charged)
+        return Charge(lambda state, ran, digest: self._mark(number, link, charged, state, ran, digest))
+
+    def _say_conversion(self, asked: PrivacyCost, cost: PrivacyCost) -> None:
+        """Warns that a cost becomes larger because the ledger counts something else, and says how to avoid that."""
+        warn_caller(
+            f"the release protects {_whose(asked)}, and this ledger counts {_whose(cost)}: its rho is charged "
+            f"{_factor(asked, cost):.3g} times. A ledger that counts what the release protects charges it once: "
+            f"{_creation(self.budget, asked)}",
+            ConversionWarning,
+        )
 
     def _converted(self, cost: PrivacyCost) -> PrivacyCost:
         """The cost for the ledger's neighbours and unit."""
@@ -228,38 +256,43 @@ class Ledger:
             cost = cost.per_record()
         return cost.under(self.neighbours)
 
-    def _require(self, entries: Sequence[Entry], cost: PrivacyCost) -> None:
+    def _require(self, entries: Sequence[Entry], cost: PrivacyCost, asked: PrivacyCost) -> None:
         rule, costs = self._terms.filter, _costs(entries)
         if not rule.admits([*costs, cost]):
             used, left, advice = rule.spent(costs), rule.remaining(costs), rule.advice(costs, cost)
+            if (cost.neighbours, cost.unit) != (asked.neighbours, asked.unit):
+                advice += (
+                    f"; the release protects {_whose(asked)}, so its rho counts {_factor(asked, cost):.3g} times "
+                    f"here, and once in a ledger of its own kind: {_creation(self.budget, asked)}"
+                )
             raise BudgetExceeded(cost, self._total(entries), self.budget, self.composition, used, left, advice)
 
     def _total(self, entries: Sequence[Entry]) -> PrivacyCost:
         nothing = PrivacyCost(neighbours=self.neighbours, unit=self.unit)
         return PrivacyCost.total((nothing, *_costs(entries)))
 
-    def _mark(self, number: int, charged: Entry, state: FinalState, ran: PrivacyCost | None) -> bool:
+    def _mark(
+        self, number: int, link: str, charged: Entry, state: FinalState, ran: PrivacyCost | None, digest: str | None
+    ) -> bool:
         lowered = ran is not None and self.composition in ENDS_EARLY
-        with self._store.transaction(self._terms) as entries:
+        with self._store.transaction(self._terms) as log:
             # A file that was restored to an older copy may have no such entry, or that of another release.
-            entry = entries[number] if number < len(entries) else None
-            if entry is None or replace(entry, state="pending") != charged:
+            if not log.has(number, link):
                 raise ValueError(
                     f"the ledger has lost entry {number} ({charged.name}), which cost {charged.cost} and is spent all "
                     "the same: was it restored to an older copy? Charge the cost again"
                 )
+            entry = log.entries[number]
             if entry.state not in ("pending", state):
                 raise ValueError(f"entry {number} ({entry.name}) is already marked as {entry.state}, not {state}")
-            ended = replace(entry, state=state)
+            part = None
             if lowered and ran is not None:
-                costs = _costs(entries[:number])
-                cost = self._converted(ran)
                 if entry.state != "pending":
                     raise ValueError(f"entry {number} ({entry.name}) is already marked as failed, at its whole cost")
-                if cost.rho > entry.cost.rho or cost.delta0 > entry.cost.delta0:
-                    raise ValueError(f"what ran, {cost}, is no part of what was charged, {entry.cost}")
-                ended = replace(ended, cost=cost, remaining=self._terms.filter.remaining([*costs, cost]))
-            entries[number] = ended
+                cost = self._converted(ran)
+                part = cost, self._terms.filter.remaining([*_costs(log.entries[:number]), cost])
+            if entry.state == "pending":
+                log.end(number, state, time=now(), digest=digest, lowered=part)
         return lowered
 
     def __reduce__(self) -> tuple[Callable[[Path], Ledger], tuple[Path]]:
@@ -274,7 +307,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         where = f", path={str(self.path)!r}" if self.path else ""
-        entries = self._store.entries()
+        entries = self._entries()
         left = self._terms.filter.remaining(_costs(entries))
         return f"<Ledger {self.budget}{where}: {len(entries)} entries, {self.budget.measure} = {left:.6g} left>"
 
@@ -288,6 +321,25 @@ class Ledger:
     def to_dict(self) -> dict[str, Any]:
         """Terms, what is left and all entries, as JSON can hold them."""
         return ledger_dict(self)
+
+
+def _whose(cost: PrivacyCost) -> str:
+    """For whom a cost holds, in a few words."""
+    return f"one {cost.unit} that is " + ("replaced" if cost.neighbours == "replace" else "added or removed")
+
+
+def _factor(asked: PrivacyCost, cost: PrivacyCost) -> float:
+    """By how much a conversion multiplied rho; 1 if nothing is spent."""
+    return cost.rho / asked.rho if asked.rho > 0.0 else 1.0
+
+
+def _creation(budget: Budget, asked: PrivacyCost) -> str:
+    """The command that creates a ledger with this budget that counts what a release protects."""
+    terms = [(name, getattr(budget, name)) for name in ("epsilon", "delta", "rho")]
+    options = [f"--{name} {value:g}" for name, value in terms if value is not None]
+    options += [f"--neighbours {asked.neighbours}"] if asked.neighbours != "replace" else []
+    options += [f"--unit {shlex.quote(asked.unit)}"] if asked.unit != RECORD else []
+    return "dpmedian ledger create FILE " + " ".join(options)
 
 
 def _costs(entries: Sequence[Entry]) -> list[PrivacyCost]:

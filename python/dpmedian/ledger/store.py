@@ -2,8 +2,8 @@
 
 The file is replaced as a whole, so a crash leaves the old or the new one. Whoever changes it holds two locks: that of
 the file beside it, which is there also before the ledger is, and that of the ledger's file itself, which nobody can
-delete without losing the ledger. Format "dpmedian ledger 2"; format 1, of
-version 0.1.0, is read as well and becomes format 2 with the next charge.
+delete without losing the ledger. The format is "dpmedian ledger 3", a log whose lines are chained; formats 1 and 2, of
+versions 0.1.0 and 0.2.0, are read as well and become format 3 with the next charge.
 """
 
 from __future__ import annotations
@@ -12,21 +12,26 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dpmedian.accounting import RECORD, Budget, Neighbours
 from dpmedian.accounting.neighbours import neighbours_of, unit_of
+from dpmedian.digests import parse_object
 from dpmedian.ledger.entry import Entry
+from dpmedian.ledger.errors import BrokenChain
 from dpmedian.ledger.filters import Composition, Filter, filter_of
+from dpmedian.ledger.log import Log
 
 __all__ = ["FileStore", "MemoryStore", "Terms"]
 
-_FORMAT, _FORMER_FORMAT = "dpmedian ledger 2", "dpmedian ledger 1"
+_FORMAT, _SECOND_FORMAT, _FIRST_FORMAT = (f"dpmedian ledger {number}" for number in (3, 2, 1))
 
 # How often a lock is tried anew because its file was replaced while we waited. Nobody deletes files so often, but a
 # file system without stable numbers of files would look like it, and waiting for ever would not say why.
@@ -69,36 +74,76 @@ class Terms:
         return {"budget": self.budget.to_dict(), **names}
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A ledger as it is stored: its terms, its log, and what the chain of the log starts with."""
+
+    terms: Terms
+    log: Log
+    start: Mapping[str, Any]
+
+    @classmethod
+    def new(cls, terms: Terms, former: list[Entry] | None = None) -> Stored:
+        """A ledger of its own identity, empty or with the entries of a former format, which had no chain."""
+        start = {"format": _FORMAT, "id": secrets.token_hex(16), **terms.to_dict(), "taken_over": len(former or ())}
+        return cls(terms, Log(start) if former is None else Log.of_former(start, former), start)
+
+    @classmethod
+    def parse(cls, text: str) -> Stored:
+        """The ledger of a file's text."""
+        stored = parse_object(text, "this is no ledger")
+        budget = Budget.of(**stored["budget"])
+        if stored["format"] == _FIRST_FORMAT:
+            # It admitted by one bound or another, which is no filter. From now on its entries are held to one.
+            terms = Terms.of(budget, None, "replace", RECORD)
+        elif stored["format"] in (_SECOND_FORMAT, _FORMAT):
+            terms = Terms.of(budget, stored["composition"], stored["neighbours"], stored["unit"])
+        else:
+            raise ValueError(f"its format is {stored['format']!r}")
+        if stored["format"] != _FORMAT:
+            return cls.new(terms, [Entry.from_dict(entry) for entry in stored["entries"]])
+        start = {name: value for name, value in stored.items() if name not in ("log", "head")}
+        return cls(terms, Log.read(start, stored["log"], stored["head"]), start)
+
+    @property
+    def text(self) -> str:
+        """What the file holds: one line for each line of the log."""
+        start = json.dumps(self.start, indent=2, ensure_ascii=False, allow_nan=False)
+        lines = [json.dumps(line, ensure_ascii=False, allow_nan=False) for line in self.log.lines]
+        log = "".join(f"{',' if number else ''}\n    {line}" for number, line in enumerate(lines))
+        return f'{start[:-2]},\n  "log": [{log}\n  ],\n  "head": "{self.log.head}"\n}}\n'
+
+
 def _limits(budget: Budget) -> tuple[float | None, float, float | None]:
     return budget.epsilon, budget.delta or 0.0, budget.rho
 
 
 class MemoryStore:
-    """Entries of one process: its copies could each spend the whole budget, so a forked one refuses every charge."""
+    """The log of one process: its copies could each spend the whole budget, so a forked one refuses every charge."""
 
     path: Path | None = None
 
-    def __init__(self) -> None:
-        self._entries: list[Entry] = []
+    def __init__(self, terms: Terms) -> None:
+        self._stored = Stored.new(terms)
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def entries(self) -> list[Entry]:
-        """All entries. A transaction replaces the list and never changes it, so reading needs no lock."""
-        return self._entries
+    def read(self) -> Stored:
+        """What is stored now. A transaction replaces the log and never changes it, so reading needs no lock."""
+        return self._stored
 
     @contextlib.contextmanager
-    def transaction(self, terms: Terms) -> Iterator[list[Entry]]:
-        """A copy of the entries, which replaces them at the end, unless there was an error."""
+    def transaction(self, terms: Terms) -> Iterator[Log]:
+        """A copy of the log, which replaces it at the end, unless there was an error."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"this in-memory ledger belongs to process {self._process}, and process {os.getpid()} has a copy of it "
                 "that could spend the budget again: share a file, Ledger(..., path=...)"
             )
         with self._lock:
-            entries = self._entries.copy()
-            yield entries
-            self._entries = entries
+            log = self._stored.log.copy()
+            yield log
+            self._stored = replace(self._stored, log=log)
 
 
 class FileStore:
@@ -107,6 +152,8 @@ class FileStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         # Resolved once: a later change of directory, or a link, must not lead to another ledger.
         self.path = Path(os.path.realpath(path))
+        # The identity of the ledger in the file, once it has one that is stored.
+        self._id: str | None = None
 
     @property
     def _fresh(self) -> Path:
@@ -122,37 +169,34 @@ class FileStore:
                 # Whatever made the file invisible: if there is one after all, the exclusive creation leaves it alone.
                 with contextlib.suppress(FileExistsError):
                     self._create(terms)
-            stored, _ = self._read()
-        different = stored.difference(terms)
+            stored = self._read()
+        different = stored.terms.difference(terms)
         if different is not None:
             raise ValueError(
                 f"the ledger {self.path} has {different}: open it with Ledger.open(path), or choose another file"
             )
 
-    def read(self) -> tuple[Terms, list[Entry]]:
-        """The terms and entries as they are stored now."""
+    def read(self) -> Stored:
+        """What is stored now."""
         # The file is replaced as a whole, so reading needs no lock, except on Windows, where no file can be replaced
         # while somebody reads it.
         with self._lock() if sys.platform == "win32" else contextlib.nullcontext():
             return self._read()
 
-    def entries(self) -> list[Entry]:
-        """All entries as they are stored now."""
-        return self.read()[1]
-
     @contextlib.contextmanager
-    def transaction(self, terms: Terms) -> Iterator[list[Entry]]:
-        """The stored entries, written back at the end, unless there was an error; nobody can come between."""
+    def transaction(self, terms: Terms) -> Iterator[Log]:
+        """The stored log, written back at the end, unless there was an error; nobody can come between."""
         with self._lock(), self._content_lock():
             self._require_one_name()
-            stored, entries = self._read()
-            different = stored.difference(terms)
+            stored = self._read()
+            different = stored.terms.difference(terms)
             if different is not None:
                 raise ValueError(
                     f"the ledger {self.path} was changed behind its back, it has {different}: open it again"
                 )
-            yield entries
-            self._replace(stored, entries)
+            yield stored.log
+            self._replace(stored)
+            self._id = stored.start["id"]
 
     def _require_one_name(self) -> None:
         """Raises if the file has a second name: a charge replaces one of them, and the other keeps its full budget."""
@@ -165,26 +209,25 @@ class FileStore:
                 "own: delete the other names, and back the ledger up as a copy, not as a link"
             )
 
-    def _read(self) -> tuple[Terms, list[Entry]]:
+    def _read(self) -> Stored:
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise self._lost() from None
         try:
-            stored = json.loads(text)
-            budget = Budget.of(**stored["budget"])
-            if stored["format"] == _FORMAT:
-                terms = Terms.of(budget, stored["composition"], stored["neighbours"], stored["unit"])
-            elif stored["format"] == _FORMER_FORMAT:
-                # It admitted by one bound or another, which is no filter. From now on its entries are held to one.
-                terms = Terms.of(budget, None, "replace", RECORD)
-            else:
-                raise ValueError(f"its format is {stored['format']!r}")
-            return terms, [Entry.from_dict(entry) for entry in stored["entries"]]
+            stored = Stored.parse(text)
+        except BrokenChain as error:
+            raise BrokenChain(f"the ledger {self.path} does not fit together: {error}") from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
                 f"{self.path} is not a ledger this version can read, and was left as it is: {error}"
             ) from error
+        if self._id not in (None, stored.start["id"]):
+            raise ValueError(
+                f"another ledger has taken the place of {self.path} since it was opened, and would not know what was "
+                "spent: restore the one that was there"
+            )
+        return stored
 
     def _lost(self) -> FileNotFoundError:
         return FileNotFoundError(
@@ -193,7 +236,8 @@ class FileStore:
         )
 
     def _create(self, terms: Terms) -> None:
-        fresh = self._write_beside(terms, [])
+        stored = Stored.new(terms)
+        fresh = self._write_beside(stored)
         try:
             # Unlike a replacement, a link is refused where there is a file, and it appears with all of its content.
             os.link(fresh, self.path)
@@ -209,21 +253,20 @@ class FileStore:
             fresh.unlink()
         self._sync_folder()
 
-    def _replace(self, terms: Terms, entries: Sequence[Entry]) -> None:
-        fresh = self._write_beside(terms, entries)
+    def _replace(self, stored: Stored) -> None:
+        fresh = self._write_beside(stored)
         shutil.copymode(self.path, fresh)
         os.replace(fresh, self.path)
         self._sync_folder()
 
-    def _write_beside(self, terms: Terms, entries: Sequence[Entry]) -> Path:
-        stored = {"format": _FORMAT, **terms.to_dict(), "entries": [entry.to_dict() for entry in entries]}
+    def _write_beside(self, stored: Stored) -> Path:
+        text = stored.text
         # One name suffices for the new file, since only the holder of the lock writes it; a crash leaves at most this.
         # It may have left it as a second name of the ledger, so it is removed and never written into.
         fresh = self._fresh
         fresh.unlink(missing_ok=True)
         with open(fresh, "x", encoding="utf-8") as file:
-            json.dump(stored, file, indent=2, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         return fresh

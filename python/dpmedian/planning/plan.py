@@ -214,32 +214,30 @@ class Plan(Recorded):
             copy=copy,
             d=parameters.d,
         )
-        try:
-            done = run_calibrated(
-                self.calibrated,
-                data,
-                parameters,
-                cost=self.cost,
-                name=name or ("geometric median" if self.parameters.clusters is None else "k-medians"),
-                method=self.method,
-                record=None if ledger is None else self.to_dict(),
-                ledger=ledger,
-                seed=seed,
-                progress=progress,
-                finish=finishing(parameters),
-            )
-        except ReleaseFailed as failed:
-            plan = self.at_size(failed.size)
-            raise ReleaseFailed(
-                failed.message,
-                failed.cost,
-                failed.size,
-                plan=plan,
-                name=name,
-                seeded=seed is not None,
-                ran=failed.ran,
-            ) from None
-        return self.released(done.value, columns=done.columns, seeded=seed is not None, name=name)
+        seeded = seed is not None
+
+        def failure(failed: ReleaseFailed) -> ReleaseFailed:
+            told: dict[str, Any] = {"plan": self.at_size(failed.size), "name": name, "seeded": seeded}
+            return ReleaseFailed(failed.message, failed.cost, failed.size, ran=failed.ran, **told)
+
+        done = run_calibrated(
+            self.calibrated,
+            data,
+            parameters,
+            cost=self.cost,
+            name=name or ("geometric median" if self.parameters.clusters is None else "k-medians"),
+            method=self.method,
+            record=None if ledger is None else self.to_dict(),
+            ledger=ledger,
+            seed=seed,
+            progress=progress,
+            finish=finishing(parameters),
+            describe=lambda result, columns: self.released(result, columns=columns, seeded=seeded, name=name),
+            describe_failure=failure,
+        )
+        if not isinstance(done.described, Release):
+            raise TypeError("a run of a plan gives a release")
+        return done.described
 
     def released(
         self, result: MethodResult, *, columns: tuple[str, ...] | None, seeded: bool, name: str | None

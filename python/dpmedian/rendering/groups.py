@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from dpmedian._core import __version__
+from dpmedian.digests import sealed
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.cost import cost_dict
 from dpmedian.rendering.plan import plan_tables, probability_text
@@ -147,7 +148,7 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
     """What was decided before the data were looked at: the plans that differ, and which group has which."""
     different = list(dict.fromkeys(plan.plans))
     place = {own: index for index, own in enumerate(different)}
-    return {
+    told = {
         "format": FORMAT,
         "outcome": "planned",
         "version": __version__,
@@ -158,9 +159,15 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
         "max_groups_per_unit": plan.max_groups_per_unit,
         "minimum": plan.minimum,
         "keys": None if plan.keys is None else [_plain(key) for key in plan.keys],
-        "plans": [plan_record(own, __version__) for own in different],
+        "plans": [_without_digest(plan_record(own, __version__)) for own in different],
         "plan_of_key": None if plan.keys is None else [place[own] for own in plan.plans],
     }
+    return sealed(told)
+
+
+def _without_digest(record: dict[str, Any]) -> dict[str, Any]:
+    """A plan within another record, whose digest covers it."""
+    return {name: value for name, value in record.items() if name != "digest"}
 
 
 def _plain(key: object) -> object:
@@ -242,7 +249,7 @@ def releases_html(releases: Releases) -> str:
 
 def releases_record(releases: Releases) -> dict[str, Any]:
     """One object with a list `groups`, each with its key, and the plan of all."""
-    return {
+    told = {
         **groups_plan_record(releases.plan),
         "outcome": "released",
         "date": releases.date,
@@ -252,6 +259,7 @@ def releases_record(releases: Releases) -> dict[str, Any]:
         "columns": list(releases.columns),
         "groups": [_group(key, releases[key]) for key in releases],
     }
+    return sealed(told)
 
 
 def _group(key: object, value: Release | ReleaseFailed) -> dict[str, Any]:

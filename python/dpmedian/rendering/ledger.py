@@ -57,6 +57,10 @@ class _Ledger(Protocol):
     def remaining(self) -> float: ...
     @property
     def entries(self) -> Sequence[_Entry]: ...
+    @property
+    def taken_over(self) -> int: ...
+    @property
+    def head(self) -> str: ...
 
 
 def ledger_text(ledger: _Ledger) -> str:
@@ -86,6 +90,8 @@ def ledger_dict(ledger: _Ledger) -> dict[str, Any]:
         "remaining": ledger.remaining,
         "spent": ledger.spent.to_dict(),
         "entries": [entry.to_dict() for entry in ledger.entries],
+        "taken_over": ledger.taken_over,
+        "head": ledger.head,
     }
 
 

@@ -6,6 +6,7 @@ import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dpmedian.digests import sealed
 from dpmedian.rendering.plan import plan_tables
 from dpmedian.rendering.record import release_record
 from dpmedian.rendering.release import SEEDED, records_text
@@ -67,10 +68,11 @@ def places_html(places: Places) -> str:
 
 def places_record(places: Places) -> dict[str, Any]:
     """The record of a release, and the clusters."""
-    return {
+    told = {
         **release_record(places),
         "centers": places.centers.tolist(),
         "sizes": places.sizes.tolist(),
         "size_sigma": places.size_sigma,
         "radii": places.radii.tolist(),
     }
+    return sealed(told)

@@ -1,6 +1,7 @@
 """The audit record: a plan, a release or a failure as JSON holds it, with all that a reviewer needs to check the claim.
 
-A record holds public parameters and what was released, nothing else: it may go wherever the release goes.
+A record holds public parameters and what was released, nothing else: it may go wherever the release goes. Its last
+entry is the digest of all others.
 `verification/` reads it back and computes its claims again; `docs/record.schema.json` says what is in it.
 """
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmedian.accounting import Budget
+from dpmedian.digests import sealed
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.profile import Profile
@@ -37,7 +39,7 @@ def as_json(record: Mapping[str, Any]) -> str:
 
 def release_record(release: Release) -> dict[str, Any]:
     """The record of a release: its point, and everything of the plan that was charged."""
-    return {
+    told = {
         "format": FORMAT,
         "outcome": "released",
         "date": release.date,
@@ -53,13 +55,14 @@ def release_record(release: Release) -> dict[str, Any]:
         "notes": list(release.notes),
         **_planned(release.plan),
     }
+    return sealed(told)
 
 
 def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
     """The record of a failure, which is an output: the same plan, the same cost, and a message in place of a point."""
     if failed.plan is None:
         raise ValueError("a building block has no plan, so its failure has no audit record: its cost is .cost")
-    return {
+    told = {
         "format": FORMAT,
         "outcome": "failed",
         "date": failed.date,
@@ -70,11 +73,12 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
         "size": failed.size,
         **_planned(failed.plan),
     }
+    return sealed(told)
 
 
 def plan_record(plan: Plan, version: str) -> dict[str, Any]:
     """The record of a plan, which is what a ledger keeps: nothing in it depends on data."""
-    return {"format": FORMAT, "outcome": "planned", "version": version, **_planned(plan)}
+    return sealed({"format": FORMAT, "outcome": "planned", "version": version, **_planned(plan)})
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.verification.authentic import match_in
 
 __all__ = ["history"]
 
@@ -54,12 +55,9 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
 
 
 def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
-    """The last entry that was charged for this record's plan, or None."""
-    found = [
-        index
-        for index, entry in enumerate(entries)
-        if (entry.get("record") or {}).get("cost") == record["cost"] and record.get("name") in (None, entry["name"])
-    ]
+    """The entry that was charged for this record, or None; of a former version, the last one that fits."""
+    match = match_in(entries, record)
+    found = match.exact or match.undigested
     return found[-1] if found else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmedian.report.groups import page_of_groups
 from dpmedian.report.page import page_of_release
+from dpmedian.verification.authentic import match_in
 from dpmedian.verification.groups import is_of_groups
 
 __all__ = ["page", "write_page"]
@@ -18,11 +19,19 @@ def write_page(
     record: Mapping[str, Any], path: str | os.PathLike[str], ledger: Mapping[str, Any] | None = None
 ) -> Path:
     """Writes the page of a parsed record, with the history of a ledger (its `to_dict()`) if one is given."""
+    text = page(record, ledger)
     file = Path(path)
-    file.write_text(page(record, ledger), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     return file
 
 
 def page(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
-    """The HTML of the page, of a single release or of groups."""
+    """The HTML of the page, of a single release or of groups; an error if the ledger was not charged for it."""
+    if ledger is not None and record["outcome"] != "planned":
+        match = match_in(ledger["entries"], record)
+        if not match.exact and not match.undigested:
+            raise ValueError(
+                "this ledger was not charged for this release, or the record was changed since: no entry has its "
+                "digest. Name the ledger of the release, and see dpmedian verify RECORD --ledger LEDGER"
+            )
     return page_of_groups(record, ledger) if is_of_groups(record) else page_of_release(record, ledger)

@@ -28,6 +28,10 @@ class Verification:
     """What a reader should know beyond that."""
     whole: bool = True
     """Whether the plan was made anew: otherwise only the stages that the record names were computed again."""
+    authenticated: tuple[str, ...] = ()
+    """What showed that nobody has changed the record: the ledger that was charged, or a signature."""
+    unauthenticated: tuple[str, ...] = ()
+    """The values of the record that nothing here has shown to be those of a run."""
 
     @property
     def holds(self) -> bool:
@@ -48,11 +52,19 @@ class Verification:
             lines.append(f"  {'WRONG' if check.wrong else 'ok   '}  {check.question}")
             lines += [f"           {text}" for text in check.wrong]
         lines += [f"  note   {note}" for note in self.notes]
-        count = len(self.wrong)
+        return "\n".join([*lines, "", *textwrap.wrap(self._verdict(), 80)])
+
+    def _verdict(self) -> str:
+        if not self.holds:
+            count = len(self.wrong)
+            return f"The claim does not hold as recorded: {count} {'thing is' if count == 1 else 'things are'} wrong."
         holds = "The claim holds." if self.whole else "The claim holds if the record names all stages."
-        verdict = (
-            holds
-            if self.holds
-            else f"The claim does not hold as recorded: {count} {'thing is' if count == 1 else 'things are'} wrong."
+        if self.authenticated:
+            return f"{holds} It is authenticated by {' and '.join(self.authenticated)}."
+        if not self.unauthenticated:
+            return holds
+        *first, last = self.unauthenticated
+        return (
+            f"{holds} Not authenticated: {', '.join(first)} and {last}, because whoever changes a record can also "
+            "change its digest. Verify it with the ledger that was charged, or with a signature."
         )
-        return "\n".join([*lines, "", verdict])

@@ -7,7 +7,6 @@ names it. Whether what it says is true is for `verify` to find out.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.digests import parse_object
 from dpmedian.inference import Moments
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
@@ -32,6 +32,9 @@ Value = TypeVar("Value")
 
 # No stage has more releases, or numbers, than integers of the core can count.
 _MOST = 2**62
+
+# No method has so many stages; a record with more is refused before each of them is computed again.
+_MOST_STAGES = 10_000
 
 _OUTCOMES = ("planned", "released", "failed")
 
@@ -110,12 +113,11 @@ def parsed(text: str) -> dict[str, Any]:
     """The JSON object of a record, or a ValueError that says what is wrong with it."""
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"a record is read from text, as to_json() gives it, got {type(text).__name__}")
-    try:
-        record = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number)
-    except ValueError as error:
-        raise ValueError(f"this is no audit record: it is not JSON ({error})") from None
-    if not isinstance(record, dict) or "format" not in record:
+    record = parse_object(text, "this is no audit record")
+    if "format" not in record:
         raise ValueError("this is no audit record: it must be a JSON object with the entry 'format'")
+    if str(record["format"]).startswith("dpmedian ledger"):
+        raise ValueError("this is a ledger, no audit record: a record is what dpmedian release printed")
     if record["format"] != FORMAT:
         raise ValueError(
             f"this is a record of the format {record['format']!r}, and this version of dpmedian reads {FORMAT!r}"
@@ -123,19 +125,6 @@ def parsed(text: str) -> dict[str, Any]:
     if record.get("outcome") not in _OUTCOMES:
         raise ValueError(f"the record's outcome must be one of {_OUTCOMES}, got {record.get('outcome')!r}")
     return record
-
-
-def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Where a name stands twice, one reader would see the first value and another the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
-    return found
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
 
 
 def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
@@ -207,6 +196,8 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
     """The plan of any record."""
     parameters = parameters_of(record)
     _number("rho", record["cost"]["rho"])
+    if len(record["stages"]) > _MOST_STAGES:
+        raise ValueError(f"a record has at most {_MOST_STAGES} stages, got {len(record['stages'])}")
     if record.get("size") is not None:
         parameters = parameters.at_size(record["size"])
     recorded = Recorded(

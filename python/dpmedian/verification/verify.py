@@ -14,15 +14,18 @@ from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.groups.plan import GroupsPlan
 from dpmedian.groups.releases import Releases
+from dpmedian.ledger import Ledger
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.cost import explained, protected
 from dpmedian.rendering.record import plan_record
+from dpmedian.verification.authentic import FORMER_VERSIONS, called, digest_check, ledger_checks
 from dpmedian.verification.check import Check, Verification
 from dpmedian.verification.groups import is_of_groups, verify_groups
 from dpmedian.verification.reading import parameters_of, parsed, plan_of, read
+from dpmedian.verification.signature import signature_check
 from dpmedian.verification.stages import shared_discretization, wrong_with
 
 __all__ = ["verify"]
@@ -34,18 +37,34 @@ _ROUNDING = 1e-8
 _CLOSE = 1e-9
 
 
+# What a record says of a run, which follows from no other entry.
+_UNAUTHENTICATED = {
+    "released": ("the released values", "the moments", "the notes", "the name", "the date"),
+    "failed": ("the message", "the noisy size", "the name", "the date"),
+}
+
+
 def verify(
     record: str | os.PathLike[str] | Mapping[str, Any] | Plan | GroupsPlan | Release | ReleaseFailed | Releases,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    *,
+    key: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Computes an audit record again: sensitivities from statistics, costs from noise, the budget from the cost.
 
     It needs no data and spends nothing. That the run did what its record says is a property of the code that made the
-    record, which its tests hold it to; that what the record says is worth its claim is what is checked here.
+    record, which its tests hold it to; that what the record says is worth its claim is what is checked here. Whether
+    the point, the date and the other values are those of a run is known by the ledger that was charged, or by a
+    signature; without either, the verdict says what is not authenticated.
 
     Parameters
     ----------
     record : str, path, mapping, Plan, Release, ReleaseFailed, Releases or GroupsPlan
         The text of a record, a `pathlib.Path` of its file, its parsed JSON, or what it was made of.
+    ledger : Ledger or path, optional
+        The ledger that was charged: it must fit together, and have the digest of this record.
+    key : path, optional
+        A PEM file with the public Ed25519 key of whoever signed the record. It needs the extra `sign`.
 
     Returns
     -------
@@ -66,9 +85,22 @@ def verify(
     if isinstance(record, (Plan, GroupsPlan, Release, ReleaseFailed, Releases)):
         record = record.to_dict()
     if isinstance(record, Mapping):
-        record = json.dumps(dict(record))
+        try:
+            record = json.dumps(dict(record))
+        except RecursionError:
+            raise ValueError("this is no audit record: it is not JSON of a sensible depth") from None
     told = parsed(record if isinstance(record, str) else Path(record).read_text(encoding="utf-8"))
-    return verify_groups(told, _verified) if is_of_groups(told) else _verified(told)
+    found = verify_groups(told, _verified) if is_of_groups(told) else _verified(told)
+    checks, notes, by = [*found.checks, digest_check(told)], list(found.notes), []
+    if key is not None:
+        checks.append(signature_check(told, key))
+        by.append(f"the signature of the key {Path(key).name}")
+    if ledger is not None:
+        more, further, exact = ledger_checks(told, ledger)
+        checks, notes = [*checks, *more], [*notes, *further]
+        by += [called(ledger)] if exact else []
+    told_of = () if told["outcome"] == "planned" or by else _UNAUTHENTICATED[told["outcome"]]
+    return replace(found, checks=tuple(checks), notes=tuple(notes), authenticated=tuple(by), unauthenticated=told_of)
 
 
 def _verified(record: Mapping[str, Any]) -> Verification:
@@ -100,10 +132,11 @@ class _Review:
         checks.append(Check(f"cost: {how}, rho = {cost.rho:.6g}", (*nothing, *self.total())))
         checks.append(Check(f"budget: {plan.parameters.budget} covers the cost", tuple(self.budget())))
         checks.append(Check("words and numbers say the same", tuple(self.words())))
-        notes = []
+        notes: list[str] = []
+        checks.append(Check("a version made the record that this one knows", tuple(self.version())))
         if self.told["version"] == __version__:
             checks.append(Check("the plan, made anew from its public parameters, is the same", tuple(self.anew())))
-        else:
+        elif self.told["version"] in FORMER_VERSIONS:
             maker = self.told["version"]
             notes.append(
                 f"version {maker} made this record, and this is {__version__}: the plan was not made anew, so that a "
@@ -125,6 +158,14 @@ class _Review:
             f"{what}{name} by {self.plan.method!r} is differentially private with {self.plan.parameters.budget}, for "
             f"{protected(self.cost.neighbours, self.cost.unit)}."
         )
+
+    def version(self) -> Iterator[str]:
+        maker = self.told["version"]
+        if maker not in (__version__, *FORMER_VERSIONS):
+            yield (
+                f"the version {maker!r} is unknown to version {__version__}, so a stage that the record leaves out "
+                "would not be missed: verify it with the version that made it"
+            )
 
     def relation(self) -> Iterator[str]:
         for name in ("neighbours", "unit"):

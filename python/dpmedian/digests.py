@@ -1,0 +1,79 @@
+"""Digests of JSON objects, and JSON that is read strictly: records and ledgers are authenticated by them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+__all__ = ["APART", "canonical", "digest_of", "parse_object", "sealed"]
+
+APART = ("digest", "signature")
+"""The entries of a record that its digest does not cover: the digest itself, and the signature of the digest."""
+
+
+def canonical(value: Any) -> bytes:
+    """Return JSON in one form, which depends on the values alone.
+
+    Names are sorted, there is no white space, text is ASCII with escapes, and a number is the shortest one that reads
+    back as the same double. A whole number has no point, because other programs write 1.0 as 1.
+    """
+    plain = json.loads(json.dumps(value, allow_nan=False), parse_float=_number)
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _number(text: str) -> float | int:
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def digest_of(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256 digest of all content of a record but the entries in `APART`."""
+    content = {name: value for name, value in record.items() if name not in APART}
+    return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with its digest as the last entry."""
+    return {**{name: value for name, value in record.items() if name not in APART}, "digest": digest_of(record)}
+
+
+def parse_object(text: str | bytes | bytearray, what: str) -> dict[str, Any]:
+    """Return the JSON object of a text, or raise a ValueError that says what is wrong with it.
+
+    Raises
+    ------
+    ValueError
+        If the text is not JSON, nests too deep, is no object, has a name twice in one object (one reader would see the
+        first value and another the last), or has a number that is not finite. `what` names the text.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(f"{what}: it is not JSON of a sensible depth") from None
+    except ValueError as error:
+        raise ValueError(f"{what}: it is not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{what}: it must be a JSON object with the entry 'format'")
+    return found
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")

@@ -1,0 +1,138 @@
+"""Whether a record is the one that a run made: its digest, the ledger that was charged, and a signature.
+
+A digest alone finds accidents only, because whoever changes a record can compute its digest again. The ledger has the
+digest of what the run gave, and a signature needs the private key of whoever keeps the data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dpmedian._core import __version__
+from dpmedian.digests import digest_of
+from dpmedian.ledger import BrokenChain, Ledger
+from dpmedian.verification.check import Check
+
+__all__ = ["FORMER_VERSIONS", "Match", "called", "digest_check", "ledger_checks", "match_in"]
+
+FORMER_VERSIONS = ("0.1.0", "0.2.0")
+"""The versions whose records this one reads and partly computes again; they wrote no digests."""
+
+
+class Match(NamedTuple):
+    """What a ledger knows of a record."""
+
+    exact: tuple[int, ...]
+    """The entries that have the digest of the record."""
+    alike: tuple[int, ...]
+    """The other entries that fit by name, cost and date."""
+    undigested: tuple[int, ...]
+    """Those of the latter that have no digest, of a former version or of a run whose end was not noted."""
+
+
+def match_in(entries: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> Match:
+    """Finds the entries of a ledger (their `to_dict()`) that were charged for a record."""
+    planned = record["outcome"] == "planned"
+    own = digest_of(record)
+    exact, alike, undigested = [], [], []
+    for number, entry in enumerate(entries):
+        plan = entry.get("record") or {}
+        if own == (plan.get("digest") if planned else entry.get("digest")):
+            exact.append(number)
+            continue
+        same = plan.get("cost") == record["cost"] and record.get("name") in (None, entry["name"])
+        if same and not planned and entry["time"] <= record.get("date", ""):
+            alike.append(number)
+            if entry.get("digest") is None:
+                undigested.append(number)
+    return Match(tuple(exact), tuple(alike), tuple(undigested))
+
+
+def digest_check(record: Mapping[str, Any]) -> Check:
+    """Whether the record has the digest that it states."""
+    return Check("the digest is that of the content", tuple(_digest(record)))
+
+
+def _digest(record: Mapping[str, Any]) -> Iterator[str]:
+    stated = record.get("digest")
+    if stated is None:
+        if record["version"] == __version__ or record["version"] not in FORMER_VERSIONS:
+            yield f"the record has no digest, and version {record['version']} writes one"
+        return
+    found = digest_of(record)
+    if stated != found:
+        yield (
+            f"the record states the digest {_short(stated)}, and its content has {_short(found)}: at least one value "
+            "was changed after the record was made, such as the point, the date or the moments"
+        )
+
+
+def ledger_checks(
+    record: Mapping[str, Any], ledger: Ledger | str | os.PathLike[str]
+) -> tuple[list[Check], list[str], bool]:
+    """Whether a ledger fits together and has this record: the checks, notes, and whether it authenticates all of it."""
+    chain = "the ledger fits together: no line was changed, removed or moved"
+    try:
+        found = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        told = found.to_dict()
+    except BrokenChain as error:
+        return [Check(chain, (str(error),))], [], False
+    match, notes = match_in(told["entries"], record), []
+    if told["taken_over"]:
+        notes.append(
+            f"the first {told['taken_over']} entries of the ledger were made by a version that did not chain them: "
+            "whether one of them was changed before is not known"
+        )
+    wrong = list(_member(record, told["entries"], match))
+    if not wrong and not match.exact:
+        notes.append(
+            f"the ledger's entry {match.undigested[-1]} has the name and the cost of this record, and was charged "
+            "before its date; it has no digest, because former versions wrote none"
+        )
+    checks = [Check(chain), Check("the ledger was charged for this record", tuple(wrong))]
+    return checks, notes, not wrong and bool(match.exact)
+
+
+def _member(record: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], match: Match) -> Iterator[str]:
+    if record["outcome"] == "planned":
+        if not match.exact:
+            yield "no entry of the ledger was charged for this plan"
+        return
+    if match.exact:
+        states = [entries[number]["state"] for number in match.exact]
+        if record["outcome"] not in states:
+            yield f"the record says {record['outcome']!r}, and the ledger {states[0]!r}"
+        elif len(states) > 1:
+            yield f"{len(states)} entries of the ledger have the digest of this record, and a run is charged once"
+        return
+    if record.get("digest") is None and match.undigested:
+        return
+    if not match.alike:
+        yield "no entry of the ledger has the digest of this record, nor its name and cost: it was never charged here"
+        return
+    number = match.alike[-1]
+    entry = entries[number]
+    known = (
+        f"it has the digest {_short(entry['digest'])}: the point, the date, the moments or another value was changed"
+        if entry.get("digest") is not None
+        else f"it has no digest, and its state is {entry['state']!r}: how its run ended was not noted"
+    )
+    yield (
+        "no entry of the ledger has the digest of this record. "
+        f"Entry {number} ({entry['name']}) has its name and cost, and {known}"
+    )
+
+
+def _short(digest: object) -> str:
+    """The beginning of a digest, which tells two apart."""
+    return f"{str(digest)[:19]}..."
+
+
+def called(ledger: object) -> str:
+    """How a ledger is called in a verdict."""
+    if isinstance(ledger, Ledger):
+        return "the ledger" if ledger.path is None else f"the ledger {ledger.path.name}"
+    return f"the ledger {Path(str(ledger)).name}"
