@@ -11,7 +11,7 @@ import pytest
 
 import dpmedian
 from contract.registry import SOURCES
-from dpmedian.clusters import grid, start
+from dpmedian.clusters import grid, refinement, start
 from dpmedian.mechanisms.clusters import shell_ends
 from dpmedian.release import ClusterResult
 from dpmedian.statistics import SHELLS
@@ -276,6 +276,36 @@ def test_weighted_k_medians_ignore_what_is_trimmed():
     weights = np.array([10.0, 10.0, 10.0, 10.0, 1.0])
     found = np.sort(start.weighted_k_medians(points, weights, 2, trim=0.05)[:, 0])
     assert found == pytest.approx([0.05, 10.05], abs=0.06)
+
+
+def seen_of(counts: np.ndarray, shells: np.ndarray) -> refinement.Seen:
+    """What a release would say with a noise of 5 records."""
+    return refinement.Seen(counts, shells, np.zeros((len(counts), 2)), 5.0, 5.0, 5.0)
+
+
+def test_the_reach_of_trimmed_records_is_that_of_the_other_ones():
+    shells = np.zeros((2, SHELLS))
+    shells[:, 12], shells[0, 20], shells[1, 30] = 450.0, 40.0, 60.0
+    seen = seen_of(np.array([490.0, 510.0]), shells)
+    assert refinement.reach_of(seen, 2.0, 0.07, 1000.0) == 2.0 * shell_ends()[20]
+    assert refinement.reach_of(seen, 2.0, 0.15, 1000.0) == 2.0 * shell_ends()[12]
+    # Records that were not seen are trimmed already, up to a part of the share.
+    assert refinement.reach_of(seen, 2.0, 0.07, 1040.0) == 2.0 * shell_ends()[30]
+
+
+def test_a_center_without_records_moves_into_the_costliest_cluster_unless_it_is_far_away():
+    shells = np.zeros((3, SHELLS))
+    shells[0, 12], shells[1, 14] = 400.0, 600.0
+    seen = seen_of(np.array([400.0, 600.0, 3.0]), shells)
+    for last, moved in ((6.0, True), (1e3, False)):
+        points = np.array([[0.0, 0.0], [3.0, 0.0], [last, 0.0]])
+        found = refinement.revived(refinement.Centers(points, np.full(3, 1.0), seen.counts), seen, 1.0)
+        assert np.array_equal(found.points[0], points[0])
+        assert np.array_equal(found.points[2], points[2]) is not moved
+        if moved:
+            assert found.sizes.tolist() == [400.0, 300.0, 300.0]
+            assert found.points[1:].mean(axis=0) == pytest.approx([3.0, 0.0])
+            assert np.linalg.norm(found.points[1] - found.points[2]) == pytest.approx(1.0)
 
 
 def test_required_n_finds_equal_clusters():

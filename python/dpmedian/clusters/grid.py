@@ -43,6 +43,11 @@ AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
 # Cells of the last level are at most so wide, in core radii near the center, with one, two, three or more axes.
 _FINEST = (0.04, 0.08, 0.2, 0.3)
 
+# Cells of the first level are at most so fine that the core, of this width in core radii, has one cell for this many
+# standard deviations of a count in records, or two for each center: with finer ones most records would lie in cells
+# that do not stand out, and be lost.
+_CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 20.0
+
 # A cell is split if its count exceeds this many standard deviations, or this part of what the largest of all noisy
 # counts would have without any record. A far cell that noise made would take a center away from the data: that may
 # happen in one run of 500.
@@ -128,12 +133,21 @@ class _Kept:
     counts: Vector
 
 
-def search(grid: Grid, noise: float, count: Callable[[int, Indices], Vector]) -> Leaves:
-    """Splits cells that hold many records, level by level; `count` releases counts with this standard deviation."""
+def _first(grid: Grid, noise: float, size: float, k: int) -> int:
+    """The first level: coarse enough for so many records, and for the levels that follow to be fine enough."""
     axes = len(grid.axes)
-    levels = levels_of(grid)
-    last = max(levels, _last(grid))
-    first = max(1, min(last - levels + 1, _FIRST_BITS // axes))
+    cells = max(size / (_RECORDS_PER_CELL * noise), 2.0 * k)
+    coarse = math.ceil(math.log2(2.0 * grid.side / _CORE_WIDTH * math.pow(cells, 1.0 / axes)))
+    return max(1, min(coarse, max(_last(grid) - levels_of(grid) + 1, 1), _FIRST_BITS // axes))
+
+
+def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, Indices], Vector]) -> Leaves:
+    """Splits cells that hold many of about `size` records, level by level.
+
+    `count` releases counts with this standard deviation of the noise.
+    """
+    axes = len(grid.axes)
+    levels, first = levels_of(grid), _first(grid, noise, size, k)
     kept, places, weights = None, [], []
     for level in range(first, first + levels):
         indices, parents = _cells(level, axes, kept)

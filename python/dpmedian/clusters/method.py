@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.clusters import grid
-from dpmedian.clusters.refinement import Centers, Seen, step
+from dpmedian.clusters.refinement import Centers, Seen, reach_of, revived, step
 from dpmedian.clusters.start import assign, trimmed, weighted_k_medians
 from dpmedian.mechanisms.clusters import NoisyCells, NoisyClusters, NoisyShells
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
@@ -168,6 +168,8 @@ class _Run:
         self._center = center
         self._scale = scale
         self._size_noise = math.inf
+        # Records farther away than this from all centers do not count.
+        self._reach = math.inf
 
     def result(self, where: MethodResult) -> ClusterResult:
         centers = self._refined(self._start())
@@ -200,9 +202,10 @@ class _Run:
                 method.cells, share, lambda cells, tape: cells.count(self._source, tape, made, level, indices)
             )[0]
 
-        leaves = grid.search(made, self._spender.noise(method.cells, share), count)
+        leaves = grid.search(made, self._spender.noise(method.cells, share), p.size, method.k, count)
         places, weights = _enough(leaves.places, np.maximum(leaves.weights, 1e-9), method.k)
-        trim = max(p.trim - grid.missing_far(counts, leaves, made, 2.0 * p.trim * p.size) / p.size, 0.0)
+        far = max(p.trim * p.size - grid.missing_far(counts, leaves, made, 2.0 * p.trim * p.size), 0.0)
+        trim = min(far / float(weights.sum()), 0.5)
         found = weighted_k_medians(places, weights, method.k, trim)
         nearest, distances = assign(places, found)
         kept = trimmed(weights, distances, trim)
@@ -215,33 +218,29 @@ class _Run:
         """Gradient steps, all with the same share of what is left."""
         for done in range(_STEPS_COUNT):
             share = self._spender.left / (_STEPS_COUNT - done)
-            centers = self._step(centers, share)
+            centers, seen = self._step(centers, share)
+            if done + 1 < _STEPS_COUNT:
+                centers = revived(centers, seen, self._scale)
         return centers
 
-    def _step(self, centers: Centers, share: float) -> Centers:
-        method = self._method
+    def _step(self, centers: Centers, share: float) -> tuple[Centers, Seen]:
+        method, p = self._method, self._method.parameters
 
         def ask(made: NoisyClusters, tape: Tape) -> Seen:
             counts, shells, gradients = made.at(
-                self._source, tape, centers.points, centers.radii, self._scale, self._reach(centers)
+                self._source, tape, centers.points, centers.radii, self._scale, self._reach
             )
             self._size_noise = made.count_noise
             return Seen(counts, shells, gradients, made.count_noise, made.shell_noise, made.noise)
 
         seen, _ = self._spender.release(method.gradients, share, ask)
-        return step(centers, seen, self._scale)
-
-    def _reach(self, centers: Centers) -> float:
-        """Records farther away than this from all centers do not count, if a share of them is trimmed."""
-        return math.inf if self._method.parameters.trim == 0.0 else _TRIMMED_BEYOND * float(centers.radii.max())
+        if p.trim > 0.0:
+            self._reach = reach_of(seen, self._scale, p.trim, p.size)
+        return step(centers, seen, self._scale), seen
 
 
 # The least Huber radius at the start, in core radii of all records: finer than the cells of a grid.
 _LEAST_RADIUS = 0.3
-
-# With `trim`, records beyond so many times the largest Huber radius are taken for those that do not count: a normal
-# cluster has one record in ten thousand there in the plane, and fewer in more dimensions.
-_TRIMMED_BEYOND = 4.0
 
 
 def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:

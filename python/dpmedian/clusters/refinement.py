@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpmedian.mechanisms.clusters import shell_ends
 
-__all__ = ["Centers", "Seen", "step"]
+__all__ = ["Centers", "Seen", "reach_of", "revived", "step"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -24,6 +24,14 @@ _CLEAR = 0.6
 
 # No step is longer than so many Huber radii, or than this part of the distance to the next center.
 _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
+
+# With `trim` at least this part of the share is trimmed of the records that are seen: others may lie too far apart.
+_LEAST_TRIMMED = 0.2
+
+# A center of which nothing was seen is moved if the distances to its records, of which noise may hide so many standard
+# deviations, are less than this part of those in the costliest cluster: halving that one saves about as much. The two
+# centers are this part of a Huber radius away from where the one was.
+_HIDDEN, _SAVED, _APART = 2.0, 0.1, 0.5
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,12 @@ class Seen:
     shell_noise: float
     gradient_noise: float
 
+    @property
+    def occupied(self) -> Vector:
+        """The number of records in each shell around all centers, if it stands out of the noise."""
+        together = self.shells.sum(axis=0)
+        return np.where(together > _OCCUPIED * self.shell_noise * math.sqrt(len(self.shells)), together, 0.0)
+
 
 def step(centers: Centers, seen: Seen, scale: float) -> Centers:
     """Moves every center by a Newton step of its Huber distances, as far as the gradient stands out of the noise."""
@@ -53,9 +67,7 @@ def step(centers: Centers, seen: Seen, scale: float) -> Centers:
     k, d = points.shape
     # The middle of a shell: half an octave ends at its outer radius.
     distances = scale * shell_ends() * 2.0**-0.25
-    occupied = np.where(
-        seen.shells.sum(axis=0) > _OCCUPIED * seen.shell_noise * math.sqrt(k), seen.shells.sum(axis=0), 0.0
-    )
+    occupied = seen.occupied
     gaps = _gaps(centers.points)
     for j in range(k):
         if seen.counts[j] < _SEEN * seen.count_noise:
@@ -73,6 +85,39 @@ def step(centers: Centers, seen: Seen, scale: float) -> Centers:
             median = _median(shape, scale * shell_ends())
             radii[j] = min(max(median, 0.02 * scale, 0.25 * radii[j]), 1.5 * radii[j])
     return replace(centers, points=points, radii=radii, sizes=seen.counts)
+
+
+def reach_of(seen: Seen, scale: float, trim: float, size: float) -> float:
+    """The distance from the nearest center beyond which about the share `trim` of the records lies."""
+    within = np.cumsum(seen.occupied)
+    wanted = min((1.0 - trim) * size, (1.0 - _LEAST_TRIMMED * trim) * float(within[-1]))
+    return float(scale * shell_ends()[min(int(np.searchsorted(within, wanted)), len(within) - 1)])
+
+
+def revived(centers: Centers, seen: Seen, scale: float) -> Centers:
+    """Moves centers of which nothing was seen into the clusters with the largest sums of distances, which they halve.
+
+    A center far away from all others stays, because a few records there may be worth it.
+    """
+    points, radii, sizes = centers.points.copy(), centers.radii.copy(), centers.sizes.copy()
+    occupied = np.where(seen.shells > _OCCUPIED * seen.shell_noise, seen.shells, 0.0)
+    middles = scale * shell_ends() * 2.0**-0.25
+    mean = occupied @ middles / np.maximum(occupied.sum(axis=1), 1e-300)
+    # Beyond three Huber radii a few far records would count more than all others.
+    costs = sizes * np.where(mean > 0.0, np.minimum(mean, 3.0 * radii), radii)
+    for j in np.flatnonzero(sizes < _SEEN * seen.count_noise).tolist():
+        costliest = int(np.argmax(costs))
+        hidden = max(sizes[j], 0.0) + _HIDDEN * seen.count_noise
+        if costliest == j or hidden * _gaps(points)[j] > _SAVED * costs[costliest]:
+            continue
+        # Any direction will do, and a fixed seed makes it a function of what was released.
+        direction = np.random.default_rng(j).standard_normal(points.shape[1])
+        away = _APART * radii[costliest] / np.linalg.norm(direction) * direction
+        points[j], points[costliest] = points[costliest] - away, points[costliest] + away
+        radii[j] = radii[costliest]
+        sizes[[j, costliest]] = sizes[costliest] / 2.0
+        costs[[j, costliest]] = costs[costliest] / 2.0
+    return Centers(points, radii, sizes)
 
 
 def _median(shape: Vector, ends: Vector) -> float:
