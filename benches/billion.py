@@ -22,10 +22,9 @@ import numpy as np
 from scaling import Stopwatch
 
 import dpmedian
-from dpmedian._core import Exact, Points, Statistic, Stream
+from dpmedian._core import Exact, Points, Statistic, Stream, Tape
 from dpmedian.files import open_points
 from dpmedian.sources.array import ArraySource
-from dpmedian.tape import Tape
 
 MOST_PASSES, MOST_BYTES = 10, 2**30
 BLOCK = 1 << 22

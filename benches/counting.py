@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian._core import Points, Statistic, Stream
+from dpmedian._core import Points, Statistic, Stream, Tape
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Exact
-from dpmedian.tape import Tape
 
 
 @dataclass

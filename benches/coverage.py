@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 import dpmedian
 from dpmedian import nonprivate
+from dpmedian._core import Tape
 from dpmedian.inference import confidence_region
 from dpmedian.inference import region as regions_of
 from dpmedian.inference.error import error_of
 from dpmedian.release import MethodResult
 from dpmedian.sources.array import ArraySource
-from dpmedian.tape import Tape
 
 Points = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int, int], Points]

@@ -32,13 +32,13 @@ from numpy.typing import NDArray
 
 import dpmedian
 from dpmedian import nonprivate
+from dpmedian._core import Tape
 from dpmedian.accounting import calibrate
 from dpmedian.mechanisms.coordinates import CoordinateSearch
 from dpmedian.methods.adaptive.notes import DOUBTED
 from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.array import ArraySource
-from dpmedian.tape import Tape
 from peers import Release, Told, available, runs_of
 
 Points = NDArray[np.float64]

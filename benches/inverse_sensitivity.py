@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import dpmedian
 from dpmedian import _core, nonprivate
+from dpmedian._core import Tape
 from dpmedian.sources.array import ArraySource
-from dpmedian.tape import Tape
 
 Points = NDArray[np.float64]
 RUNS = 400

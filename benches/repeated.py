@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 import dpmedian
 from dpmedian import nonprivate
-from dpmedian._core import Exact, Points, Statistic
+from dpmedian._core import Exact, Points, Statistic, Tape
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.sources.partitioned import PartitionedSource
-from dpmedian.tape import Tape
 
 BLOCK = 1 << 22
 # What a run may be off, in units of the prediction, which is that of a typical run.

@@ -32,10 +32,9 @@ from embeddings import embeddings
 from numpy.typing import NDArray
 
 import dpmedian
-from dpmedian._core import Stream
+from dpmedian._core import Stream, Tape
 from dpmedian.sources.array import ArraySource
 from dpmedian.statistics import Exact
-from dpmedian.tape import Tape
 
 Points = NDArray[np.float64] | NDArray[np.float32]
 

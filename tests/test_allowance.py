@@ -17,7 +17,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
 from dpmedian.release import ReleaseFailed
-from dpmedian.running import run_calibrated
+from dpmedian.running import Session
 from dpmedian.statistics import Exact
 from dpmedian.tape import Tape
 
@@ -86,11 +86,26 @@ def test_the_runner_holds_the_tape_to_the_charge():
     points = cloud(200, 2, seed=1)
     plan = dpmedian.plan(200, 2, rho=0.5, method="dpgd", radius=100.0)
     less = replace(plan.cost, mu_squared=plan.cost.mu_squared * 0.99)
+    data = dpmedian.Dataset.of(points)
     with pytest.raises(RuntimeError, match="allowance"):
-        run_calibrated(plan.calibrated, dpmedian.Dataset.of(points), plan.parameters, cost=less, method="dpgd")
-    assert (
-        run_calibrated(
-            plan.calibrated, dpmedian.Dataset.of(points), plan.parameters, cost=plan.cost, method="dpgd"
-        ).value
-        is not None
-    )
+        Session(less, method="dpgd").run(plan.calibrated, data, plan.parameters, finish=lambda found: found)
+    found = Session(plan.cost, method="dpgd").run(plan.calibrated, data, plan.parameters, finish=lambda found: found)
+    assert found.point.shape == (2,)
+
+
+def test_a_session_answers_within_its_block_and_is_charged_once():
+    ledger = dpmedian.Ledger(rho=1.0)
+    session = Session(PrivacyCost(mu_squared=1.0), method="test", ledger=ledger)
+    with pytest.raises(RuntimeError, match="before its block begins"):
+        session.tape()
+    with session:
+        assert session.tape() is session.tape()
+        assert session.part(PrivacyCost(mu_squared=0.5), b"a") is not session.tape()
+        with pytest.raises(RuntimeError, match="label of its own"):
+            session.part(PrivacyCost(mu_squared=0.5), b"a")
+    for query in (session.tape, lambda: session.part(session.cost, b"b")):
+        with pytest.raises(RuntimeError, match="after its block has ended"):
+            query()
+    with pytest.raises(RuntimeError, match="charged once"), session:
+        pass
+    assert [entry.state for entry in ledger.entries] == ["released"]

@@ -31,6 +31,7 @@ LAYERS = [
     {
         "dpmedian.tape",
         "dpmedian.postprocess",
+        "dpmedian.trace",
         "dpmedian.sources",
         "dpmedian.inference",
         "dpmedian.release",
@@ -44,7 +45,7 @@ LAYERS = [
     {"dpmedian.running"},
     {"dpmedian.planning"},
     {"dpmedian.groups"},
-    {"dpmedian.api", "dpmedian.building_blocks", "dpmedian.grouped", "dpmedian.clustering"},
+    {"dpmedian.api", "dpmedian.building_blocks", "dpmedian.grouped", "dpmedian.clustering", "dpmedian.sessions"},
 ]
 
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import dpmedian
-from dpmedian._core import Channel, Exact, Points
+from dpmedian._core import Channel, Exact, Points, Tape
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.dask import DaskRecords, DaskSource
 from dpmedian.statistics import Gradient, PairCounts
-from dpmedian.tape import Tape
 
 # Distributed warns of busy machines, and of ports that are taken.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import dpmedian
-from dpmedian._core import Points
+from dpmedian._core import Points, Tape
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX
 from dpmedian.sources.partitioned import PartitionedSource
 from dpmedian.statistics import Gradient
-from dpmedian.tape import Tape
 
 METHODS = {
     "adaptive": {},

@@ -10,9 +10,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dpmedian._core import Channel, Exact, Points
+from dpmedian._core import Channel, Exact, Points, Tape
 from dpmedian.statistics import Gradient, LargestBallCounts, PairCounts, Ranks
-from dpmedian.tape import Tape
 
 POINTS = Points(np.array([[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]]))
 SECRET = 7_340_033

@@ -23,6 +23,8 @@ from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.sessions import NoisyValue, QuerySession, SessionExceeded, session
+from dpmedian.trace import Query, Trace
 from dpmedian.verification import Verification, verify
 from dpmedian.warning import ConversionWarning, InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
 
@@ -34,13 +36,18 @@ __all__ = [
     "InsecureSeedWarning",
     "Ledger",
     "LikelyFailureWarning",
+    "NoisyValue",
     "Places",
     "Plan",
     "PrivacyCost",
+    "Query",
+    "QuerySession",
     "Region",
     "Release",
     "ReleaseFailed",
     "Releases",
+    "SessionExceeded",
+    "Trace",
     "Verification",
     "WeakPrivacyWarning",
     "__version__",
@@ -52,6 +59,7 @@ __all__ = [
     "plan_groups",
     "plan_k_medians",
     "required_n",
+    "session",
     "set_threads",
     "verify",
 ]

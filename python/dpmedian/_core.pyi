@@ -15,6 +15,7 @@ __all__ = [
     "FIRST_HALF_OCTAVE",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
+    "BallSize",
     "Channel",
     "CoordinatePosterior",
     "Curvature",
@@ -66,6 +67,14 @@ _Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
 _Floats = NDArray[np.floating[Any]]  # float64 or float32
 _Ball = tuple[Sequence[float], float]
+_Traced = tuple[
+    str,
+    str,
+    float,
+    float,
+    tuple[str, NDArray[np.float64], list[int], int | None] | None,
+    NDArray[np.int64] | None,
+]
 _Labels = NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 @final
@@ -98,6 +107,14 @@ class Gradient(Statistic):
     def __new__(cls, theta: NDArray[np.float64], bits: int) -> Gradient: ...
     @staticmethod
     def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
+
+@final
+class BallSize(Statistic):
+    """The number of records within a radius of theta, in units of 2^-bits."""
+
+    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> BallSize: ...
+    @staticmethod
+    def bound(bits: int, weighted: bool = False) -> Sensitivity: ...
 
 @final
 class MeanShift(Statistic):
@@ -381,6 +398,8 @@ class Tape:
     def geometric(self, name: str, exact: Exact, rate: tuple[int, int]) -> NDArray[np.int64]: ...
     def choose(self, name: str, exact: Exact, eta: float, at_least: int = 0) -> int: ...
     def hidden(self) -> Stream: ...
+    def trace(self) -> list[_Traced]: ...
+    def outcome(self, name: str, sensitivity: float, epsilon: float, found: int | None) -> None: ...
 
 @final
 class Stream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.inference import Axes, Moments, Region, Shape, axes_of, confidence_region, shape_of
 from dpmedian.recorded import Recorded
+from dpmedian.trace import Trace
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -32,8 +32,8 @@ class ReleaseFailed(Recorded, RuntimeError):
     `ran` is the cost of what ran, where the run ended after its first stage, the noisy size, which said that the rest
     would be hopeless; a ledger in rho charges no more than that, and then `cost` is the same. The message contains
     public or already noisy values only. `size` is the noisy number of records, where that is private and was released.
-    A failure of a plan carries it, with the name of the release, its date and whether it was seeded: its audit record
-    is `to_dict()`, for a failure is an output.
+    `trace` lists what was released before. A failure of a plan carries it, with the name of the release, its date and
+    whether it was seeded: its audit record is `to_dict()`, because a failure is an output.
     """
 
     def __init__(
@@ -48,12 +48,14 @@ class ReleaseFailed(Recorded, RuntimeError):
         date: str | None = None,
         version: str = __version__,
         ran: PrivacyCost | None = None,
+        trace: Trace | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.cost = cost
         self.size = size
         self.ran = ran
+        self.trace = trace
         self.plan = plan
         self.name = name
         self.seeded = seeded
@@ -62,12 +64,6 @@ class ReleaseFailed(Recorded, RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.cost), self.__dict__
-
-    def charged(self, cost: PrivacyCost, ran: PrivacyCost | None) -> ReleaseFailed:
-        """The same failure with the cost that stays charged."""
-        other = copy.copy(self)
-        other.cost, other.ran = cost, ran
-        return other
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record of the failure: the plan that was charged, and the message."""
@@ -130,6 +126,8 @@ class Release(Recorded):
     date: str = field(default_factory=now)
     version: str = __version__
     moments: Moments | None = field(default=None, repr=False)
+    trace: Trace | None = field(default=None, repr=False)
+    """Every noisy release of the run, as data; None of a release that was read from a record without its trace."""
 
     @property
     def neighbours(self) -> Neighbours:

@@ -26,7 +26,7 @@ from dpmedian.methods.registry import METHODS
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
 from dpmedian.release import MethodResult, ReleaseFailed
-from dpmedian.running import run_calibrated
+from dpmedian.running import Session
 from dpmedian.warning import InsecureSeedWarning
 
 __all__ = ["CURVES", "PUBLISHED", "Curve", "Experiment", "Run", "draw", "run", "simulate", "table", "write"]
@@ -169,15 +169,10 @@ def _released(
     The runner is called without the plan's refusal of releases that are worth nothing: the figure is about them.
     """
     try:
-        return run_calibrated(
-            made.calibrated,
-            Dataset.of(points),
-            made.parameters,
-            cost=made.cost,
-            method=made.method,
-            seed=seed,
-            progress=pulse,
-        ).value
+        session = Session(made.cost, method=made.method, seed=seed)
+        return session.run(
+            made.calibrated, Dataset.of(points), made.parameters, progress=pulse, finish=lambda found: found
+        )
     except ReleaseFailed:
         return None
 

@@ -1,37 +1,37 @@
-"""The one runner: convert once, check, charge, run, mark. Plans and building blocks go through it."""
+"""The one runner: check, charge, give out a capped tape, run, mark. Plans, groups and building blocks go through it."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import RECORD
 from dpmedian.dataset import Dataset
-from dpmedian.ledger import Account, Outcome, as_ledger, spending
+from dpmedian.ledger import as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
-from dpmedian.recorded import Recorded
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, capped_tape, seed_bytes
+from dpmedian.trace import Trace, trace_of
 from dpmedian.warning import WeakPrivacyWarning, warn_caller
 
 __all__ = [
-    "Done",
     "Runnable",
-    "charged",
+    "Session",
     "check_name",
     "check_nonfinite",
     "refuse_if_elsewhere",
     "require_fit",
     "require_options",
     "require_unit",
-    "run_calibrated",
 ]
 
 # Budgets from here on are mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
@@ -39,6 +39,7 @@ _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
+Result = TypeVar("Result")
 
 
 class Runnable(Protocol[Value_co]):
@@ -70,45 +71,142 @@ def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Done(Generic[Value]):
-    """What a run released, the column names of its records, and what `describe` made of it."""
+class Session:
+    """A budget that is charged once: the only way to a tape.
 
-    value: Value
-    columns: tuple[str, ...] | None
-    described: Recorded | None = None
+    A session checks the ledger when it is made, charges the full cost when its block begins, gives out tapes that
+    release no more than was charged, and marks in the ledger how the block ended. Whatever ends the block, the cost
+    stays charged.
+    """
 
+    def __init__(
+        self,
+        cost: PrivacyCost,
+        *,
+        method: str,
+        name: str | None = None,
+        ledger: Any = None,
+        seed: int | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_name(name)
+        self.cost, self.seeded = cost, seed is not None
+        self._key = seed_bytes(seed)
+        self._account = as_ledger(ledger)
+        self._account.check(cost)
+        self._spending = spending(self._account, method, cost, name, seeded=self.seeded, record=record)
+        self._state: Literal["ready", "open", "closed"] = "ready"
+        self._tape: Tape | None = None
+        self._labels: set[bytes] = set()
+        self._lock = threading.Lock()
 
-def charged(
-    account: Account,
-    method: str,
-    cost: PrivacyCost,
-    name: str | None = None,
-    *,
-    seeded: bool = False,
-    record: Mapping[str, Any] | None = None,
-) -> contextlib.AbstractContextManager[Outcome]:
-    """Charges the cost before the block runs. Whatever stops the block afterwards says that the cost is spent."""
-    _warn_if_weak(cost)  # Here, where the frames up to the caller's line are all our own.
-    return _charged(account, method, cost, name, seeded, record)
+    def __enter__(self) -> Session:
+        """Charge the cost."""
+        if self._state != "ready":
+            raise RuntimeError("a session is charged once: make another one")
+        _warn_if_weak(self.cost)
+        self._outcome = self._spending.__enter__()
+        self._state = "open"
+        return self
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Mark how the block ended. What it raised goes on."""
+        self._state = "closed"
+        if isinstance(error, ReleaseFailed):
+            error.trace = self.trace
+        self._spending.__exit__(kind, error, traceback)
 
-@contextlib.contextmanager
-def _charged(
-    account: Account,
-    method: str,
-    cost: PrivacyCost,
-    name: str | None,
-    seeded: bool,
-    record: Mapping[str, Any] | None,
-) -> Iterator[Outcome]:
-    with spending(account, method, cost, name, seeded=seeded, record=record) as outcome:
+    def require_open(self) -> None:
+        """Raise unless the cost is charged and the block has not ended."""
+        if self._state != "open":
+            when = "before its block begins" if self._state == "ready" else "after its block has ended"
+            raise RuntimeError(f"a session answers no query {when}: use it as `with session(...) as s:`")
+
+    def tape(self) -> Tape:
+        """Return the tape, with noise that costs at most what was charged."""
+        self.require_open()
+        if self._tape is None:
+            self._tape = capped_tape(self.cost, self._key)
+        return self._tape
+
+    def part(self, cost: PrivacyCost, label: bytes) -> Tape:
+        """Return a tape of its own for a part of the run, such as a group.
+
+        What all parts cost together is for the caller to prove; it is what the session was charged. A label is used
+        once, because the noise of a seeded part follows from it.
+        """
+        self.require_open()
+        with self._lock:
+            if label in self._labels:
+                raise RuntimeError("every part of a session has a label of its own")
+            self._labels.add(label)
+        key = None if self._key is None else hashlib.sha256(b"dpmedian group" + self._key + label).digest()
+        return capped_tape(cost, key)
+
+    @property
+    def trace(self) -> Trace:
+        """What was released so far."""
+        return Trace([]) if self._tape is None else trace_of(self._tape)
+
+    def run(
+        self,
+        calibrated: Runnable[Value],
+        data: Dataset,
+        parameters: PublicParameters,
+        *,
+        progress: bool | Callable[[float], object] | None = None,
+        finish: Callable[[Value], Result],
+        failing: Callable[[ReleaseFailed], None] | None = None,
+    ) -> Result:
+        """Run calibrated stages on the points, in a block of this session.
+
+        Whatever raises before the charge depends on public parameters, on the shape (if the number of records is
+        private, on the dimension only), or, if `nonfinite` is "raise", on values that the curator alone sees.
+        Afterwards a failure is an output, and every error says that the cost is spent. `finish` is post-processing that
+        may fail, too: it makes what the caller gets. `failing` completes a failure. Both run before the entry of the
+        ledger is marked, so that the ledger gets the digest of the record.
+        """
+        require_fit(data, parameters)
+        if self.cost.neighbours != parameters.neighbours:
+            raise ValueError(
+                f"the cost is for neighbours = {self.cost.neighbours!r}, the run for {parameters.neighbours!r}"
+            )
+        with Progress(calibrated.passes, progress) as meter:
+            source = data.source(parameters, meter)
+            refuse_if_elsewhere(calibrated, source)
+            with self, self.spent():
+                try:
+                    result = finish(calibrated.run(self.weighted(source, parameters), self.tape()))
+                except ReleaseFailed as failed:
+                    if failing is not None:
+                        failing(failed)
+                    raise
+                self.keep(result)
+        return result
+
+    def keep(self, result: object) -> None:
+        """Tell the ledger what the block made: if it has an audit record, the entry gets its digest."""
+        self._outcome.value = result
+
+    def weighted(self, source: Source, parameters: PublicParameters) -> Source:
+        """Return the records with their weights, rounded by hidden coins, if the parameters have weights."""
+        if not parameters.weighted:
+            return source
+        if not isinstance(source, ArraySource):
+            raise TypeError("weights are for rows in memory")
+        return source.weighted(self.tape().hidden())
+
+    @contextlib.contextmanager
+    def spent(self) -> Iterator[None]:
+        """Make every error within say that the cost is spent, in blocks of the package's own code."""
         try:
-            yield outcome
+            yield
         except ReleaseFailed:
             raise
         except Exception as error:
-            raise RuntimeError(f"the run stopped after its cost was charged ({cost}): {error}") from error
+            raise RuntimeError(f"the run stopped after its cost was charged ({self.cost}): {error}") from error
 
 
 def _warn_if_weak(cost: PrivacyCost) -> None:
@@ -162,51 +260,3 @@ def require_options(data: Dataset, parameters: PublicParameters) -> None:
         own, planned = getattr(data, option), getattr(parameters, option)
         if own != planned:
             raise ValueError(f"this plan has {option} = {planned!r}, and the dataset has {own!r}: use one for both")
-
-
-def run_calibrated(
-    calibrated: Runnable[Value],
-    data: Dataset,
-    parameters: PublicParameters,
-    *,
-    cost: PrivacyCost,
-    method: str,
-    name: str | None = None,
-    record: Mapping[str, Any] | None = None,
-    ledger: Any = None,
-    seed: int | None = None,
-    progress: bool | Callable[[float], object] | None = None,
-    finish: Callable[[Value], Value] | None = None,
-    describe: Callable[[Value, tuple[str, ...] | None], Recorded] | None = None,
-    describe_failure: Callable[[ReleaseFailed], ReleaseFailed] | None = None,
-) -> Done[Value]:
-    """Runs calibrated stages on the points and charges their full cost before the first release.
-
-    Whatever raises before the charge depends on public parameters, on the shape (where the number of records is
-    private, on the dimension only), or, where `nonfinite` is "raise", on values that the curator alone sees. Afterwards
-    a failure is an output, and every error says that the cost is spent. `finish` is post-processing that may fail, too.
-    `describe` and `describe_failure` make what has an audit record, before the entry of the ledger is marked, so that
-    the ledger gets its digest.
-    """
-    require_fit(data, parameters)
-    if cost.neighbours != parameters.neighbours:
-        raise ValueError(f"the cost is for neighbours = {cost.neighbours!r}, the run for {parameters.neighbours!r}")
-    tape = capped_tape(cost, seed_bytes(seed))
-    account = as_ledger(ledger)
-    account.check(cost)
-    with Progress(calibrated.passes, progress) as meter:
-        source = data.source(parameters, meter)
-        refuse_if_elsewhere(calibrated, source)
-        with charged(account, method, cost, name, seeded=seed is not None, record=record) as outcome:
-            if parameters.weighted:
-                if not isinstance(source, ArraySource):
-                    raise TypeError("weights are for rows in memory")
-                source = source.weighted(tape.hidden())
-            try:
-                value = calibrated.run(source, tape)
-                value = value if finish is None else finish(value)
-            except ReleaseFailed as failed:
-                raise failed if describe_failure is None else describe_failure(failed) from None
-            described = None if describe is None else describe(value, data.columns)
-            outcome.value = described
-    return Done(value, data.columns, described)

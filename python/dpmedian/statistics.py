@@ -8,6 +8,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 |---|---|
 | `Gradient` | the unit vector from the record to theta |
 | `MeanShift` | the difference from theta in units of a radius, if it lies within the radius |
+| `BallSize` | 1, if it lies within a radius of theta |
 | `Ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, less a target |
 | `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
@@ -41,6 +42,7 @@ from dpmedian._core import (
     FIRST_QUARTER_OCTAVE,
     LAST_QUARTER_OCTAVE,
     SHELLS,
+    BallSize,
     ClusterGradients,
     Curvature,
     DistanceCounts,
@@ -68,6 +70,7 @@ __all__ = [
     "LAST_QUARTER_OCTAVE",
     "SHELLS",
     "SUMS",
+    "BallSize",
     "Bound",
     "ClusterGradients",
     "Curvature",
@@ -91,6 +94,7 @@ __all__ = [
 BOUNDS: dict[str, Callable[..., Sensitivity]] = {
     "gradient": Gradient.bound,
     "mean shift": MeanShift.bound,
+    "ball size": BallSize.bound,
     "ranks": Ranks.bound,
     "distance counts": DistanceCounts.bound,
     "curvature": Curvature.bound,

@@ -12,13 +12,13 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::error::Error;
-use super::exact::{Exact, Form};
+use super::exact::{Exact, Form, Query};
 use super::sample;
 use super::streams::Stream;
 use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::statistics::Statistic;
-use crate::statistics::spelled::{self, Spelled};
+use crate::statistics::wire::{self, Parameters};
 
 /// What a message begins with in plain: other bytes come of another key.
 const SEAL: u64 = 0x6470_6d65_6469_616e;
@@ -49,9 +49,10 @@ impl Channel {
 
     /// A question, for other processes.
     pub fn ask(&self, question: &dyn Statistic) -> Result<Vec<u8>, Error> {
-        let Some(Spelled { floats, numbers }) = question.spelled() else {
+        if !question.adds_over_records() {
             return Err(Error::Refused(format!("{} cannot be asked of records elsewhere", question.name())));
-        };
+        }
+        let Parameters { floats, numbers } = question.parameters();
         let mut message = Message::default();
         message.identities(&[question.identity()]);
         message.bytes(question.name().as_bytes());
@@ -67,7 +68,7 @@ impl Channel {
         let name = String::from_utf8(message.take_bytes()?).map_err(|_| broken())?;
         let floats = message.take_numbers()?.into_iter().map(f64::from_bits).collect();
         let numbers = message.take_numbers()?;
-        spelled::read(&name, &Spelled { floats, numbers }, identity).map_err(|bad| Error::Refused(bad.0))
+        wire::read(&name, &Parameters { floats, numbers }, identity).map_err(|bad| Error::Refused(bad.0))
     }
 
     /// An answer that is a shard, for the process that asked.
@@ -94,7 +95,9 @@ impl Channel {
         let (&[surplus, form], true) = (units.as_slice(), halves.len().is_multiple_of(2)) else { return Err(broken()) };
         let form = [Form::Vector, Form::Table, Form::Scores].into_iter().find(|known| *known as u64 == form);
         let (form, surplus) = (form.ok_or_else(broken)?, u32::try_from(surplus).map_err(|_| broken())?);
-        Ok(Exact::from_halves(&halves, surplus, question.sensitivity(), form, question.identity(), &admissions))
+        let exact =
+            Exact::from_halves(&halves, surplus, question.sensitivity(), form, question.identity(), &admissions);
+        Ok(exact.about(Query::of(question.name(), question.parameters())))
     }
 
     /// Records, for the process that gathers them: those with weights stay where these are.

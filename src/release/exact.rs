@@ -4,10 +4,12 @@
 //! no comparison and no serialisation, and `Debug` shows the form and the length only.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::error::Error;
 use super::sensitivity::Sensitivity;
 use crate::runtime::identity::{Identity, distinct};
+use crate::statistics::wire::Parameters;
 
 /// Values are clamped to this magnitude when the tape opens them, so that noise can be added in 64 bits.
 const LARGEST: i128 = 1 << 62;
@@ -44,6 +46,24 @@ struct Shard {
     admissions: Vec<Identity>,
 }
 
+/// What an answer is about: a statistic with public parameters, for the trace of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    /// The name of the statistic.
+    pub statistic: &'static str,
+    /// Its public parameters.
+    pub parameters: Parameters,
+    /// The entry that was picked of the answer, if only one was.
+    pub entry: Option<usize>,
+}
+
+impl Query {
+    /// A query for the whole answer.
+    pub fn of(statistic: &'static str, parameters: Parameters) -> Self {
+        Self { statistic, parameters, entry: None }
+    }
+}
+
 /// Exact integers with their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
@@ -56,12 +76,14 @@ pub struct Exact {
     form: Form,
     /// Only whole answers of statistics that add over records are shards; whatever else there is belongs to no sum.
     shard: Option<Shard>,
+    /// What it answers; `None` for the integers of a caller.
+    query: Option<Arc<Query>>,
 }
 
 impl Exact {
     /// An answer that is released as a whole.
     pub(crate) fn vector(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, surplus: 0, sensitivity, form: Form::Vector, shard: None }
+        Self { values, surplus: 0, sensitivity, form: Form::Vector, shard: None, query: None }
     }
 
     /// An answer that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that of
@@ -100,6 +122,16 @@ impl Exact {
     /// The answer to a question that adds over records, about those of some admissions.
     pub(crate) fn into_shard(self, question: Identity, admissions: &[Identity]) -> Self {
         Self { shard: Some(Shard { question, admissions: admissions.to_vec() }), ..self }
+    }
+
+    /// The answer to a query.
+    pub(crate) fn about(self, query: Query) -> Self {
+        Self { query: Some(Arc::new(query)), ..self }
+    }
+
+    /// What it answers; `None` for the integers of a caller.
+    pub(in crate::release) fn query(&self) -> Option<&Query> {
+        self.query.as_deref()
     }
 
     /// A caller's own integers with a sensitivity that the caller has proved, the same under both relations: a vector, or
@@ -141,7 +173,10 @@ impl Exact {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),
             None => Err(Error::Refused(format!("there is no entry {index} among {}", self.len()))),
-            Some(&value) => Ok(Self::rounded(vec![value], self.surplus, self.sensitivity)),
+            Some(&value) => {
+                let query = self.query().map(|query| Arc::new(Query { entry: Some(index), ..query.clone() }));
+                Ok(Self { query, ..Self::rounded(vec![value], self.surplus, self.sensitivity) })
+            }
         }
     }
 
@@ -167,7 +202,8 @@ impl Exact {
         let admissions = distinct(admissions)
             .ok_or_else(|| Error::Refused("these are no shards of one answer: they have records in common".into()))?;
         let shard = question.map(|question| Shard { question, admissions });
-        Ok(Self { values, shard, surplus: first.surplus, sensitivity: first.sensitivity, form: first.form })
+        let (surplus, sensitivity, form) = (first.surplus, first.sensitivity, first.form);
+        Ok(Self { values, shard, surplus, sensitivity, form, query: first.query.clone() })
     }
 
     /// The question that a shard answers, whose records it is about, and the units of its values: for a [`Channel`].
@@ -196,7 +232,7 @@ impl Exact {
     ) -> Self {
         let value = |[low, high]: &[u64; 2]| (i128::from(high.cast_signed()) << 64) | i128::from(*low);
         let values = halves.as_chunks::<2>().0.iter().map(value).collect();
-        let whole = Self { values, surplus: surplus.min(126), sensitivity, form, shard: None };
+        let whole = Self { values, surplus: surplus.min(126), sensitivity, form, shard: None, query: None };
         whole.into_shard(question, admissions)
     }
 

@@ -15,3 +15,4 @@ pub mod sample;
 pub mod sensitivity;
 pub mod streams;
 pub mod tape;
+pub mod trace;

@@ -2,13 +2,12 @@
 //! set. On the way it checks that the same releases were asked for and that the exact values moved by no more than
 //! their sensitivity.
 
-use super::allowance::Allowance;
 use super::error::Error;
 use super::noise::Request;
 use super::sensitivity::Neighbours;
 use super::streams::Streams;
 use super::tape::kind::Kind;
-use super::tape::{Selection, Tape};
+use super::tape::{Selection, State, Tape};
 
 /// What a recording tape kept of one release. It contains private data: for tests only.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,16 +22,14 @@ pub struct Entry {
 
 /// Fresh noise, and a record of every release.
 pub struct Record {
-    streams: Streams,
-    neighbours: Neighbours,
-    allowance: Allowance,
+    state: State,
     entries: Vec<Entry>,
 }
 
 impl Record {
     /// An empty recording.
     pub fn new(streams: Streams, neighbours: Neighbours) -> Self {
-        Self { streams, neighbours, allowance: Allowance::default(), entries: Vec::new() }
+        Self { state: State::new(streams, neighbours), entries: Vec::new() }
     }
 
     /// What was recorded so far.
@@ -46,26 +43,22 @@ impl Record {
 }
 
 impl Kind for Record {
-    fn relation(&self) -> Neighbours {
-        self.neighbours
+    fn state(&self) -> &State {
+        &self.state
     }
 
-    fn streams(&mut self) -> &mut Streams {
-        &mut self.streams
-    }
-
-    fn allowance(&mut self) -> &mut Allowance {
-        &mut self.allowance
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
     }
 
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
-        let noisy = self.streams.answer(request, exact)?;
+        let noisy = self.state.streams.answer(request, exact)?;
         self.keep(request, exact, &noisy);
         Ok(noisy)
     }
 
     fn select(&mut self, request: &Request, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
-        let candidate = selection.draw(&mut self.streams.single())?;
+        let candidate = selection.draw(&mut self.state.streams.single())?;
         self.keep(request, &[selection.score(&candidate)], &candidate);
         Ok(candidate)
     }
@@ -75,9 +68,7 @@ impl Tape for Record {}
 
 /// The recorded outputs again, each checked against what is asked for now.
 pub struct Replay {
-    streams: Streams,
-    neighbours: Neighbours,
-    allowance: Allowance,
+    state: State,
     entries: Vec<Entry>,
     position: usize,
 }
@@ -85,7 +76,7 @@ pub struct Replay {
 impl Replay {
     /// Replays a recording made with the same key and relation. An allowance is its own, not that of the recording.
     pub fn new(streams: Streams, neighbours: Neighbours, entries: Vec<Entry>) -> Self {
-        Self { streams, neighbours, allowance: Allowance::default(), entries, position: 0 }
+        Self { state: State::new(streams, neighbours), entries, position: 0 }
     }
 
     /// What was replayed so far, with the exact values of this data set: as long as the recording when the run asked for
@@ -96,20 +87,16 @@ impl Replay {
 }
 
 impl Kind for Replay {
-    fn relation(&self) -> Neighbours {
-        self.neighbours
+    fn state(&self) -> &State {
+        &self.state
     }
 
-    fn streams(&mut self) -> &mut Streams {
-        &mut self.streams
-    }
-
-    fn allowance(&mut self) -> &mut Allowance {
-        &mut self.allowance
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
     }
 
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
-        self.streams.advance();
+        self.state.streams.advance();
         let position = self.position;
         let mismatch = |reason: String| Err(Error::Mismatch(reason));
         let Some(entry) = self.entries.get_mut(position) else {

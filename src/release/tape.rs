@@ -13,6 +13,7 @@ use super::exact::{Exact, Form};
 use super::noise::{Noise, Request, finite};
 use super::sensitivity::{Neighbours, Sensitivity};
 use super::streams::{Stream, Streams};
+use super::trace::{Trace, Traced};
 use crate::runtime::pulse::Interrupted;
 
 /// The rate of a choice is a ratio whose denominator stays below 2^63, with at most this many binary places of eta.
@@ -58,14 +59,11 @@ pub(in crate::release) mod kind {
 
     /// A kind of tape.
     pub trait Kind {
-        /// When data sets are neighbours.
-        fn relation(&self) -> Neighbours;
+        /// What every kind has.
+        fn state(&self) -> &State;
 
-        /// The streams under this tape.
-        fn streams(&mut self) -> &mut Streams;
-
-        /// What may be released.
-        fn allowance(&mut self) -> &mut Allowance;
+        /// The same, to be changed.
+        fn state_mut(&mut self) -> &mut State;
 
         /// The exact values with noise, each coordinate independently.
         fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error>;
@@ -81,7 +79,12 @@ pub(in crate::release) mod kind {
 pub trait Tape: kind::Kind + Send + Sync {
     /// When data sets are neighbours, for everything that this tape releases.
     fn neighbours(&self) -> Neighbours {
-        self.relation()
+        self.state().neighbours
+    }
+
+    /// What was released so far.
+    fn trace(&self) -> &[Traced] {
+        self.state().trace.entries()
     }
 
     /// Sets a limit, once, for all releases from now on: the sum of (sensitivity/sigma)^2 over Gaussian releases and the sum
@@ -89,14 +92,14 @@ pub trait Tape: kind::Kind + Send + Sync {
     ///
     /// Laplace and geometric noise is not counted, and a tape without an allowance has no limit.
     fn allow(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
-        self.allowance().set(mu_squared, ranges)
+        self.state_mut().allowance.set(mu_squared, ranges)
     }
 
     /// A vector with discrete Gaussian noise of standard deviation [`gaussian_sigma`].
     ///
     /// **Cost**: 1/(2 noise_multiplier^2) of zero-concentrated differential privacy, at most.
     fn gaussian(&mut self, name: &str, exact: &Exact, noise_multiplier: f64) -> Result<Vec<i64>, Error> {
-        let sigma = gaussian_sigma(exact.sensitivity().under(self.relation()), noise_multiplier);
+        let sigma = gaussian_sigma(exact.sensitivity().under(self.neighbours()), noise_multiplier);
         release_vector(self, name, exact, Noise::Gaussian { sigma })
     }
 
@@ -126,13 +129,21 @@ pub trait Tape: kind::Kind + Send + Sync {
         if exact.is_empty() {
             return Err(Error::Refused("there is nothing to choose from".into()));
         }
-        let own = finite(name, exact.sensitivity().under(self.relation()))?;
+        let own = finite(name, exact.sensitivity().under(self.neighbours()))?;
         // A range beyond 2^63 saturates, and is refused.
         let range = (own.ceil() as u64).max(at_least);
         let (p, q) = choice_rate(range, eta)?;
         let request = Request::new(name, Noise::Choice { p, q }, range as f64)?;
-        self.allowance().spend(&request)?;
-        Ok(self.release(&request, &exact.open())?[0] as usize)
+        self.state_mut().allowance.spend(&request)?;
+        let chosen = self.release(&request, &exact.open())?;
+        self.state_mut().trace.keep(&request, exact.query(), &chosen);
+        Ok(chosen[0] as usize)
+    }
+
+    /// Adds to the trace what a mechanism releases that compared noisy values: an index, or none if it found nothing. The
+    /// mechanism has charged `epsilon` for it.
+    fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
+        self.state_mut().trace.outcome(name, sensitivity, epsilon, found);
     }
 
     /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is a release: a recording
@@ -140,16 +151,18 @@ pub trait Tape: kind::Kind + Send + Sync {
     ///
     /// **Cost**: pure, 2 ln 2 * rate/2^71 * sensitivity, and of that bounded range.
     fn draw(&mut self, name: &str, rate: u64, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
-        let sensitivity = selection.sensitivity().under(self.relation());
+        let sensitivity = selection.sensitivity().under(self.neighbours());
         let request = Request::new(name, Noise::Lattice { rate }, sensitivity)?;
-        self.allowance().spend(&request)?;
-        self.select(&request, selection)
+        self.state_mut().allowance.spend(&request)?;
+        let point = self.select(&request, selection)?;
+        self.state_mut().trace.keep(&request, None, &point);
+        Ok(point)
     }
 
     /// Hidden randomness. It uses up the stream number of one release.
     fn hidden(&mut self) -> Stream {
-        let neighbours = self.relation();
-        self.streams().hidden(neighbours)
+        let neighbours = self.neighbours();
+        self.state_mut().streams.hidden(neighbours)
     }
 }
 
@@ -159,9 +172,11 @@ where
     T: kind::Kind + ?Sized,
 {
     check_form(name, exact, Form::Vector)?;
-    let request = Request::new(name, noise, exact.sensitivity().under(tape.relation()))?;
-    tape.allowance().spend(&request)?;
-    tape.release(&request, &exact.open())
+    let request = Request::new(name, noise, exact.sensitivity().under(tape.state().neighbours))?;
+    tape.state_mut().allowance.spend(&request)?;
+    let noisy = tape.release(&request, &exact.open())?;
+    tape.state_mut().trace.keep(&request, exact.query(), &noisy);
+    Ok(noisy)
 }
 
 /// A vector of one with noise whose privacy depends on the L1 distance: in more dimensions the L2 sensitivity understates it.
@@ -185,39 +200,46 @@ fn check_form(name: &str, exact: &Exact, form: Form) -> Result<(), Error> {
     Err(Error::Refused(format!("{name:?} needs the form {form:?}, not {exact:?}{hint}")))
 }
 
-/// Fresh noise: what every run outside the tests uses.
-pub struct Draw {
-    streams: Streams,
-    neighbours: Neighbours,
-    allowance: Allowance,
+/// What every kind of tape has: where its noise comes from, its relation, its limit, and what it released.
+pub struct State {
+    pub(in crate::release) streams: Streams,
+    pub(in crate::release) neighbours: Neighbours,
+    pub(in crate::release) allowance: Allowance,
+    pub(in crate::release) trace: Trace,
 }
+
+impl State {
+    /// Of a tape that has released nothing.
+    pub(in crate::release) fn new(streams: Streams, neighbours: Neighbours) -> Self {
+        Self { streams, neighbours, allowance: Allowance::default(), trace: Trace::default() }
+    }
+}
+
+/// Fresh noise: what every run outside the tests uses.
+pub struct Draw(State);
 
 impl Draw {
     /// A tape for one run.
     pub fn new(streams: Streams, neighbours: Neighbours) -> Self {
-        Self { streams, neighbours, allowance: Allowance::default() }
+        Self(State::new(streams, neighbours))
     }
 }
 
 impl kind::Kind for Draw {
-    fn relation(&self) -> Neighbours {
-        self.neighbours
+    fn state(&self) -> &State {
+        &self.0
     }
 
-    fn streams(&mut self) -> &mut Streams {
-        &mut self.streams
-    }
-
-    fn allowance(&mut self) -> &mut Allowance {
-        &mut self.allowance
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.0
     }
 
     fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
-        self.streams.answer(request, exact)
+        self.0.streams.answer(request, exact)
     }
 
     fn select(&mut self, _request: &Request, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
-        Ok(selection.draw(&mut self.streams.single())?)
+        Ok(selection.draw(&mut self.0.streams.single())?)
     }
 }
 

@@ -28,7 +28,7 @@
 use super::gradient::rounder;
 use super::second_moments::{FACTOR_BITS, fixed};
 use super::shells::{SHELLS, shell};
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
 use crate::numeric::block::Block;
 use crate::numeric::distance::distances;
@@ -147,10 +147,10 @@ impl Statistic for ClusterGradients {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
+    fn parameters(&self) -> Parameters {
         let Weights { counts, shells } = self.weights;
         let floats = [&[self.scale, self.reach, counts, shells], self.radii.as_slice(), &self.centers].concat();
-        Some(Spelled { floats, numbers: vec![self.bits.into(), self.d as u64, self.radii.len() as u64] })
+        Parameters { floats, numbers: vec![self.bits.into(), self.d as u64, self.radii.len() as u64] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

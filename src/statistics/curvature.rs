@@ -8,7 +8,7 @@
 //! most 1, because division rounds correctly, and the factor lies in [0, 1]; so a record's contribution lies in [0, 1], and
 //! rounded to a multiple of 2^-20 it still does. Two contributions differ by at most 1. ∎
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::{self, Kernel};
@@ -102,8 +102,8 @@ impl Statistic for Curvature {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

@@ -31,7 +31,7 @@ use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits, checked_weight};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
@@ -102,8 +102,8 @@ impl Statistic for GradientAndDirections {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: [&[self.weight], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: [&[self.weight], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

@@ -9,7 +9,7 @@
 //! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, a function of the record and the public
 //! point alone, so it adds -f or 1 - f to every cumulative count, and two contributions differ by at most 1. ∎
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::target::Target;
 use super::{BadParameter, Statistic};
 use crate::numeric::block::{Block, Coordinate, Lying};
@@ -157,8 +157,8 @@ impl Statistic for DistanceCounts {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: self.theta.clone(), numbers: vec![self.target.bits().into(), self.target.share()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: self.theta.clone(), numbers: vec![self.target.bits().into(), self.target.share()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

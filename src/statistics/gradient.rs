@@ -14,7 +14,7 @@
 //! another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that is
 //! no number would make every bound above void. ∎
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
@@ -99,8 +99,8 @@ impl Statistic for Gradient {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: self.theta.clone(), numbers: vec![self.bits.into()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: self.theta.clone(), numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

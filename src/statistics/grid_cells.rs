@@ -15,7 +15,7 @@
 //! contributes zero or one unit vector, two of which differ by at most sqrt(2). A record for which some intermediate
 //! result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
 use crate::numeric::block::Block;
 use crate::numeric::dispatch::{Kernel, vectorised};
@@ -110,11 +110,11 @@ impl Statistic for GridCells {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
+    fn parameters(&self) -> Parameters {
         let Grid { theta, axes, scale, reach, side, level } = &self.grid;
         let floats = [&[*scale, *reach, *side], theta.as_slice(), axes].concat();
         let numbers = [&[self.bits.into(), theta.len() as u64, u64::from(*level)], self.codes.as_slice()].concat();
-        Some(Spelled { floats, numbers })
+        Parameters { floats, numbers }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

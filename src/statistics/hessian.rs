@@ -31,7 +31,7 @@ use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
@@ -107,9 +107,9 @@ impl Statistic for Hessian {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
+    fn parameters(&self) -> Parameters {
         let floats = [&[self.radius, self.weight], self.theta.as_slice()].concat();
-        Some(Spelled { floats, numbers: vec![self.bits.into()] })
+        Parameters { floats, numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

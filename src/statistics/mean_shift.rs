@@ -9,7 +9,7 @@
 //! sqrt(d)/2 units: no more than a record adds to the gradient. ∎
 
 use super::gradient::{BITS_MAX, Gradient};
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::block::Block;
 use crate::numeric::dispatch::{self, Kernel};
@@ -101,8 +101,8 @@ impl Statistic for MeanShift {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

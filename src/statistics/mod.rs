@@ -6,6 +6,7 @@
 //! every answer is bounded, whatever a mechanism has computed.
 
 pub mod ball_counts;
+pub mod ball_size;
 pub mod cluster_gradients;
 pub mod curvature;
 pub mod directions;
@@ -20,13 +21,13 @@ pub mod ranks;
 pub mod second_moments;
 pub mod shells;
 pub mod size;
-pub mod spelled;
 pub mod target;
+pub mod wire;
 
 use std::fmt;
 
 use crate::release::error::Error;
-use crate::release::exact::Exact;
+use crate::release::exact::{Exact, Query};
 use crate::release::sample;
 use crate::release::sensitivity::Sensitivity;
 use crate::release::streams::Stream;
@@ -34,7 +35,7 @@ use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
-use spelled::Spelled;
+use wire::Parameters;
 
 /// Counts become multiples of 2^bits up to here, where 2^64 of them still fit 128 bits.
 pub const COUNT_BITS_MAX: u32 = 62;
@@ -56,10 +57,8 @@ pub trait Statistic: Send + Sync {
     /// Which question it is, from its making on: a question that is made again is another one, a copy is the same.
     fn identity(&self) -> Identity;
 
-    /// Its parameters, for records in another process; `None` of a question that does not add over records.
-    fn spelled(&self) -> Option<Spelled> {
-        None
-    }
+    /// Its public parameters: for the trace of a run, and for records in another process. Hidden randomness is none of them.
+    fn parameters(&self) -> Parameters;
 
     /// Hidden randomness for coins that keep or drop weighted records, where the question is no sum over them: it is asked
     /// about those that are kept then. `None` if that is not proved; such an answer about weighted records has no bound.
@@ -89,6 +88,7 @@ pub trait Statistic: Send + Sync {
             (Some(_), Some(coins)) => self.exact(&sample::kept(points, coins), pulse)?.thinned(),
             (Some(_), None) => self.exact(&points.unweighted(&[]), pulse)?.unbounded(),
         };
+        let exact = exact.about(Query::of(self.name(), self.parameters()));
         points.check().map_err(Error::Unreadable)?;
         // Records get their weights when all of them are together, so a weighted sum is no shard of another one; and what
         // comes back over a channel has the sensitivity of the question, which knows of no weights.

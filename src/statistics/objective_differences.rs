@@ -22,7 +22,7 @@
 
 use nalgebra::{DMatrixView, DVectorView};
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
@@ -131,8 +131,8 @@ impl Statistic for ObjectiveDifferences {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: self.points.concat(), numbers: vec![self.points[0].len() as u64] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: self.points.concat(), numbers: vec![self.points[0].len() as u64] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

@@ -24,6 +24,7 @@
 use nalgebra::DMatrixView;
 
 use super::target::Target;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_radii};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
@@ -133,6 +134,12 @@ impl Statistic for PairCounts {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// The pairings are hidden, and no part of the parameters.
+    fn parameters(&self) -> Parameters {
+        let numbers = vec![self.target.bits().into(), self.pairings as u64, self.target.share()];
+        Parameters { floats: self.radii.clone(), numbers }
     }
 
     fn coins(&self) -> Option<&Stream> {

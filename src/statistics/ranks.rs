@@ -7,7 +7,7 @@
 //! contribution has a norm of at most sqrt(d), or sqrt(d)/2; the difference of two contributions is at most 1 in every
 //! coordinate and has a norm of at most sqrt(d). ∎
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::target::Target;
 use super::{BadParameter, Statistic};
 use crate::numeric::float_scale::finite;
@@ -69,8 +69,8 @@ impl Statistic for Ranks {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: self.thresholds.clone(), numbers: vec![self.bits.into(), self.centered.into()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: self.thresholds.clone(), numbers: vec![self.bits.into(), self.centered.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

@@ -22,7 +22,7 @@ use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::distance::distances;
@@ -129,9 +129,9 @@ impl Statistic for ShellsAndDirections {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
+    fn parameters(&self) -> Parameters {
         let floats = [&[self.scale, self.weight], self.theta.as_slice()].concat();
-        Some(Spelled { floats, numbers: vec![self.bits.into()] })
+        Parameters { floats, numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

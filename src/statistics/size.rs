@@ -8,7 +8,7 @@
 //! noise for it, because there is no noise of deviation zero, and [`Points::n`] has it. It is a statistic with both
 //! sensitivities, so that nobody needs to know the relation to ask it.
 
-use super::spelled::Spelled;
+use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -56,8 +56,8 @@ impl Statistic for Size {
         self.identity
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        Some(Spelled { floats: Vec::new(), numbers: vec![self.bits.into()] })
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: Vec::new(), numbers: vec![self.bits.into()] }
     }
 
     fn exact(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

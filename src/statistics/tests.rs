@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::Statistic;
 use super::ball_counts::LargestBallCounts;
+use super::ball_size::BallSize;
 use super::cluster_gradients::{ClusterGradients, Weights};
 use super::curvature::Curvature;
 use super::directions::{self, GradientAndDirections};
@@ -63,6 +64,7 @@ pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Sta
     vec![
         Box::new(Gradient::new(theta, 32).unwrap()),
         Box::new(MeanShift::new(theta, radius, 40).unwrap()),
+        Box::new(BallSize::new(theta, radius, 21).unwrap()),
         Box::new(Ranks::new(theta, 7, false).unwrap()),
         Box::new(Ranks::new(theta, 7, true).unwrap()),
         Box::new(DistanceCounts::new(theta, 3, (0, 0)).unwrap()),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import statistics
-from dpmedian._core import Points, Sensitivity, Statistic
+from dpmedian._core import Points, Sensitivity, Statistic, Tape
 from dpmedian.files import open_points
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
@@ -18,7 +18,6 @@ from dpmedian.profile import Profile
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.dask import DaskRecords, DaskSource
 from dpmedian.sources.partitioned import PartitionedSource
-from dpmedian.tape import Tape
 
 Array = NDArray[np.float64]
 
@@ -91,6 +90,9 @@ def _candidates(at: Array) -> Array:
 STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
     statistics.Gradient: StatisticCase(
         lambda at, n: statistics.Gradient(at, 32), lambda at, n: statistics.Gradient.bound(len(at), 32)
+    ),
+    statistics.BallSize: StatisticCase(
+        lambda at, n: statistics.BallSize(at, 1.5, 21), lambda at, n: statistics.BallSize.bound(21)
     ),
     statistics.MeanShift: StatisticCase(
         lambda at, n: statistics.MeanShift(at, 1.5, 32), lambda at, n: statistics.MeanShift.bound(len(at), 32)

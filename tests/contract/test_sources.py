@@ -12,10 +12,9 @@ import pytest
 import dpmedian.sources
 from conftest import opened
 from contract.registry import SOURCES, cloud
-from dpmedian._core import Exact, Points
+from dpmedian._core import Exact, Points, Tape
 from dpmedian.parameters import PublicParameters
 from dpmedian.statistics import Gradient
-from dpmedian.tape import Tape
 
 PARAMETERS = PublicParameters.of(20, 2, rho=1.0)
 

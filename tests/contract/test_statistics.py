@@ -8,9 +8,8 @@ import pytest
 import dpmedian
 from conftest import EXTREMES, form_of, opened
 from contract.registry import STATISTIC_CASES, cloud
-from dpmedian._core import Exact, Points, Statistic
+from dpmedian._core import Exact, Points, Statistic, Tape
 from dpmedian.statistics import LargestBallCounts, Size
-from dpmedian.tape import Tape
 
 # Where neighbours replace a record the number of records is public, and no tape adds noise to it.
 CASES = pytest.mark.parametrize(

@@ -28,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sensitivity::Sensitivity>()?;
     module.add_class::<statistics::Statistic>()?;
     module.add_class::<statistics::Gradient>()?;
+    module.add_class::<statistics::BallSize>()?;
     module.add_class::<statistics::MeanShift>()?;
     module.add_class::<statistics::Ranks>()?;
     module.add_class::<statistics::DistanceCounts>()?;

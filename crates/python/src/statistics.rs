@@ -9,7 +9,7 @@ use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use dpmedian_core::release::exact::Form;
 use dpmedian_core::statistics::{
-    self, ball_counts, cluster_gradients, curvature, directions, distance_counts, gradient, grid_cells, hessian,
+    self, ball_counts, ball_size, cluster_gradients, curvature, directions, distance_counts, gradient, grid_cells, hessian,
     mean_shift, objective_differences, pair_counts, ranks, shells, size,
 };
 
@@ -93,6 +93,25 @@ impl MeanShift {
     #[pyo3(signature = (d, bits, weighted=false))]
     fn bound(d: usize, bits: u32, weighted: bool) -> Sensitivity {
         Sensitivity::of(mean_shift::MeanShift::bound(d, bits), Form::Vector, d, weighted)
+    }
+}
+
+/// The number of records within a radius of theta, in units of 2^-bits.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct BallSize;
+
+#[pymethods]
+impl BallSize {
+    #[new]
+    fn new(theta: PyReadonlyArray1<'_, f64>, radius: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        Ok(question(ball_size::BallSize::new(theta.as_slice()?, radius, bits))?.add_subclass(Self))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (bits, weighted=false))]
+    fn bound(bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(ball_size::BallSize::bound(bits), Form::Vector, 1, weighted)
     }
 }
 

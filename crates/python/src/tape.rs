@@ -6,11 +6,13 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::call::{Integers, raised};
+use super::call::{Integers, Vector, raised};
 use super::sensitivity::{Sensitivity, as_neighbours};
 use dpmedian_core::release::recording::{Entry, Record, Replay};
 use dpmedian_core::release::sensitivity::Neighbours;
 use dpmedian_core::release::streams::{self, Streams};
+use dpmedian_core::release::exact::Query;
+use dpmedian_core::release::trace::Traced;
 use dpmedian_core::release::{exact, tape};
 
 /// Exact integers, which only a tape can open.
@@ -74,6 +76,16 @@ impl Stream {
     }
 }
 
+/// A row of a trace.
+type TraceRow<'py> = (
+    String,
+    &'static str,
+    f64,
+    f64,
+    Option<(&'static str, Vector<'py>, Vec<u64>, Option<usize>)>,
+    Option<Integers<'py>>,
+);
+
 /// The kinds of tape.
 enum Kind {
     Draw(tape::Draw),
@@ -93,6 +105,14 @@ impl Tape {
     /// The tape for a mechanism, which cannot tell the kinds apart.
     pub(super) fn tape(&mut self) -> &mut dyn tape::Tape {
         match &mut self.kind {
+            Kind::Draw(tape) => tape,
+            Kind::Record(tape) => tape,
+            Kind::Replay(tape) => tape,
+        }
+    }
+
+    fn shared(&self) -> &dyn tape::Tape {
+        match &self.kind {
             Kind::Draw(tape) => tape,
             Kind::Record(tape) => tape,
             Kind::Replay(tape) => tape,
@@ -149,6 +169,24 @@ impl Tape {
             (request.name.clone(), request.sensitivity, request.noise.scale(), vector(exact), vector(noisy))
         };
         self.kept().iter().map(row).collect()
+    }
+
+    /// What was released so far: (name, noise, sensitivity, scale, query, answer) of every release, where a query is a
+    /// statistic, its public floats and numbers, and the entry that was picked. It has no private value.
+    fn trace<'py>(&self, py: Python<'py>) -> Vec<TraceRow<'py>> {
+        let row = |entry: &Traced| {
+            let query = entry.query.as_ref().map(|Query { statistic, parameters, entry }| {
+                (*statistic, PyArray1::from_slice(py, &parameters.floats), parameters.numbers.clone(), *entry)
+            });
+            let answer = entry.answer.as_ref().map(|answer| PyArray1::from_slice(py, answer));
+            (entry.name.clone(), entry.noise, entry.sensitivity, entry.scale, query, answer)
+        };
+        self.shared().trace().iter().map(row).collect()
+    }
+
+    /// Adds what a mechanism released that compared noisy values to the trace: an index, or None if it found nothing.
+    fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
+        self.tape().outcome(name, sensitivity, epsilon, found);
     }
 
     /// When data sets are neighbours, for everything that this tape releases.

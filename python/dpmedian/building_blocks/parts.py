@@ -19,7 +19,7 @@ from dpmedian.methods.localize import Localized
 from dpmedian.methods.private_size import TYPICAL, size_share
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
-from dpmedian.running import Runnable, run_calibrated
+from dpmedian.running import Runnable, Session
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
@@ -90,9 +90,8 @@ def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> Privat
     budget = parameters.budget
     made = _Sized.of(part, parameters, calibrate(lambda rho: _Sized.of(part, parameters, rho).cost, budget))
     cost = replace(made.cost.asked(budget.epsilon, budget.delta), neighbours=parameters.neighbours)
-    options = {option: arguments[option] for option in ("ledger", "seed", "progress")}
-    done = run_calibrated(made, data, parameters, cost=cost, method=name, **options)
-    value, noisy = done.value
+    session = Session(cost, method=name, ledger=arguments["ledger"], seed=arguments["seed"])
+    value, noisy = session.run(made, data, parameters, progress=arguments["progress"], finish=lambda found: found)
     return PrivateValue(value, cost, noisy)
 
 
@@ -159,9 +158,9 @@ def size(
         "size", calibrate(lambda rho: NoisySize.of("size", rho, parameters).cost, budget), parameters
     )
     cost = replace(mechanism.cost.asked(budget.epsilon, budget.delta), neighbours="add_remove")
-    options: dict[str, Any] = {"ledger": ledger, "seed": seed, "progress": False}
-    done = run_calibrated(_Size(mechanism), data, parameters, cost=cost, method="size", **options)
-    return PrivateValue(done.value, cost, done.value)
+    session = Session(cost, method="size", ledger=ledger, seed=seed)
+    found = session.run(_Size(mechanism), data, parameters, progress=False, finish=lambda found: found)
+    return PrivateValue(found, cost, found)
 
 
 def find_radius(

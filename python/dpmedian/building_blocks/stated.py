@@ -13,16 +13,15 @@ import numpy as np
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.neighbours import neighbours_of
 from dpmedian.building_blocks.value import PrivateValue
-from dpmedian.ledger import as_ledger
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import positive, whole
 from dpmedian.release import ReleaseFailed
-from dpmedian.running import charged
+from dpmedian.running import Session
 from dpmedian.statistics import Exact
-from dpmedian.tape import Tape, capped_tape, seed_bytes
+from dpmedian.tape import Tape
 
 __all__ = ["above_threshold", "exponential_mechanism", "noisy_bisection"]
 
@@ -248,9 +247,9 @@ def _charged_value(
 
     Callers have checked every public argument: what raises in `run` is charged.
     """
-    account, tape = as_ledger(ledger), capped_tape(cost, seed_bytes(seed))
-    with charged(account, method, cost, seeded=seed is not None):
-        value = run(tape)
+    session = Session(cost, method=method, ledger=ledger, seed=seed)
+    with session, session.spent():
+        value = run(session.tape())
     return PrivateValue(value, cost)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from dpmedian.accounting.rounding import product_up
 from dpmedian.dataset import Dataset
 from dpmedian.groups.releases import Releases
 from dpmedian.groups.workers import in_parallel
-from dpmedian.ledger import as_ledger
 from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.methods.contract import hopeless
 from dpmedian.methods.private_size import PrivateSize
@@ -30,13 +28,14 @@ from dpmedian.progress import Progress
 from dpmedian.recorded import Recorded
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
-from dpmedian.running import charged, check_name, check_nonfinite, require_options, require_unit
+from dpmedian.running import Session, check_name, check_nonfinite, require_options, require_unit
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.groups import Grouped
 from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text, named_columns
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.scales import finishing
-from dpmedian.tape import Tape, capped_tape, seed_bytes
+from dpmedian.tape import Tape
+from dpmedian.trace import Trace, trace_of
 
 __all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
 
@@ -171,32 +170,33 @@ class GroupsPlan(Recorded):
             grouped = data.grouped(by, self.keys, self.max_groups_per_unit)
         check_nonfinite(nonfinite, parameters)
         require_unit(grouped.records.unit, parameters.unit, given=unit is not None)
-        key = seed_bytes(seed)
-        account = as_ledger(ledger)
-        account.check(self.cost)
-        values: dict[Hashable, Release | ReleaseFailed] = {}
-        with charged(
-            account,
-            self.method,
+        session = Session(
             self.cost,
-            name or self._default_name(),
-            seeded=seed is not None,
+            method=self.method,
+            name=name or self._default_name(),
+            ledger=ledger,
+            seed=seed,
             record=groups_plan_record(self),
-        ) as outcome:
+        )
+        values: dict[Hashable, Release | ReleaseFailed] = {}
+        with session, session.spent():
+            order: list[Hashable]
+            work: list[Callable[[], tuple[MethodResult | ReleaseFailed, Trace]]]
             if self.keys is None:
-                shown = self._shown(grouped, key, nonfinite)
-                order: list[Hashable] = [group.key for group in shown]
-                work = [group.run for group in shown]
+                shown = self._shown(grouped, session, nonfinite)
+                order, work = [group.key for group in shown], [group.run for group in shown]
             else:
                 order = list(self.keys)
-                work = [functools.partial(self._run, grouped, i, key, nonfinite) for i in range(len(order))]
+                work = [
+                    functools.partial(self._listed, grouped, i, key, session, nonfinite) for i, key in enumerate(order)
+                ]
             # How many groups occur in the data is private; how many are shown is released.
             with Progress(float(len(work)), progress) as meter:
-                for index, result in in_parallel(len(work), lambda index: work[index]()):
+                for index, (outcome, trace) in in_parallel(len(work), lambda index: work[index]()):
                     meter.span(1.0)(1.0)
-                    values[order[index]] = self._value(order[index], result, grouped, name, seed is not None)
-            found = Releases({key: values[key] for key in order}, self, seed is not None, name, by=grouped.by)
-            outcome.value = found
+                    values[order[index]] = self._value(order[index], outcome, grouped, name, session.seeded, trace)
+            found = Releases({key: values[key] for key in order}, self, session.seeded, name, by=grouped.by)
+            session.keep(found)
         return found
 
     def _default_name(self) -> str:
@@ -210,22 +210,20 @@ class GroupsPlan(Recorded):
     def _plan_by_key(self) -> dict[Hashable, Plan]:
         return dict(zip(self.keys or (), self.plans, strict=True))
 
-    def _opened(
-        self, plan: Plan, grouped: Grouped, index: int, key: Hashable, seed: bytes | None, nonfinite: str
-    ) -> tuple[Source, Tape]:
-        """The records of a group behind the privacy boundary, and a tape with noise of its own."""
-        tape = capped_tape(plan.cost, None if seed is None else _group_seed(seed, key))
+    def _opened(self, grouped: Grouped, index: int, key: Hashable, session: Session, nonfinite: str) -> _Group:
+        """Return a group behind the privacy boundary: its records, and a tape of its own."""
+        plan = self.plan_of(key)
+        tape = session.part(plan.cost, _label(key))
         source = ArraySource.of(grouped.records_of(index), plan.parameters, nonfinite=nonfinite)
-        return (source.weighted(tape.hidden()) if plan.parameters.weighted else source), tape
+        return _Group(key, plan, source.weighted(tape.hidden()) if plan.parameters.weighted else source, tape)
 
-    def _run(self, grouped: Grouped, index: int, seed: bytes | None, nonfinite: str) -> MethodResult | ReleaseFailed:
-        """One group of those that are listed."""
-        assert self.keys is not None, "groups that nobody has listed are selected first"
-        plan = self.plans[index]
-        source, tape = self._opened(plan, grouped, index, self.keys[index], seed, nonfinite)
-        return _outcome(plan, lambda: plan.calibrated.run(source, tape))
+    def _listed(
+        self, grouped: Grouped, index: int, key: Hashable, session: Session, nonfinite: str
+    ) -> tuple[MethodResult | ReleaseFailed, Trace]:
+        """Open a group of those that are listed, and run it: only the groups that run now are in memory twice."""
+        return self._opened(grouped, index, key, session, nonfinite).run()
 
-    def _shown(self, grouped: Grouped, seed: bytes | None, nonfinite: str) -> list[_ShownGroup]:
+    def _shown(self, grouped: Grouped, session: Session, nonfinite: str) -> list[_Group]:
         """The groups that are shown if nobody has listed them, in an order that depends on their keys alone.
 
         Only groups that have a contribution are candidates, and nothing remains of those that are not shown:
@@ -236,25 +234,33 @@ class GroupsPlan(Recorded):
             raise ValueError("groups that nobody has listed need a plan with keys=None")
         shown = []
         for index in np.flatnonzero(np.diff(grouped.starts)).tolist():
-            key = key_of(grouped.labels[index], len(grouped.by))
-            source, tape = self._opened(plan, grouped, index, key, seed, nonfinite)
-            size = selection.among(source, tape)
+            group = self._opened(grouped, index, key_of(grouped.labels[index], len(grouped.by)), session, nonfinite)
+            size = selection.among(group.source, group.tape)
             if selection.shows(size):
-                shown.append(_ShownGroup(key, plan, plan.calibrated, size, source, tape))
+                shown.append(replace(group, size=size))
         return sorted(shown, key=lambda group: canonical(group.key))
 
     def _value(
-        self, key: Hashable, outcome: MethodResult | ReleaseFailed, grouped: Grouped, name: str | None, seeded: bool
+        self,
+        key: Hashable,
+        outcome: MethodResult | ReleaseFailed,
+        grouped: Grouped,
+        name: str | None,
+        seeded: bool,
+        trace: Trace,
     ) -> Release | ReleaseFailed:
-        """What a caller sees of a group. The minimum is compared with the noisy size, which is released."""
+        """Return what a caller sees of a group. The minimum is compared with the noisy size, which is released."""
         plan, size = self.plan_of(key), outcome.size
         own = key_text(key) if name is None else f"{name}: {key_text(key)}"
-        if self.minimum is not None and size is not None and size < self.minimum:
-            message = f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
-            return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
-        if isinstance(outcome, ReleaseFailed):
-            return ReleaseFailed(outcome.message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
-        return plan.released(outcome, columns=grouped.records.columns, seeded=seeded, name=own)
+        few = self.minimum is not None and size is not None and size < self.minimum
+        if not few and not isinstance(outcome, ReleaseFailed):
+            return plan.released(outcome, columns=grouped.records.columns, seeded=seeded, name=own, trace=trace)
+        message = (
+            outcome.message
+            if not few and isinstance(outcome, ReleaseFailed)
+            else f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
+        )
+        return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded, trace=trace)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it."""
@@ -267,29 +273,27 @@ class GroupsPlan(Recorded):
         return groups_plan_html(self)
 
 
-class _ShownGroup(NamedTuple):
-    """A group that nobody has listed and that is shown: its records and its tape after the noisy size."""
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A group behind the privacy boundary: its records, a tape of its own, and the noisy size if it was released."""
 
     key: Hashable
     plan: Plan
-    calibrated: PrivateSize
-    size: int
     source: Source
     tape: Tape
+    size: int | None = None
 
-    def run(self) -> MethodResult | ReleaseFailed:
-        """The rest of the run, with the noisy size that was released."""
-        return _outcome(self.plan, lambda: self.calibrated.run_at(self.size, self.source, self.tape))
-
-
-def _outcome(plan: Plan, run: Callable[[], MethodResult]) -> MethodResult | ReleaseFailed:
-    """The result of a run, with positions in degrees on the sphere, or its failure as a value."""
-    try:
-        result = run()
-        finish = finishing(plan.parameters)
-        return result if finish is None else finish(result)
-    except ReleaseFailed as failed:
-        return failed
+    def run(self) -> tuple[MethodResult | ReleaseFailed, Trace]:
+        """Return the result, with positions in degrees on the sphere, or the failure as a value; and the trace."""
+        calibrated, finish = self.plan.calibrated, finishing(self.plan.parameters)
+        try:
+            if self.size is not None and isinstance(calibrated, PrivateSize):
+                result = calibrated.run_at(self.size, self.source, self.tape)
+            else:
+                result = calibrated.run(self.source, self.tape)
+            return (result if finish is None else finish(result)), trace_of(self.tape)
+        except ReleaseFailed as failed:
+            return failed, trace_of(self.tape)
 
 
 def plan_for_groups(
@@ -390,7 +394,6 @@ def _pure(epsilon: float) -> PrivacyCost:
     return replace(PrivacyCost.pure_dp(epsilon), neighbours="add_remove")
 
 
-def _group_seed(seed: bytes, key: Hashable) -> bytes:
-    """The seed of a group's noise, which follows from its key: each group has one of its own."""
-    parts = "".join(f"{len(text)}:{text}" for text in map(str, key_parts(key)))
-    return hashlib.sha256(b"dpmedian group" + seed + parts.encode("utf-8", "surrogatepass")).digest()
+def _label(key: Hashable) -> bytes:
+    """Return the label of a group in its session, from which the noise of a seeded group follows."""
+    return "".join(f"{len(text)}:{text}" for text in map(str, key_parts(key))).encode("utf-8", "surrogatepass")

@@ -152,8 +152,9 @@ def spending(
     except ReleaseFailed as failed:
         # What ran is a part of what was charged, so it holds for the same neighbours and the same unit.
         ran = None if failed.ran is None else replace(failed.ran, neighbours=cost.neighbours, unit=cost.unit)
-        kept = ran if mark("failed", failed, ran) and ran is not None else cost
-        raise failed.charged(kept, ran) from None
+        failed.ran = ran
+        failed.cost = ran if mark("failed", failed, ran) and ran is not None else cost
+        raise
     except BaseException:
         mark("interrupted")
         raise

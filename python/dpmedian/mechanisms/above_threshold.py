@@ -118,5 +118,7 @@ class AboveThreshold:
             if query.sensitivity.under(tape.neighbours) > self.sensitivity:
                 raise RuntimeError(f"a query of {self.name!r} is more sensitive than its noise was calibrated for")
             if draw(f"{self.name}: query", query, self.query_rate)[0] >= bar:
+                tape.outcome(self.name, self.sensitivity, self.epsilon, index)
                 return index
+        tape.outcome(self.name, self.sensitivity, self.epsilon, None)
         return None

@@ -171,7 +171,8 @@ class PrivateSize(CalibratedMethod):
         try:
             return replace(made.run(source, tape), size=size)
         except ReleaseFailed as failed:
-            raise ReleaseFailed(failed.message, self.cost, size=size) from None
+            failed.cost, failed.size = self.cost, size
+            raise
 
 
 def size_share(n: int | None, rho: float) -> float:

@@ -25,8 +25,9 @@ from dpmedian.recorded import Recorded
 from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import plan_record
-from dpmedian.running import check_name, run_calibrated
+from dpmedian.running import Session, check_name
 from dpmedian.sources.scales import finishing
+from dpmedian.trace import Trace
 from dpmedian.warning import LikelyFailureWarning, warn_caller
 
 __all__ = ["Plan"]
@@ -214,35 +215,29 @@ class Plan(Recorded):
             copy=copy,
             d=parameters.d,
         )
-        seeded = seed is not None
-
-        def failure(failed: ReleaseFailed) -> ReleaseFailed:
-            told: dict[str, Any] = {"plan": self.at_size(failed.size), "name": name, "seeded": seeded}
-            return ReleaseFailed(failed.message, failed.cost, failed.size, ran=failed.ran, **told)
-
-        done = run_calibrated(
-            self.calibrated,
-            data,
-            parameters,
-            cost=self.cost,
+        session = Session(
+            self.cost,
             name=name or ("geometric median" if self.parameters.clusters is None else "k-medians"),
             method=self.method,
             record=None if ledger is None else self.to_dict(),
             ledger=ledger,
             seed=seed,
-            progress=progress,
-            finish=finishing(parameters),
-            describe=lambda result, columns: self.released(result, columns=columns, seeded=seeded, name=name),
-            describe_failure=failure,
         )
-        if not isinstance(done.described, Release):
-            raise TypeError("a run of a plan gives a release")
-        return done.described
+        positions = finishing(parameters)
+
+        def finish(result: MethodResult) -> Release:
+            result = result if positions is None else positions(result)
+            return self.released(result, columns=data.columns, seeded=session.seeded, name=name, trace=session.trace)
+
+        def failing(failed: ReleaseFailed) -> None:
+            failed.plan, failed.name, failed.seeded = self.at_size(failed.size), name, session.seeded
+
+        return session.run(self.calibrated, data, parameters, progress=progress, finish=finish, failing=failing)
 
     def released(
-        self, result: MethodResult, *, columns: tuple[str, ...] | None, seeded: bool, name: str | None
+        self, result: MethodResult, *, columns: tuple[str, ...] | None, seeded: bool, name: str | None, trace: Trace
     ) -> Release:
-        """What a caller gets of a method's result."""
+        """Return what a caller gets of a method's result."""
         release = Release(
             point=result.point,
             scale=result.scale,
@@ -252,16 +247,12 @@ class Plan(Recorded):
             n=None if self.parameters.private_size else self.n,
             plan=self.at_size(result.size),
             size=result.size,
-            notes=(
-                *result.notes,
-                *self._border_notes(result.point),
-                *self._weight_notes(),
-                *self._size_notes(result, columns),
-            ),
+            notes=(*result.notes, *self._notes_of(result, columns)),
             columns=columns,
             seeded=seeded,
             name=name,
             moments=result.moments,
+            trace=trace,
         )
         if not isinstance(result, ClusterResult):
             return release

@@ -19,6 +19,7 @@ use nalgebra::{DMatrix, DMatrixView};
 use rayon::prelude::*;
 
 use self::bands::Band;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_radii};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -73,6 +74,10 @@ impl Statistic for LargestBallCounts {
 
     fn identity(&self) -> Identity {
         self.identity
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: self.radii.clone(), numbers: vec![0, self.m as u64, self.n as u64] }
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {

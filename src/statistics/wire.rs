@@ -1,5 +1,6 @@
-//! Questions in numbers, for records that are in another process: a question that is read back is the same question.
+//! The wire format of a query, for records that are in another process: a query that is read back is the same query.
 
+use super::ball_size::BallSize;
 use super::cluster_gradients::{ClusterGradients, Weights};
 use super::curvature::Curvature;
 use super::directions::GradientAndDirections;
@@ -20,12 +21,12 @@ use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use nalgebra::DMatrixView;
 
-/// The public parameters of a question, whose kind is its name.
+/// The public parameters of a query, whose kind is its name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spelled {
+pub struct Parameters {
     /// Points and radii.
     pub floats: Vec<f64>,
-    /// Lattices, shares and dimensions.
+    /// The bits of the lattice first, unless the answer is a vector of scores; then shares and dimensions.
     pub numbers: Vec<u64>,
 }
 
@@ -53,8 +54,8 @@ impl Statistic for Again {
         self.1
     }
 
-    fn spelled(&self) -> Option<Spelled> {
-        self.0.spelled()
+    fn parameters(&self) -> Parameters {
+        self.0.parameters()
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -63,8 +64,8 @@ impl Statistic for Again {
 }
 
 /// The question with this name, these parameters and this identity.
-pub fn read(name: &str, spelled: &Spelled, identity: Identity) -> Result<Box<dyn Statistic>, BadParameter> {
-    let Spelled { floats, numbers } = spelled;
+pub fn read(name: &str, parameters: &Parameters, identity: Identity) -> Result<Box<dyn Statistic>, BadParameter> {
+    let Parameters { floats, numbers } = parameters;
     let number = |place: usize| numbers.get(place).copied().unwrap_or(u64::MAX);
     let bits = u32::try_from(number(0)).unwrap_or(u32::MAX);
     let around = || floats.split_first().ok_or_else(|| BadParameter("a radius or a weight is missing".into()));
@@ -85,6 +86,7 @@ pub fn read(name: &str, spelled: &Spelled, identity: Identity) -> Result<Box<dyn
         "cluster gradients" => Box::new(cluster_gradients(floats, numbers)?),
         "ranks" => Box::new(Ranks::new(floats, bits, number(1) == 1)?),
         "distance counts" => Box::new(DistanceCounts::new(floats, bits, (number(1), bits))?),
+        "ball size" => Box::new(BallSize::new(around()?.1, *around()?.0, bits)?),
         "size" => Box::new(Size::new(bits)?),
         "objective differences" => {
             let d = usize::try_from(number(0)).unwrap_or(usize::MAX).max(1);

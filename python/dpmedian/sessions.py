@@ -1,0 +1,386 @@
+"""`session`: the guarded way to write a mechanism of your own, from noisy answers under one charged budget.
+
+Everything that a session answers is a sum over records, released with exact Gaussian noise on an integer lattice. It is
+charged once, in full, when its block begins; the tape refuses a query that would exceed the charge. What is computed
+from the answers, and which query comes next, is post-processing: adaptive composition of Gaussian releases whose noise
+is chosen from earlier answers costs no more than the cap (mechanisms/spender.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmedian.accounting import PrivacyCost, calibrate
+from dpmedian.dataset import Dataset
+from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.mechanisms.gradient import NoisyGradient
+from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION
+from dpmedian.mechanisms.size import NoisySize
+from dpmedian.parameters import PublicParameters, positive
+from dpmedian.progress import Progress
+from dpmedian.running import Session, require_fit
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import BallSize, Bound, Ranks, Size
+from dpmedian.trace import Trace
+
+__all__ = ["NoisyValue", "QuerySession", "SessionExceeded", "session"]
+
+Vector = NDArray[np.float64]
+
+# A session releases at most so many numbers: the charge has the slack of discrete noise for all of them.
+_NUMBERS_MAX = 2**30
+
+# The budget is calibrated to within 1e-11, and the costs of queries are rounded up: a query costs this much less.
+_ROUNDING = 1e-9
+
+
+class NoisyValue(NamedTuple):
+    """A noisy answer, and the standard deviation of its noise in every entry."""
+
+    value: Any
+    sigma: float
+
+
+class SessionExceeded(ValueError):
+    """A query asks for more than is left of its session. Nothing was released, and the session goes on."""
+
+
+class QuerySession:
+    """Noisy answers under one budget: `with dpmedian.session(points, rho=0.1) as s:`.
+
+    Neighbors: those of the session. Sensitivity: that of the statistic of each query, which the answer itself carries
+    to the place where the noise is drawn. Cost: the whole budget, charged when the block begins, whatever is queried in
+    it. Failure: a query that asks for more than is left raises `SessionExceeded`, and releases nothing.
+
+    Attributes
+    ----------
+    n : int or None
+        The number of records, if it is public.
+    d : int
+        The dimension.
+    """
+
+    def __init__(self, data: Dataset, parameters: PublicParameters, runner: Session) -> None:
+        """For `session`."""
+        self._data, self._parameters, self._runner = data, parameters, runner
+        self._source: Source | None = None
+        self._spent, self._numbers = 0.0, 0
+        self.n = None if parameters.private_size else parameters.n
+        self.d = parameters.d
+
+    def __enter__(self) -> QuerySession:
+        """Validate the records, and then charge the budget."""
+        source = self._data.source(self._parameters, Progress(1.0, show=False))
+        self._runner.__enter__()
+        try:
+            self._source = self._runner.weighted(source, self._parameters)
+        except BaseException as error:  # Even then the charge has an end in the ledger.
+            self._runner.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._source = None
+        self._runner.__exit__(kind, error, traceback)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What the session costs: the whole budget."""
+        return self._runner.cost
+
+    @property
+    def remaining(self) -> float:
+        """The rho that is left for queries."""
+        return max(self._cap - self._spent, 0.0) / 2.0
+
+    @property
+    def trace(self) -> Trace:
+        """What was released so far, as data."""
+        return self._runner.trace
+
+    @property
+    def _cap(self) -> float:
+        return self._runner.cost.mu_squared
+
+    def count(self, *, center: ArrayLike | None = None, radius: float | None = None, rho: float) -> NoisyValue:
+        """The number of records within a radius of a center, or of all records.
+
+        Parameters
+        ----------
+        center : d numbers, optional
+            The center. Without a center and a radius all records are counted, if their number is private.
+        radius : float, optional
+            The radius, which must be finite; a record at this distance counts.
+        rho : float
+            The part of the budget for this query.
+
+        Returns
+        -------
+        NoisyValue
+            `.value` and `.sigma`. Sensitivity: 1. With weights it is the sum of the weights over their cap.
+        """
+        parameters = self._parameters
+        if (center is None) != (radius is None):
+            raise ValueError("give center= and radius= together, or neither of them to count all records")
+        if center is None or radius is None:
+            if not parameters.private_size:
+                raise ValueError(f"the number of records is public: s.n = {self.n}")
+            size = NoisySize.of("count", _part(rho), parameters)
+            return self._scalar(size, lambda source: size.release(self._tape, source.answer(Size(size.bits))))
+        theta, reach = self._point("center", center), positive("radius", radius)
+        made = self._gaussian("count", "ball size", rho)
+        return self._scalar(
+            made, lambda source: made.release(self._tape, source.answer(BallSize(theta, reach, made.bits)))
+        )
+
+    def distance_counts(self, *, center: ArrayLike, radii: Sequence[float], rho: float) -> NoisyValue:
+        """The numbers of records within several radii of a center; rho is shared equally by the radii.
+
+        Parameters
+        ----------
+        center : d numbers
+            The center.
+        radii : list of float
+            Public radii.
+        rho : float
+            The part of the budget for all of them together.
+
+        Returns
+        -------
+        NoisyValue
+            `.value` with one count for each radius, and the `.sigma` of each. Sensitivity: 1 each.
+        """
+        reach = [positive("radii", radius) for radius in radii]
+        if not reach:
+            raise ValueError("radii must not be empty")
+        self._require(2.0 * _part(rho))
+        found = [self.count(center=center, radius=radius, rho=rho / len(reach)) for radius in reach]
+        return NoisyValue(np.array([one.value for one in found]), found[0].sigma)
+
+    def gradient(self, *, at: ArrayLike, rho: float) -> NoisyValue:
+        """The gradient of the sum of distances: the sum of the unit vectors from the records to a point.
+
+        Parameters
+        ----------
+        at : d numbers
+            The point.
+        rho : float
+            The part of the budget for this query.
+
+        Returns
+        -------
+        NoisyValue
+            `.value`, an array of d numbers, and `.sigma`. Sensitivity: 2 if a record is replaced, 1 if one is added or
+            removed, and the rounding.
+        """
+        theta = self._point("at", at)
+        made = NoisyGradient.of("gradient", _part(rho), self._parameters, releases=1)
+        return self._vector(made, lambda source: made.at(source, self._tape, theta))
+
+    def mean_shift(self, *, center: ArrayLike, radius: float, rho: float) -> NoisyValue:
+        """The sum of (x - center) over the records x within a radius of the center.
+
+        Divided by a count it is the mean shift: how far the mean of these records lies from the center.
+
+        Parameters
+        ----------
+        center : d numbers
+            The center.
+        radius : float
+            The public radius, between 2^-1020 and 2^1020.
+        rho : float
+            The part of the budget for this query.
+
+        Returns
+        -------
+        NoisyValue
+            `.value`, an array of d numbers, and `.sigma`. Sensitivity: twice the radius if a record is replaced, the
+            radius if one is added or removed, and the rounding.
+        """
+        theta, reach = self._point("center", center), positive("radius", radius)
+        if not 2.0**-1020 <= reach <= 2.0**1020:
+            raise ValueError(f"radius must lie between 2**-1020 and 2**1020, got {radius}")
+        made = NoisyGradient.of("mean shift", _part(rho), self._parameters, releases=1)
+        found = self._vector(made, lambda source: made.shift(source, self._tape, theta, reach))
+        return NoisyValue(-reach * found.value, reach * found.sigma)
+
+    def ranks(self, *, thresholds: ArrayLike, rho: float) -> NoisyValue:
+        """In every coordinate, the number of records at or below its threshold.
+
+        Parameters
+        ----------
+        thresholds : d numbers
+            One threshold for each coordinate.
+        rho : float
+            The part of the budget for this query.
+
+        Returns
+        -------
+        NoisyValue
+            `.value`, an array of d counts, and `.sigma`. Sensitivity: sqrt(d) in L2.
+        """
+        at = self._point("thresholds", thresholds)
+        made = self._gaussian("ranks", "ranks", rho, coordinates=self.d, d=self.d)
+        return self._vector(made, lambda source: made.release(self._tape, source.answer(Ranks(at, made.bits))))
+
+    def second_moments(self, *, at: ArrayLike, rho: float) -> NoisyValue:
+        """The sum of u u^T over the records, with u the unit vectors from the records to a point.
+
+        The gradient at the point is released with it, at no further cost if a record is replaced; the trace has it.
+
+        Parameters
+        ----------
+        at : d numbers
+            The point.
+        rho : float
+            The part of the budget for this query.
+
+        Returns
+        -------
+        NoisyValue
+            `.value`, a symmetric (d, d) array, and the `.sigma` of its diagonal; other entries have 1/sqrt(2) of it.
+            Sensitivity: see mechanisms/directions.md.
+        """
+        if not 2 <= self.d <= MOMENTS_DIMENSION:
+            raise ValueError(f"second moments are for 2 to {MOMENTS_DIMENSION} dimensions, got {self.d}")
+        theta = self._point("at", at)
+        made = GradientAndDirections.of("second moments", _part(rho), self._parameters, FREE_WEIGHT)
+        self._pay(made)
+        _, moments = made.at(self._records, self._tape, theta)
+        return NoisyValue(moments, made.noise / made.weight)
+
+    # How a query is paid for.
+
+    @property
+    def _tape(self) -> Any:
+        return self._runner.tape()
+
+    @property
+    def _records(self) -> Source:
+        self._runner.require_open()
+        if self._source is None:
+            raise RuntimeError("the records of this session could not be read")
+        return self._source
+
+    def _gaussian(self, stage: str, statistic: str, rho: float, coordinates: int = 1, **arguments: Any) -> Gaussian:
+        parameters = self._parameters
+        return Gaussian.calibrate(
+            stage,
+            Bound.of(statistic, parameters.neighbours, parameters.weighted, **arguments),
+            _part(rho),
+            largest=parameters.records_most,
+            coordinates=coordinates,
+        )
+
+    def _scalar(self, made: Gaussian, query: Callable[[Source], Vector]) -> NoisyValue:
+        found = self._vector(made, query)
+        return NoisyValue(float(found.value[0]), found.sigma)
+
+    def _vector(self, made: Gaussian, query: Callable[[Source], Vector]) -> NoisyValue:
+        self._pay(made)
+        return NoisyValue(query(self._records), made.noise)
+
+    def _require(self, mu_squared: float) -> None:
+        """Raise unless so much is left. The tape checks the same when it draws the noise."""
+        self._runner.require_open()
+        if not self._spent + mu_squared <= self._cap:
+            raise SessionExceeded(
+                f"this query asks for rho = {mu_squared / 2.0:.6g}, and rho = {self.remaining:.6g} of the session's "
+                f"{self._cap / 2.0:.6g} is left; nothing was released"
+            )
+
+    def _pay(self, made: Gaussian) -> None:
+        self._require(made.cost.mu_squared)
+        if self._numbers + made.coordinates > _NUMBERS_MAX:
+            raise SessionExceeded(f"a session releases at most {_NUMBERS_MAX} numbers; nothing was released")
+        self._spent += made.cost.mu_squared
+        self._numbers += made.coordinates
+
+    def _point(self, name: str, value: ArrayLike) -> Vector:
+        """A public point in units of the scales."""
+        point = np.array(value, dtype=np.float64)
+        if point.shape != (self.d,) or not np.isfinite(point).all():
+            raise ValueError(f"{name} must be {self.d} finite numbers, got an array of shape {point.shape}")
+        scales = self._parameters.scales
+        return np.ascontiguousarray(point if scales is None else point / np.array(scales))
+
+
+def session(
+    points: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    neighbours: str = "replace",
+    ledger: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> QuerySession:
+    """Open a charged budget for queries of your own: `with dpmedian.session(points, rho=0.1) as s:`.
+
+    Neighbors: data sets of the same public size that differ in one replaced record, or with "add_remove" data sets of
+    which one has one record more. Cost: the whole budget, charged when the block begins, whatever is queried in it.
+    After the block every query is refused.
+
+    Parameters
+    ----------
+    points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
+        The records, one per row. A `Dataset` says more: units, weights, scales, columns.
+    epsilon, delta, rho : float, optional
+        The budget of all queries together: epsilon and delta, rho, or rho and delta. There is no default. Queries take
+        parts of rho, which add up; `s.remaining` says how much is left.
+    neighbours : {"replace", "add_remove"}
+        Whether neighbors differ in one replaced record, or one of them has one record more.
+    ledger : Ledger, optional
+        The budget that is charged.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    name : str, optional
+        What the session is called in the ledger.
+
+    Returns
+    -------
+    QuerySession
+        A context manager with the queries `gradient`, `count`, `distance_counts`, `mean_shift`, `ranks` and
+        `second_moments`. Each returns the noisy value and its sigma.
+
+    Examples
+    --------
+    >>> import dpmedian, numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> with dpmedian.session(points, rho=0.1) as s:
+    ...     inside, sigma = s.count(center=[0, 0], radius=1.0, rho=0.02)
+    ...     gradient, _ = s.gradient(at=[0.5, 0.0], rho=0.05)
+    >>> bool(abs(inside - 1967) < 6 * sigma), gradient.shape, round(s.remaining, 6)
+    (True, (2,), 0.03)
+    """
+    data = Dataset.taken(points)
+    if data.geometry == "sphere":
+        raise ValueError("a session has no positions on the sphere: pass unit vectors of three numbers instead")
+    n, d = data.shape
+    options = {option: getattr(data, option) for option in ("unit", "weight_max", "scales")}
+    private = neighbours == "add_remove" or data.weight_max is not None
+    parameters = PublicParameters.of(
+        None if private else n, d, epsilon=epsilon, delta=delta, rho=rho, neighbours=neighbours, **options
+    )
+    budget = parameters.budget
+    if budget.pure:
+        raise ValueError("a session has Gaussian noise, which gives no pure differential privacy: pass delta, too")
+    require_fit(data, parameters)
+    cost = Gaussian.cap(calibrate(lambda part: Gaussian.cap(part, _NUMBERS_MAX), budget), _NUMBERS_MAX)
+    cost = replace(cost.asked(budget.epsilon, budget.delta), neighbours=parameters.neighbours, unit=parameters.unit)
+    return QuerySession(data, parameters, Session(cost, method="session", name=name, ledger=ledger, seed=seed))
+
+
+def _part(rho: float) -> float:
+    """Return the cost that noise is calibrated to, so that parts that add up to the budget fit in spite of rounding."""
+    return positive("rho", rho) * (1.0 - _ROUNDING)

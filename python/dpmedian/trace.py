@@ -1,0 +1,191 @@
+"""What a run did, as data: every noisy release with its query, its noise, its cost and its answer.
+
+A trace is made of public parameters and released values only, so it costs nothing, and whoever may see a release may
+see its trace. AboveThreshold appears with the index that it released and not with the values that it compared, a choice
+with its index, and a hidden sample not at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.accounting.concentrated import pure_rho, range_rho
+from dpmedian.statistics import FIRST_QUARTER_OCTAVE
+from dpmedian.tape import Tape
+
+__all__ = ["Query", "Trace", "trace_of"]
+
+# The public numbers of each statistic: those before its point or points, and those after the bits of its lattice. The
+# order is that of the wire format in the core.
+_PARAMETERS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
+    "gradient": ((), "theta", ()),
+    "mean shift": (("radius",), "theta", ()),
+    "ball size": (("radius",), "theta", ()),
+    "curvature": (("radius",), "theta", ()),
+    "hessian": (("radius", "weight"), "theta", ()),
+    "gradient and directions": (("weight",), "theta", ()),
+    "shells and directions": (("scale", "weight"), "theta", ()),
+    "grid cells": (("scale", "reach", "side"), "theta and axes", ("d", "level", "cells")),
+    "cluster gradients": (("scale", "reach", "counts", "shells"), "radii and centers", ("d", "k")),
+    "ranks": ((), "thresholds", ("centered",)),
+    "distance counts": ((), "theta", ("target",)),
+    "size": ((), "", ()),
+    "pair counts": ((), "radii", ("pairings", "target")),
+    "largest ball counts": ((), "radii", ("m", "n")),
+    "objective differences": ((), "candidates", ()),
+}
+
+# More rows than these are printed as one row for each stage.
+_PRINTED = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One noisy release of a run.
+
+    `stage` is its name in the plan and `statistic` what was computed of the records, with its public `parameters`.
+    `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`, the standard deviation of
+    the noise, are in the units of `value`; sigma is None if the noise is not Gaussian. `rho` is the cost. `value` is
+    what was released: numbers with noise, the index of a choice, or None if the trace became too long for it.
+    """
+
+    stage: str
+    noise: str
+    sensitivity: float
+    sigma: float | None
+    rho: float
+    value: NDArray[np.floating[Any]] | None
+    statistic: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Trace(Sequence[Query]):
+    """All noisy releases of a run, in their order. `print(trace)` shows a table."""
+
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self._queries = tuple(queries)
+
+    @overload
+    def __getitem__(self, index: int) -> Query: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+    def __getitem__(self, index: int | slice) -> Query | Trace:
+        return Trace(self._queries[index]) if isinstance(index, slice) else self._queries[index]
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    @property
+    def rho(self) -> float:
+        """What was spent in fact; the cost of a run is its cap, which may be larger."""
+        return math.fsum(query.rho for query in self)
+
+    def to_frame(self) -> Any:
+        """One row for each query as a pandas data frame (needs pandas)."""
+        try:
+            import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        return pd.DataFrame([vars(query) for query in self])
+
+    def __repr__(self) -> str:
+        from dpmedian.rendering.table import text_table
+
+        rows = [_row([query]) for query in self]
+        if len(rows) > _PRINTED:
+            rows = [_row(queries) for queries in _consecutive(self)]
+        head = ("stage", "queries", "statistic", "sigma", "rho", "released")
+        table = text_table(head, rows, yielding=(2, 5), right=(1,))
+        return f"Trace: {len(self)} queries, rho = {self.rho:.6g} spent\n{table}" if rows else "Trace: no queries"
+
+
+def _consecutive(queries: Sequence[Query]) -> list[list[Query]]:
+    """Queries of one stage that follow each other."""
+    found: list[list[Query]] = []
+    for query in queries:
+        if found and (found[-1][-1].stage, found[-1][-1].statistic) == (query.stage, query.statistic):
+            found[-1].append(query)
+        else:
+            found.append([query])
+    return found
+
+
+def _row(queries: Sequence[Query]) -> tuple[str, ...]:
+    last = queries[-1]
+    sigmas = sorted({float(f"{query.sigma:.3g}") for query in queries if query.sigma is not None})
+    sigma = "" if not sigmas else f"{sigmas[0]:g}" if len(sigmas) == 1 else f"{sigmas[0]:g} to {sigmas[-1]:g}"
+    rho = math.fsum(query.rho for query in queries)
+    return last.stage, str(len(queries)), last.statistic or last.noise, sigma, f"{rho:.3g}", _released(last)
+
+
+def _released(query: Query) -> str:
+    if query.value is None:
+        return "left out: too long"
+    if query.value.size > 1:
+        return f"{query.value.size} numbers"
+    return f"{query.value[0]:.6g}" if query.value.size else "none"
+
+
+def trace_of(tape: Tape) -> Trace:
+    """Return what a tape has released so far."""
+    return Trace([_query(*row) for row in tape.trace()])
+
+
+def _query(
+    stage: str,
+    noise: str,
+    sensitivity: float,
+    scale: float,
+    query: tuple[str, NDArray[np.float64], list[int], int | None] | None,
+    answer: NDArray[np.int64] | None,
+) -> Query:
+    ratio = sensitivity / scale
+    if noise == "Gaussian":
+        rho = 0.5 * ratio * ratio
+    elif noise == "above threshold":
+        rho = pure_rho(ratio)
+    else:  # Two scores of a draw may move against each other; the sensitivity of a choice is a range already.
+        rho = range_rho(ratio if noise == "choice" else 2.0 * ratio)
+    if query is None:
+        unit, statistic, parameters = 1.0, None, {}
+    else:
+        statistic = query[0]
+        unit = math.ldexp(1.0, -query[2][0]) if noise == "Gaussian" else 1.0
+        parameters = _parameters(*query)
+    return Query(
+        stage,
+        noise,
+        sensitivity * unit,
+        scale * unit if noise == "Gaussian" else None,
+        rho,
+        None if answer is None else answer * unit,
+        statistic,
+        parameters,
+    )
+
+
+def _parameters(statistic: str, floats: NDArray[np.float64], numbers: list[int], entry: int | None) -> dict[str, Any]:
+    """The public parameters of a statistic by name."""
+    first, rest, names = _PARAMETERS[statistic]
+    found: dict[str, Any] = dict(zip(first, floats.tolist(), strict=False))
+    if rest:
+        found[rest] = floats[len(first) :]
+    if names:
+        after = numbers[1:]
+        found |= dict(zip(names[:-1], after, strict=False))
+        found[names[-1]] = after[len(names) - 1] if len(after) == len(names) else after[len(names) - 1 :]
+    if entry is not None:
+        if statistic == "distance counts":
+            found["radius"] = 2.0 ** ((entry + FIRST_QUARTER_OCTAVE) / 4)
+        else:
+            found["entry"] = entry
+    return found

@@ -1,0 +1,109 @@
+//! The number of records within a radius of a point, or the sum of their weights.
+//!
+//! **Neighbors and sensitivity**: 1 if a record is added, removed or replaced. *Proof.* A record contributes 1 or 0, by its own
+//! distance alone, so one contribution is at most 1 and two differ by at most 1. With weights a record contributes its
+//! weight, between 0 and 1, or 0. ∎
+
+use super::wire::Parameters;
+use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
+use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::dispatch::{self, Kernel};
+use crate::numeric::distance::distances;
+use crate::numeric::float_scale::finite;
+use crate::release::exact::Exact;
+use crate::release::sensitivity::Sensitivity;
+use crate::runtime::identity::Identity;
+use crate::runtime::parallel_fold::{records_per_block, sum_lying};
+use crate::runtime::points::Points;
+use crate::runtime::pulse::{Interrupted, Pulse};
+
+struct Inside<'a, T> {
+    block: Block<'a, T>,
+    theta: &'a [f64],
+    radius: f64,
+}
+
+impl<T: Coordinate> Kernel for Inside<'_, T> {
+    type Output = i64;
+
+    #[inline(always)]
+    fn run(self) -> i64 {
+        distances(self.block, self.theta).into_iter().map(|distance| i64::from(distance <= self.radius)).sum()
+    }
+}
+
+/// The number of records within a radius of theta, in units of 2^-bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BallSize {
+    identity: Identity,
+    theta: Vec<f64>,
+    radius: f64,
+    bits: u32,
+}
+
+impl BallSize {
+    /// The radius is positive and finite, and a record at this distance is inside.
+    pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
+        let (radius, bits) = (checked_radius(radius)?, checked_bits(bits, COUNT_BITS_MAX)?);
+        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
+    }
+
+    /// The sensitivity.
+    pub fn bound(bits: u32) -> Sensitivity {
+        Sensitivity::of_sum(1.0, 1.0).scaled(bits)
+    }
+}
+
+impl Statistic for BallSize {
+    fn name(&self) -> &'static str {
+        "ball size"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.theta.len())
+    }
+
+    fn adds_over_records(&self) -> bool {
+        true
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        Self::bound(self.bits)
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
+    }
+
+    fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
+        let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
+        assert_eq!(theta.len(), d, "theta has another dimension than the points");
+        let count = sum_lying(points, d, records_per_block(d), 1, pulse, |total, block| {
+            total[0] += match block {
+                Lying::Doubles(block) => dispatch::vectorised(Inside { block, theta, radius }),
+                Lying::Singles(block) => dispatch::vectorised(Inside { block, theta, radius }),
+            };
+        })?;
+        Ok(Exact::vector(on_lattice(count, self.bits), self.sensitivity()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+    use crate::statistics::tests::values;
+
+    #[test]
+    fn records_at_the_radius_are_inside() {
+        let points = DMatrix::from_column_slice(2, 4, &[0.0, 0.0, 3.0, 4.0, 0.0, 5.1, 1e300, -1e300]);
+        let inside = |radius| values(&BallSize::new(&[0.0, 0.0], radius, 3).unwrap(), &points);
+        assert_eq!([inside(5.0), inside(4.9), inside(f64::MAX)], [[2 << 3], [1 << 3], [4 << 3]]);
+        assert!([0.0, -1.0, f64::NAN, f64::INFINITY].iter().all(|bad| BallSize::new(&[0.0], *bad, 3).is_err()));
+    }
+}
