@@ -76,7 +76,7 @@ def test_no_group_runs_before_the_charge(monkeypatch):
         seen.append([entry.state for entry in ledger.entries])
         return usual(self, *arguments)
 
-    monkeypatch.setattr(dpmedian.GroupsPlan, "_run", watched)
+    monkeypatch.setattr(dpmedian.GroupsPlan, "_listed", watched)
     dpmedian.geometric_medians(*table(600), keys=KEYS, rho=0.5, ledger=ledger)
     assert seen == [["pending"]] * 3
 
@@ -238,10 +238,10 @@ def test_an_error_in_a_group_says_that_the_cost_is_spent(threads, monkeypatch):
     ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
     made = dpmedian.plan_groups(range(70), 2, rho=0.5)
 
-    def broken(self, grouped, index, key, nonfinite):
+    def broken(self, grouped, index, key, session, nonfinite):
         raise OSError("no more memory" if index == 40 else "")
 
-    monkeypatch.setattr(dpmedian.GroupsPlan, "_run", broken)
+    monkeypatch.setattr(dpmedian.GroupsPlan, "_listed", broken)
     set_threads(threads)
     try:
         with pytest.raises(RuntimeError, match="the run stopped after its cost was charged"):
