@@ -70,7 +70,7 @@ def test_all_groups_are_charged_once_before_any_of_them_runs():
 
 def test_no_group_runs_before_the_charge(monkeypatch):
     ledger, seen = dpmedian.Ledger(rho=1.0, neighbours="add_remove"), []
-    usual = dpmedian.GroupsPlan._run
+    usual = dpmedian.GroupsPlan._listed
 
     def watched(self, *arguments):
         seen.append([entry.state for entry in ledger.entries])

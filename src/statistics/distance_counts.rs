@@ -9,8 +9,8 @@
 //! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, a function of the record and the public
 //! point alone, so it adds -f or 1 - f to every cumulative count, and two contributions differ by at most 1. ∎
 
-use super::wire::Parameters;
 use super::target::Target;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::{self, Kernel};

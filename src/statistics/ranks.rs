@@ -7,8 +7,8 @@
 //! contribution has a norm of at most sqrt(d), or sqrt(d)/2; the difference of two contributions is at most 1 in every
 //! coordinate and has a norm of at most sqrt(d). ∎
 
-use super::wire::Parameters;
 use super::target::Target;
+use super::wire::Parameters;
 use super::{BadParameter, Statistic};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;

@@ -9,8 +9,8 @@ use super::sensitivity::Sensitivity;
 use super::tape::Stream;
 use dpmedian_core::release::exact::Form;
 use dpmedian_core::statistics::{
-    self, ball_counts, ball_size, cluster_gradients, curvature, directions, distance_counts, gradient, grid_cells, hessian,
-    mean_shift, objective_differences, pair_counts, ranks, shells, size,
+    self, ball_counts, ball_size, cluster_gradients, curvature, directions, distance_counts, gradient, grid_cells,
+    hessian, mean_shift, objective_differences, pair_counts, ranks, shells, size,
 };
 
 /// A question about the records, with public parameters only.

@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 
 use super::call::{Integers, Vector, raised};
 use super::sensitivity::{Sensitivity, as_neighbours};
+use dpmedian_core::release::exact::Query;
 use dpmedian_core::release::recording::{Entry, Record, Replay};
 use dpmedian_core::release::sensitivity::Neighbours;
 use dpmedian_core::release::streams::{self, Streams};
-use dpmedian_core::release::exact::Query;
 use dpmedian_core::release::trace::Traced;
 use dpmedian_core::release::{exact, tape};
 
