@@ -170,9 +170,54 @@ def test_weights_units_and_the_sphere(tmp_path):
     east = np.remainder(found.centers[:, None, 0] - cities[None, :, 0] + 180.0, 360.0) - 180.0
     apart = np.hypot(east, found.centers[:, None, 1] - cities[None, :, 1]).min(axis=0)
     assert apart.max() < 0.5
+    assert found.to_frame()["radius_km"].to_numpy() == pytest.approx(found.radii * 111.195, rel=1e-4)
     np.save(tmp_path / "points.npy", points)
     from_file = dpmedian.k_medians(tmp_path / "points.npy", 3, **BUDGET, seed=5)
     assert np.array_equal(from_file.centers, dpmedian.k_medians(points, 3, **BUDGET, seed=5).centers)
+
+
+def test_public_scales_divide_the_columns_and_centers_are_in_their_units(tmp_path, capsys):
+    """Powers of two divide without rounding, so the values are the same to the last bit."""
+    from dpmedian.cli import main
+
+    points, _ = clouds(4000, 2, 3)
+    factors = np.array([4096.0, 8.0])
+    plain = dpmedian.k_medians(points, 3, **BUDGET, seed=1)
+    for scales in ([4096.0, 8.0], {1: 4096.0, 2: 8.0}):
+        found = dpmedian.k_medians(points * factors, 3, **BUDGET, scales=scales, seed=1)
+        assert np.array_equal(found.centers, plain.centers * factors)
+        assert np.array_equal(found.point, found.centers[0])
+        assert np.array_equal(found.radii, plain.radii)
+    made = dpmedian.plan_k_medians(4000, 2, 3, **BUDGET, scales=[4096.0, 8.0])
+    assert np.array_equal(made.run(points * factors, seed=1).centers, found.centers)
+    again = dpmedian.Release.from_json(found.to_json())
+    assert np.array_equal(again.centers, found.centers)
+    assert "public scales" in str(found)
+    assert "The scales are" in found.report(tmp_path / "page.html").read_text()
+    np.savetxt(tmp_path / "points.csv", points * factors, delimiter=",", header="a,b", comments="", fmt="%.17g")
+    command = ["release", str(tmp_path / "points.csv"), "--epsilon", "1", "--delta", "1e-6", "--clusters", "3"]
+    assert main([*command, "--seed", "1", "--scales", "a=4096,b=8"]) == 0
+    assert json.loads(capsys.readouterr().out)["centers"] == found.centers.tolist()
+
+
+def test_columns_named_like_a_fact_of_a_cluster_keep_their_values():
+    pandas = pytest.importorskip("pandas")
+    points, _ = clouds(3000, 2, 2)
+    found = dpmedian.k_medians(pandas.DataFrame(points, columns=["size", "radius"]), 2, **BUDGET, seed=1)
+    table = found.to_frame()
+    assert list(table.columns) == ["center_size", "center_radius", "size", "size_sigma", "radius"]
+    assert np.array_equal(table[["center_size", "center_radius"]], found.centers)
+    assert np.array_equal(table["size"], found.sizes)
+
+
+def test_several_centers_have_no_series_and_no_axes():
+    points, _ = clouds(3000, 2, 2)
+    found = dpmedian.k_medians(points, 2, **BUDGET, seed=1)
+    with pytest.raises(ValueError, match="to_frame"):
+        found.to_series()
+    for asked in (found.axes, found.shape):
+        with pytest.raises(ValueError, match="'k_medians' releases no directions"):
+            asked()
 
 
 def test_trimmed_records_take_no_center():
@@ -249,6 +294,16 @@ def test_pictures_show_the_centers():
         assert not any("do not publish" in text.get_text() for text in found.plot().texts)
     with pytest.raises(ValueError, match="d = 5"):
         found.plot(np.zeros((3, 2)))
+    pyplot.close("all")
+
+
+def test_a_map_is_not_cut_between_its_centers():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    rng = np.random.default_rng(0)
+    positions = np.array([[179.0, 10.0], [-175.0, 12.0]])[rng.integers(2, size=4000)] + rng.normal(size=(4000, 2))
+    positions[:, 0] = np.remainder(positions[:, 0] + 180.0, 360.0) - 180.0
+    west, east = dpmedian.k_medians(positions, 2, **BUDGET, geometry="sphere", seed=1).plot(positions).get_xlim()
+    assert east - west < 20.0
     pyplot.close("all")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -34,6 +34,7 @@ def plan_k_medians(
     unit: str | None = None,
     geometry: str = "euclidean",
     weight_max: float | None = None,
+    scales: Sequence[float] | None = None,
 ) -> Plan:
     """Calibrates private k-medians of n points in d dimensions from public parameters; nothing is spent.
 
@@ -53,7 +54,7 @@ def plan_k_medians(
     trim : float
         The share of the records, those farthest from all centers, that does not count. 0 is the plain sum of distances,
         for which a few far records may deserve a center of their own.
-    radius, resolution, center, failure_probability, neighbours, unit, geometry, weight_max
+    radius, resolution, center, failure_probability, neighbours, unit, geometry, weight_max, scales
         As in `plan`. None of them is needed.
 
     Returns
@@ -97,6 +98,7 @@ def k_medians(
     geometry: str = "euclidean",
     sample_weight: Any = None,
     weight_max: float | None = None,
+    scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Places:
     """Differentially private k-medians: k points that make the sum of distances from each record to the nearest small.
 
@@ -117,7 +119,7 @@ def k_medians(
         for which a few far records may deserve a center of their own.
     radius, resolution, center, failure_probability, neighbours, n, geometry
         As in `geometric_median`. None of them is needed.
-    ledger, seed, progress, nonfinite, name, columns, copy, unit, unit_reduce, sample_weight, weight_max
+    ledger, seed, progress, nonfinite, name, columns, copy, unit, unit_reduce, sample_weight, weight_max, scales
         As in `geometric_median`. A unit becomes one record, so a person with several places counts at one of them.
 
     Returns
@@ -144,12 +146,14 @@ def k_medians(
         sample_weight=sample_weight,
         weight_max=weight_max,
         geometry=geometry,
+        scales=scales,
         nonfinite=nonfinite,
         copy=copy,
     )
     if neighbours == "replace" and data.weight_max is None:
         n = public_size(n, data.shape[0])
-    known = {"n": n, "d": data.d, "unit": data.unit, "geometry": data.geometry, "weight_max": data.weight_max}
+    known = {"n": n, "d": data.d, "unit": data.unit}
+    known |= {option: getattr(data, option) for option in ("geometry", "scales", "weight_max")}
     made = make_plan(PublicParameters.from_arguments(arguments, **known, clusters=k, inference=False), "k_medians")
     found = made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
     if not isinstance(found, Places):

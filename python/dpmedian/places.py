@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.release import ClusterResult, Release
+from dpmedian.spherical import kilometers
 
 __all__ = ["Places"]
+
+# What a row says beside the coordinates of a center.
+_FACTS = ("cluster", "size", "size_sigma", "radius", "radius_km")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +24,8 @@ class Places(Release):
     `centers` has one center a row, the one with the largest noisy size first, which is `point` too. `sizes` are the
     noisy numbers of records nearest to each center, before its last small step, and `size_sigma` is the standard
     deviation of their noise: a size below about three of these may be noise, and `notes` say so. `radii` are noisy
-    estimates of the median distance of these records from their center. `scale` is the core radius of all records, the
+    estimates of the median distance of these records from their center, in units of the public scales if there are any
+    and on the sphere in degrees of arc. `scale` is the core radius of all records, the
     distance from their median within which 40 % of them lie. Everything here is private already. There is no confidence
     region for a center, because the records that belong to it depend on the data.
     """
@@ -56,21 +61,32 @@ class Places(Release):
         return tuple(f"x{i}" for i in range(self.centers.shape[1]))
 
     def rows(self) -> list[dict[str, float]]:
-        """One mapping for each cluster: the coordinates of its center by name, `size`, `size_sigma` and `radius`."""
+        """One mapping for each cluster: the coordinates of its center by name, `size`, `size_sigma` and `radius`.
+
+        A column that has one of these names becomes "center_size" and the like. On the sphere a radius is in degrees of
+        arc, and `radius_km` in kilometers on the Earth.
+        """
+        sphere = self.plan.parameters.geometry == "sphere"
+        names = [f"center_{name}" if name in _FACTS else name for name in self.names]
         return [
-            dict(zip(self.names, center.tolist(), strict=True))
+            dict(zip(names, center.tolist(), strict=True))
             | {"size": float(size), "size_sigma": self.size_sigma, "radius": float(radius)}
+            | ({"radius_km": kilometers(float(radius))} if sphere else {})
             for center, size, radius in zip(self.centers, self.sizes, self.radii, strict=True)
         ]
 
+    def to_series(self) -> Any:
+        """Raises: k centers are no series. `to_frame` has them."""
+        raise ValueError("k-medians release several centers: use to_frame()")
+
     def to_frame(self) -> Any:
-        """One row for each cluster, as a pandas DataFrame: the center, `size`, `size_sigma` and `radius`."""
+        """One row for each cluster, as a pandas DataFrame, with the values of `rows`."""
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
 
-        frame = pd.DataFrame(self.rows(), columns=[*self.names, "size", "size_sigma", "radius"])
+        frame = pd.DataFrame(self.rows())
         frame.index.name = "cluster"
         return frame
 
@@ -78,8 +94,8 @@ class Places(Release):
         """The table of `to_frame` as comma-separated values, with the cluster in the first column."""
         from dpmedian.rendering.rows import csv_text
 
-        rows = ({"cluster": index, **row} for index, row in enumerate(self.rows()))
-        return csv_text(rows, ["cluster", *self.names, "size", "size_sigma", "radius"])
+        rows = [{"cluster": index, **row} for index, row in enumerate(self.rows())]
+        return csv_text(rows, list(rows[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record: that of a release, with the centers, their sizes and their radii."""

@@ -63,14 +63,26 @@ def _limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return low - margin, high + margin
 
 
+def _west(longitudes: Floats) -> float:
+    """Where a map begins: in the middle of the widest part of the globe without a center."""
+    around = np.sort(longitudes)
+    gaps = np.diff(around, append=around[0] + 360.0)
+    widest = int(np.argmax(gaps))
+    return float(np.remainder(around[widest] + 0.5 * gaps[widest] + 180.0, 360.0) - 180.0)
+
+
 def _plane(places: Places, array: Floats | None, ax: Any) -> None:
     """Records, centers and circles; on the sphere a degree of longitude is shorter away from the equator."""
-    sphere = places.plan.parameters.geometry == "sphere"
-    stretch = np.ones((len(places.centers), 2))
-    if sphere:
-        stretch[:, 0] = 1.0 / np.maximum(np.cos(np.radians(places.centers[:, 1])), 0.05)
+    centers = places.centers.copy()
+    stretch = np.tile(places.plan.parameters.scales or (1.0, 1.0), (len(places.centers), 1))
+    if places.plan.parameters.geometry == "sphere":
+        stretch[:, 0] = 1.0 / np.maximum(np.cos(np.radians(centers[:, 1])), 0.05)
+        west = _west(centers[:, 0])
+        centers[:, 0] = west + np.remainder(centers[:, 0] - west, 360.0)
+        if array is not None:
+            array = np.column_stack([west + np.remainder(array[:, 0] - west, 360.0), array[:, 1]])
     reach = 2.5 * places.radii[:, None] * stretch
-    (left, low), (right, high) = _limits((places.centers - reach).min(axis=0), (places.centers + reach).max(axis=0))
+    (left, low), (right, high) = _limits((centers - reach).min(axis=0), (centers + reach).max(axis=0))
     if array is not None:
         inside = np.all((array >= (left, low)) & (array <= (right, high)), axis=1)
         near, hidden = array[inside], int(np.sum(~inside))
@@ -83,30 +95,30 @@ def _plane(places: Places, array: Floats | None, ax: Any) -> None:
             ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
     turn = np.linspace(0.0, 2.0 * np.pi, 100)
     circle = np.column_stack([np.cos(turn), np.sin(turn)])
-    for index, (center, radius, wide) in enumerate(zip(places.centers, places.radii, stretch, strict=True)):
+    for index, (center, radius, wide) in enumerate(zip(centers, places.radii, stretch, strict=True)):
         outline = center + radius * wide * circle
         ax.plot(*outline.T, color=INK, linewidth=1.3, label="about half of its records" if index == 0 else None)
         ax.annotate(
             f"{places.sizes[index]:.0f}", center, xytext=(5, 5), textcoords="offset points", fontsize=9, color=INK
         )
-    ax.plot(*places.centers.T, "+", markersize=10, markeredgewidth=1.8, color=INK, label="private centers, noisy sizes")
+    ax.plot(*centers.T, "+", markersize=10, markeredgewidth=1.8, color=INK, label="private centers, noisy sizes")
     ax.set_xlim(left, right)
     ax.set_ylim(low, high)
-    ax.set_aspect(float(np.median(stretch[:, 0])))
+    ax.set_aspect(float(np.median(stretch[:, 0] / stretch[:, 1])))
     ax.set_xlabel(places.names[0])
     ax.set_ylabel(places.names[1])
 
 
 def _line(places: Places, array: Floats | None, ax: Any) -> None:
     """A histogram of the records and a line for every center."""
-    centers = places.centers[:, 0]
-    low, high = _limits((centers - 2.5 * places.radii).min(), (centers + 2.5 * places.radii).max())
+    centers, radii = places.centers[:, 0], places.radii * (places.plan.parameters.scales or (1.0,))[0]
+    low, high = _limits((centers - 2.5 * radii).min(), (centers + 2.5 * radii).max())
     if array is not None:
         ax.hist(array[:, 0], bins=np.linspace(low, high, 81), color=CLOUD, alpha=0.6, label="records (private)")
         ax.set_ylabel("records")
     else:
         ax.set_yticks([])
-    for index, (center, radius) in enumerate(zip(centers, places.radii, strict=True)):
+    for index, (center, radius) in enumerate(zip(centers, radii, strict=True)):
         first = index == 0
         label = "about half of its records" if first else None
         ax.axvspan(center - radius, center + radius, color=INK, alpha=0.15, linewidth=0, label=label)
@@ -124,9 +136,11 @@ def _coordinates(places: Places, array: Floats | None, ax: Any) -> None:
     if array is not None:
         low, high = np.quantile(array[:, :shown], [0.05, 0.95], axis=0)
         ax.vlines(at, low, high, color=CLOUD, alpha=0.4, linewidth=5, label="90 % of the records (private)")
-    colors = plt.get_cmap("tab20")
+    colors = plt.get_cmap("tab10" if len(places.centers) <= 10 else "tab20")
     for index, (center, size) in enumerate(zip(places.centers, places.sizes, strict=True)):
-        ax.plot(at, center[:shown], "o-", markersize=3.5, linewidth=1.2, color=colors(index % 20), label=f"{size:.0f}")
+        ax.plot(
+            at, center[:shown], "o-", markersize=3.5, linewidth=1.2, color=colors(index % colors.N), label=f"{size:.0f}"
+        )
     ax.set_xticks(at, places.names[:shown], rotation=0 if shown <= 6 else 90, fontsize=9)
     more = "" if shown == places.centers.shape[1] else f" (the first {shown} of {places.centers.shape[1]:,})"
     ax.set_xlabel(f"coordinate{more}; one line for each center, with its noisy size")

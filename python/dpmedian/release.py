@@ -145,6 +145,8 @@ class Release(Recorded):
     def axes(self) -> Axes:
         """The directions in which the data extend most, as far as they stand out of the noise. It costs nothing.
 
+        With public scales they are those of the divided columns.
+
         Returns
         -------
         Axes
@@ -156,7 +158,7 @@ class Release(Recorded):
         ValueError
             If the release has no second moments of directions; the error says what they need.
         """
-        return axes_of(self.moments)
+        return axes_of(self._directed())
 
     def shape(self) -> Shape:
         """The relative standard deviations of the data, if their population is elliptical. It costs nothing.
@@ -171,7 +173,13 @@ class Release(Recorded):
         ValueError
             If the release has no second moments of directions; the error says what they need.
         """
-        return shape_of(self.moments)
+        return shape_of(self._directed())
+
+    def _directed(self) -> Moments | None:
+        """The moments, which axes and shape are made of."""
+        if self.method != "adaptive":
+            raise ValueError(f"method {self.method!r} releases no directions to make axes of: 'adaptive' does")
+        return self.moments
 
     def to_series(self) -> Any:
         """The point as a pandas Series that keeps the frame's column names (needs pandas)."""

@@ -168,7 +168,6 @@ def check_clusters(options: argparse.Namespace) -> None:
         ("--by", options.by is not None),
         ("--method", options.method != "auto"),
         ("--profile", options.profile != "default"),
-        ("--scales", options.scales is not None),
     ):
         if ignored:
             raise ValueError(f"{option} does not go with --clusters: leave one of them out")
@@ -189,7 +188,8 @@ def plan_of(
         "unit": unit,
         "neighbours": options.neighbours,
         "weight_max": options.weight_max,
+        "scales": scales,
     }
     if options.clusters is not None:
         return plan_k_medians(n, d, options.clusters, trim=options.trim or 0.0, **common)
-    return plan(n, d, method=options.method, profile=options.profile, scales=scales, **common)
+    return plan(n, d, method=options.method, profile=options.profile, **common)

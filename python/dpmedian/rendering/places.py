@@ -36,9 +36,11 @@ def _rows(places: Places) -> list[tuple[str, ...]]:
 
 
 def _facts(places: Places) -> list[str]:
+    unit = " in degrees of arc" if places.plan.parameters.geometry == "sphere" else ""
+    unit = unit if places.plan.parameters.scales is None else " in units of the public scales"
     facts = [
         f"sizes are noisy, with a standard deviation of {places.size_sigma:.3g}; a radius is about the median distance "
-        "of the records of a cluster from its center",
+        f"of the records of a cluster from its center{unit}",
         f"{records_text(places)}, d = {places.centers.shape[1]}",
         f"cost: {places.cost}",
     ]

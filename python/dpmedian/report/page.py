@@ -138,15 +138,21 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             f"with a confidence of about {100.0 * region.level:.3g} % it holds this coordinate of the population's "
             "median. It says nothing if the records are no such sample."
         )
-    if plan.parameters.scales is not None:
-        named = zip(found.columns or map(str, range(1, plan.d + 1)), plan.parameters.scales, strict=True)
-        listed = ", ".join(f"{name}: {scale:g}" for name, scale in named)
-        texts.append(
-            "The columns were divided by public scales, so that they count alike, and the point is in the units of the "
-            f"columns again. The scales are {listed}."
-        )
+    texts += _scales(found, plan)
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
     return _point(found) + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _scales(found: Release, plan: Plan) -> list[str]:
+    """A sentence about public scales, if there are any."""
+    if plan.parameters.scales is None:
+        return []
+    named = zip(found.columns or map(str, range(1, plan.d + 1)), plan.parameters.scales, strict=True)
+    listed = ", ".join(f"{name}: {scale:g}" for name, scale in named)
+    return [
+        "The columns were divided by public scales, so that they count alike, and what was released is in the units of "
+        f"the columns again. The scales are {listed}."
+    ]
 
 
 def _clusters(places: Places, plan: Plan) -> str:
@@ -168,7 +174,9 @@ def _clusters(places: Places, plan: Plan) -> str:
         "Several typical places: centers for which the sum of the distances from each record to the nearest center is "
         "small. They were computed from noisy answers only.",
         f"A size is the number of records nearest to a center, with noise of a standard deviation of "
-        f"{places.size_sigma:.3g}. A radius is about the median distance of these records from their center.",
+        f"{places.size_sigma:.3g}. A radius is about the median distance of these records from their "
+        f"center{_unit(plan)}.",
+        *_scales(places, plan),
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in places.notes)
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpmedian.parameters import LARGEST, PublicParameters, scales_of
-from dpmedian.release import MethodResult
+from dpmedian.release import ClusterResult, MethodResult
 from dpmedian.sources.columns import numbered, select
 from dpmedian.sources.records import Records
 from dpmedian.sources.sphere import as_position
@@ -51,4 +51,10 @@ def finishing(parameters: PublicParameters) -> Callable[[MethodResult], MethodRe
     if parameters.scales is None:
         return None
     factors = np.array(parameters.scales)
-    return lambda result: replace(result, point=result.point * factors)
+
+    def finish(result: MethodResult) -> MethodResult:
+        if isinstance(result, ClusterResult):
+            result = replace(result, centers=result.centers * factors)
+        return replace(result, point=result.point * factors)
+
+    return finish
