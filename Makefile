@@ -80,6 +80,8 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; PEERS=DIRECTORY for the peers.
 	$(BIN)/python benches/gauntlet.py --runs 200 > docs/tables/gauntlet.md
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
+	$(BIN)/python benches/theorem.py > docs/tables/theorem.md
+	$(BIN)/python benches/successor.py > docs/tables/successor.md
 	$(BIN)/python benches/compare.py $(if $(AUTHORS),--authors "$(AUTHORS)") > docs/tables/speed.md
 	if [ -n "$(PEERS)" ]; then $(BIN)/python benches/peers.py "$(PEERS)" > docs/tables/peers.md; fi
 

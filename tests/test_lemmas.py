@@ -193,3 +193,37 @@ def test_localization_may_use_twelve_radii_and_five_times_the_excess(points, sou
     median = nonprivate.geometric_median(points)
     zeta = (nonprivate.objective(points, theta) - nonprivate.objective(points, median)) / n
     assert np.linalg.norm(theta - median) <= 12.0 * radius + 5.0 * zeta + SLACK * size(points, theta)
+
+
+# The lemmas of the utility theorem in docs/default-method.md: `benches/theorem.py` computes its bound with them.
+
+
+def linear_error(offsets: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """|g(v + h) - g(v) - H(v) h| for each distance function, g its gradient and H its Hessian."""
+
+    def gradient(v: np.ndarray) -> np.ndarray:
+        return v / np.linalg.norm(v, axis=1, keepdims=True)
+
+    u, s = gradient(offsets), np.linalg.norm(offsets, axis=1, keepdims=True)
+    linear = (h - u * (u @ h)[:, None]) / s
+    return np.linalg.norm(gradient(offsets + h) - u - linear, axis=1)
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.3, 0.9, 3.0])
+def test_the_gradient_of_a_distance_is_linear_up_to_the_bound_of_the_utility_theorem(eta):
+    rng = np.random.default_rng(5)
+    offsets = rng.normal(size=(20_000, 3))
+    h = eta * np.array([1.0, 0.0, 0.0])
+    s = np.linalg.norm(offsets, axis=1)
+    with np.errstate(divide="ignore"):
+        bound = np.minimum(eta**2 / math.sqrt(3.0) / np.maximum(s - eta, 0.0) ** 2, 2.0 + eta / s)
+    assert (linear_error(offsets, h) <= bound).all()
+
+
+def test_the_constant_of_the_utility_theorem_is_attained():
+    """The direction with the cosine -1/sqrt(3): nine tenths of the constant would not do."""
+    eta, p = 1e-4, -math.sqrt(1.0 / 3.0)
+    offsets = np.array([[x, math.sqrt(1.0 - x**2)] for x in np.linspace(-1.0, 1.0, 2001)])
+    worst = linear_error(offsets, eta * np.array([1.0, 0.0])) / (eta**2 / math.sqrt(3.0))
+    assert 0.9 < worst.max() < 1.001
+    assert abs(abs(offsets[worst.argmax(), 0]) - abs(p)) < 0.01
