@@ -393,7 +393,7 @@ def test_a_plan_shows_what_other_numbers_of_groups_per_unit_mean():
     assert choices[3].cost == made.cost
     text = str(made)
     assert "3 (this plan)" in text
-    assert f"{errors[-1]:.2g} spreads" in text
+    assert f"{errors[-1]:.2g} core radii" in text
     assert "0; 1; 2; ... (12 groups)" in text
     assert "groups per person" in made._repr_html_()
     single = dpmedian.plan_groups(range(12), 2, n=500, **BUDGET)

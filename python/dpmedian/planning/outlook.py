@@ -13,7 +13,7 @@ __all__ = ["Outlook"]
 
 # What a plan may predict, the first of which is drawn, and how it reads on an axis.
 _MEASURES = {
-    "relative_error": "predicted distance to the median, in spreads",
+    "relative_error": "predicted distance to the median, in core radii",
     "excess": "predicted excess F(point)/F(median) - 1",
     "excess_distance_bound": "bound on the average excess distance",
 }

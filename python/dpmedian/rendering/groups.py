@@ -79,7 +79,7 @@ def _expected(plan: Plan) -> tuple[str, str, str]:
 
 
 def _error_text(predicted: Prediction) -> str:
-    return "" if predicted.relative_error is None else f"{predicted.relative_error:.2g} spreads"
+    return "" if predicted.relative_error is None else f"{predicted.relative_error:.2g} core radii"
 
 
 _PLAN_HEAD = ("groups", "guess", "predicted error", "failure")

@@ -20,9 +20,15 @@ __all__ = ["plan_html", "plan_tables", "plan_text", "probability_text"]
 _WIDTH = 80
 # A plan prints the scales of at most this many columns.
 _SCALES_SHOWN = 8
-_HEAD = ("stage", "releases", "noise", "sensitivity", "rho")
+_HEAD = ("stage", "queries", "noise", "sensitivity", "rho")
 # The columns of words, which are wrapped where the table would be too wide.
 _WORDS = (1, 2)
+
+_LEGEND = (
+    "sensitivity: the most by which one {unit} can change an exact answer; sigma: the standard deviation of the noise "
+    "that is added; rho: what the stage costs"
+)
+_CORE_RADII = "core radii (the core radius is the distance from the median within which 40 % of the records lie)"
 
 _REGIONS = {
     "ellipsoid": "an ellipsoid with standard errors, and a ball",
@@ -62,11 +68,11 @@ def _reads(reads: Reads) -> str:
     most = f"at most {reads.most}"
     passes = most if reads.expected == reads.most else f"about {reads.expected:.0f}, {most}"
     sample = f"; {reads.sample_expected:.0f} over a hidden sample of {reads.sample}" if reads.sample else ""
-    return f"passes over all records: {passes}{sample}; their validation is one more"
+    return f"passes over all records: {passes}{sample}; one more pass validates them"
 
 
 def _memory(reads: Reads) -> str:
-    return f"memory beyond the records of an array: at most about {math.ceil(reads.memory / 1e6)} MB"
+    return f"memory beyond the array of records: at most about {math.ceil(reads.memory / 1e6)} MB"
 
 
 def probability_text(failure: float) -> str:
@@ -78,7 +84,7 @@ def _example(n: int, predicted: Prediction) -> str:
     """What to expect of one number of records, in a line."""
     known = [f"{predicted.excess:.2g} of excess"] if predicted.excess is not None else []
     if predicted.relative_error is not None:
-        known.append(f"{predicted.relative_error:.2g} spreads to the median")
+        known.append(f"{predicted.relative_error:.2g} core radii to the median")
     return f"predicted with n = {n}: " + ", ".join([*known, f"failure {probability_text(predicted.failure)}"])
 
 
@@ -92,8 +98,8 @@ def _under_replace(cost: PrivacyCost) -> str:
 
 def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
-    together = "; the stages share it, and no run spends more" if any(stage.capped for stage in plan.stages) else ""
-    facts = [f"cost: {plan.cost}{together}"]
+    together = "; all stages together cost no more than that" if any(stage.capped for stage in plan.stages) else ""
+    facts = [_LEGEND.format(unit=plan.cost.unit), f"cost: {plan.cost}{together}"]
     if plan.parameters.neighbours == "add_remove":
         facts.append(f"the same noise under replace: {_under_replace(plan.cost)}")
     if plan.parameters.scales is not None:
@@ -104,12 +110,11 @@ def _facts(plan: Plan) -> list[str]:
     if predicted.excess is not None:
         worst = predicted.excess_if_many_coincide
         further = "" if worst is None else f"; if many records coincide, at most {worst:.2g}"
-        facts.append(f"predicted excess F(point)/F(median) - 1: {predicted.excess:.2g}{further}")
-    if predicted.relative_error is not None:
         facts.append(
-            f"predicted distance to the median: {predicted.relative_error:.2g} spreads (a spread is the distance from "
-            "the median that covers 40 % of the records)"
+            f"predicted excess F(point)/F(median) - 1, where F is the sum of distances: {predicted.excess:.2g}{further}"
         )
+    if predicted.relative_error is not None:
+        facts.append(f"predicted distance to the median: {predicted.relative_error:.2g} {_CORE_RADII}")
     if predicted.excess_distance_bound is not None:
         facts.append(f"bound on the average excess distance: {predicted.excess_distance_bound:.3g}")
     if plan.region is not None:
