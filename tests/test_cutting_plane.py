@@ -10,8 +10,8 @@ import dpmedian
 from conftest import neighbours
 from dpmedian import nonprivate
 from dpmedian.mechanisms.exponential import Selection
-from dpmedian.methods.loc_cutting_plane import LocCuttingPlane, Trail
-from dpmedian.methods.localize import Localized
+from dpmedian.methods.paper.loc_cutting_plane import LocCuttingPlane, Trail
+from dpmedian.methods.paper.localize import Localized
 from dpmedian.postprocess import VolumetricCenter
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape

@@ -14,7 +14,7 @@ import dpmedian
 from conftest import neighbours
 from dpmedian import _core, nonprivate
 from dpmedian.mechanisms.inverse_sensitivity import InverseSensitivity, Lattice
-from dpmedian.methods import inverse_sensitivity
+from dpmedian.methods.paper import inverse_sensitivity
 from dpmedian.parameters import PublicParameters
 from dpmedian.postprocess import onto_ball
 from dpmedian.sources.array import ArraySource

@@ -9,7 +9,7 @@ import pytest
 import dpmedian
 from conftest import neighbours
 from dpmedian import nonprivate
-from dpmedian.methods.find_radius import grid
+from dpmedian.methods.paper.find_radius import grid
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
 

@@ -33,7 +33,7 @@ class Profile:
 
     # Localization.
     localization_step: str
-    """A rule of `methods/dpgd.py`, like all steps here."""
+    """A rule of `methods/paper/dpgd.py`, like all steps here."""
     localization_steps: int
     """Noisy gradients of a round."""
 

@@ -529,7 +529,7 @@ LOC_DPGD_COST = (
 METHODS = [
     Mutant(
         "the selection of the cutting plane is free",
-        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        f"{PACKAGE}/methods/paper/loc_cutting_plane.py",
         "            self.selection.stage(self.parameters.neighbours),\n",
         "",
         "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane-replace]",
@@ -550,21 +550,21 @@ METHODS = [
     ),
     Mutant(
         "fine-tuning asks again for what the burn-in has paid",
-        f"{PACKAGE}/methods/loc_dpgd.py",
+        f"{PACKAGE}/methods/paper/loc_dpgd.py",
         "rest = self.gradient.releases - first",
         "rest = self.gradient.releases",
         LOC_DPGD_COST,
     ),
     Mutant(
         "one round of localization is paid for",
-        f"{PACKAGE}/methods/localize.py",
+        f"{PACKAGE}/methods/paper/localize.py",
         "releases=rounds * self.steps",
         "releases=self.steps",
         LOC_DPGD_COST,
     ),
     Mutant(
         "localization descends for free",
-        f"{PACKAGE}/methods/localize.py",
+        f"{PACKAGE}/methods/paper/localize.py",
         "return (*self.finder.stages, descent)",
         "return self.finder.stages",
         "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_dpgd-replace]",
@@ -585,7 +585,7 @@ METHODS = [
     ),
     Mutant(
         "early cuts with the smaller noise of the late ones",
-        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        f"{PACKAGE}/methods/paper/loc_cutting_plane.py",
         "for gradient in (self.early, self.late):\n            for _ in range(gradient.releases):",
         "for gradient in (self.late, self.late):\n            for _ in range(gradient.releases):",
         "pytest tests/test_cutting_plane.py::test_the_claimed_cost_is_that_of_the_recorded_releases",
@@ -1006,14 +1006,14 @@ PRIVATE_SIZE = [
     ),
     Mutant(
         "the discretization of the guess's own steps",
-        f"{PACKAGE}/methods/dpgd.py",
+        f"{PACKAGE}/methods/paper/dpgd.py",
         "return Gaussian.cap(rho, parameters.profile.descent_steps_most * parameters.d)",
         "return Gaussian.cap(rho, calibrate(parameters, rho).gradient.releases * parameters.d)",
         f"pytest {SIZES}::test_the_cost_is_the_same_for_every_size[dpgd]",
     ),
     Mutant(
         "a selection whose eta follows the noisy size",
-        f"{PACKAGE}/methods/loc_cutting_plane.py",
+        f"{PACKAGE}/methods/paper/loc_cutting_plane.py",
         "    eta = eta_of_rho(SELECTION * rho)\n    if",
         "    eta = eta_of_rho(SELECTION * rho) * math.log(parameters.size)\n    if",
         f"pytest {SIZES}::test_the_cost_is_the_same_for_every_size[loc_cutting_plane]",

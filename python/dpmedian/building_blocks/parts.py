@@ -12,10 +12,10 @@ from dpmedian.accounting import PrivacyCost, calibrate
 from dpmedian.building_blocks.value import PrivateValue
 from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.size import NoisySize
-from dpmedian.methods import dpgd as dpgd_method
-from dpmedian.methods import find_radius as find_radius_method
-from dpmedian.methods import localize as localize_method
-from dpmedian.methods.localize import Localized
+from dpmedian.methods.paper import dpgd as dpgd_method
+from dpmedian.methods.paper import find_radius as find_radius_method
+from dpmedian.methods.paper import localize as localize_method
+from dpmedian.methods.paper.localize import Localized
 from dpmedian.methods.private_size import TYPICAL, size_share
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
@@ -182,7 +182,8 @@ def find_radius(
 ) -> PrivateValue[float]:
     """A radius, resolution times a power of two, in which some point has most of the others; or `ReleaseFailed`.
 
-    Sensitivity and cost: `methods/find_radius.md`; zero-concentrated. The resolution itself means "at or below it".
+    Sensitivity and cost: `methods/paper/find_radius.md`; zero-concentrated. The resolution itself means "at or below
+    it".
 
     Parameters
     ----------
@@ -238,7 +239,8 @@ def localize(
 ) -> PrivateValue[Localized]:
     """A ball that contains the median with high probability: `value.center`, `value.radius`, and the data's scale.
 
-    Sensitivity and cost: `methods/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, when no radius is found.
+    Sensitivity and cost: `methods/paper/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, if no radius is
+    found.
 
     Parameters
     ----------
@@ -292,7 +294,7 @@ def dpgd(
 ) -> PrivateValue[MethodResult]:
     """Noisy projected gradient descent over the public ball; `value.point` is the mean iterate.
 
-    Sensitivity and cost: `methods/dpgd.md`; zero-concentrated. Failure: none.
+    Sensitivity and cost: `methods/paper/dpgd.md`; zero-concentrated. Failure: none.
 
     Parameters
     ----------

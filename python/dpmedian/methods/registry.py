@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dpmedian import clusters
-from dpmedian.methods import adaptive, dpgd, inverse_sensitivity, loc_cutting_plane, loc_dpgd
+from dpmedian.methods import adaptive
 from dpmedian.methods.contract import Method
+from dpmedian.methods.paper import dpgd, inverse_sensitivity, loc_cutting_plane, loc_dpgd
 
 __all__ = ["CLUSTERING", "METHODS", "method_named"]
 

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from dpmedian.accounting import calibrate
-from dpmedian.methods import adaptive, inverse_sensitivity, private_size
+from dpmedian.methods import adaptive, private_size
 from dpmedian.methods.contract import CalibratedMethod, Method, hopeless
+from dpmedian.methods.paper import inverse_sensitivity
 from dpmedian.methods.registry import CLUSTERING, METHODS, method_named
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.plan import Plan

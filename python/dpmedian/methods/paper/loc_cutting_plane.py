@@ -23,7 +23,6 @@ from dpmedian.mechanisms.exponential import Selection, eta_of_rho
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods import localize
 from dpmedian.methods.contract import (
     CalibratedMethod,
     Prediction,
@@ -34,7 +33,8 @@ from dpmedian.methods.contract import (
     within,
     worth,
 )
-from dpmedian.methods.localize import FINAL, Localize, Localized
+from dpmedian.methods.paper import localize
+from dpmedian.methods.paper.localize import FINAL, Localize, Localized
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
 from dpmedian.release import MethodResult, ReleaseFailed

@@ -23,10 +23,10 @@ from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Noise, Stage
-from dpmedian.methods import find_radius
 from dpmedian.methods.contract import Calibrated, within, worth
-from dpmedian.methods.dpgd import STEP_RULES, proved_excess
-from dpmedian.methods.find_radius import FindRadius
+from dpmedian.methods.paper import find_radius
+from dpmedian.methods.paper.dpgd import STEP_RULES, proved_excess
+from dpmedian.methods.paper.find_radius import FindRadius
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.protocol import Source

@@ -18,7 +18,6 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods import localize
 from dpmedian.methods.contract import (
     CalibratedMethod,
     Prediction,
@@ -30,8 +29,9 @@ from dpmedian.methods.contract import (
     within,
     worth,
 )
-from dpmedian.methods.dpgd import STEP_RULES, proved_excess
-from dpmedian.methods.localize import Localize
+from dpmedian.methods.paper import localize
+from dpmedian.methods.paper.dpgd import STEP_RULES, proved_excess
+from dpmedian.methods.paper.localize import Localize
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
