@@ -417,8 +417,8 @@ ORDER = [
     Mutant(
         "a failure costs what it says, not what was planned",
         f"{LEDGER}/charging.py",
-        "raise ReleaseFailed(failed.message, kept, size=failed.size, ran=ran) from None",
-        "raise",
+        'failed.cost = ran if mark("failed", failed, ran) and ran is not None else cost',
+        'mark("failed", failed, ran)',
         "pytest tests/test_wall.py::test_a_failure_carries_the_full_planned_cost_and_stays_charged",
     ),
     Mutant(
@@ -431,8 +431,8 @@ ORDER = [
     Mutant(
         "check and charge are two steps",
         f"{LEDGER}/ledger.py",
-        "            self._require(entries, cost)\n            now",
-        "            now",
+        "            self._require(log.entries, cost, asked)\n            left",
+        "            left",
         "pytest tests/test_ledger.py::test_racing_threads_cannot_overspend",
     ),
 ]
@@ -746,8 +746,8 @@ UNITS = [
     Mutant(
         "a minimum of the exact size",
         f"{PACKAGE}/groups/plan.py",
-        "if self.minimum is not None and size is not None and size < self.minimum:",
-        "if self.minimum is not None and size is not None and len(grouped.records.array) < self.minimum:",
+        "few = self.minimum is not None and size is not None and size < self.minimum",
+        "few = self.minimum is not None and size is not None and len(grouped.records.array) < self.minimum",
         "pytest tests/test_groups.py::test_the_minimum_is_compared_with_the_noisy_size",
     ),
     Mutant(
@@ -760,16 +760,45 @@ UNITS = [
     Mutant(
         "one noise for all groups",
         f"{PACKAGE}/groups/plan.py",
-        "_group_seed(seed, key)",
-        "_group_seed(seed, 0)",
+        "session.part(plan.cost, _label(key))",
+        "session.part(plan.cost, _label(index))",
         "pytest tests/test_groups.py::test_groups_have_the_same_bits_in_processes_and_without",
     ),
     Mutant(
         "groups that run before they are charged",
         f"{PACKAGE}/groups/plan.py",
-        "        account.check(self.cost)\n",
-        "        account.check(self.cost)\n        self._run(grouped, 0, key, nonfinite)\n",
+        "        with session, session.spent():\n",
+        "        self._listed(grouped, 0, self.keys[0], session, nonfinite)\n        with session, session.spent():\n",
         "pytest tests/test_groups.py::test_no_group_runs_before_the_charge",
+    ),
+    Mutant(
+        "a tape before the charge",
+        f"{PACKAGE}/running.py",
+        """        self.require_open()
+        if self._tape is None:""",
+        "        if self._tape is None:",
+        "pytest tests/test_allowance.py::test_a_session_answers_within_its_block_and_is_charged_once",
+    ),
+    Mutant(
+        "a session that pays for no query",
+        f"{PACKAGE}/sessions.py",
+        "        self._spent += made.cost.mu_squared\n",
+        "",
+        "pytest tests/test_session.py::test_a_query_beyond_the_budget_is_refused_and_the_session_goes_on",
+    ),
+    Mutant(
+        "a trace with noisy values that are only compared",
+        "src/release/trace.rs",
+        "Noise::Laplace { .. } | Noise::Geometric { .. } => return,",
+        'Noise::Laplace { .. } | Noise::Geometric { .. } => "compared",',
+        "cargo release::trace::tests::a_trace_has_what_was_released_and_nothing_else",
+    ),
+    Mutant(
+        "a ball that counts its records twice",
+        "src/statistics/ball_size.rs",
+        "i64::from(distance <= self.radius)",
+        "2 * i64::from(distance <= self.radius)",
+        "cargo statistics::ball_size::tests::records_at_the_radius_are_inside",
     ),
     Mutant(
         "a group of one that is shown too often",
@@ -894,7 +923,7 @@ UNITS = [
     Mutant(
         "groups that forget their weights",
         f"{PACKAGE}/groups/plan.py",
-        "(source.weighted(tape.hidden()) if plan.parameters.weighted else source), tape",
+        "source.weighted(tape.hidden()) if plan.parameters.weighted else source, tape",
         "source, tape",
         "pytest tests/test_weights.py::test_groups_take_weights",
     ),
