@@ -233,7 +233,7 @@ def _in_vector(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 def bisection(noise: float) -> Game:
     """Counts at the target everywhere, so that every answer is a coin, and every count moves by the sensitivity."""
     honest, actual = (
-        Gaussian.of_stated("test", 1.0, rho, largest=100, releases=NoisyBisection.questions(0, 7))
+        Gaussian.of_stated("test", 1.0, rho, largest=100, releases=NoisyBisection.queries(0, 7))
         for rho in (0.5, 0.5 / noise**2)
     )
     search = NoisyBisection(0, 7, actual)

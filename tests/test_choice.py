@@ -45,7 +45,7 @@ def test_auto_takes_the_method_that_is_nowhere_far_above_the_best(n, d, neighbou
     given = {"radius": 50.0, "resolution": 0.05, "neighbours": neighbours}
     plans = {name: plan for name, plan in possible(n, d, **given).items() if not is_refused(plan)}
     chosen = dpmedian.plan(n, d, **ASKED, **given)
-    spreads = chosen.parameters.assumed_spreads
+    spreads = chosen.parameters.assumed_core_radii
     # A resolution is at most a tenth of the spread, and a radius at most a thousand and at least ten spreads.
     assert spreads == pytest.approx((0.5, math.sqrt(2.5), 5.0))
     errors = {

@@ -81,7 +81,7 @@ def test_groups_have_a_page(releases, tmp_path):
         assert "no point: " in text
         assert failed.message.split("(")[0] in text
     assert "the claim holds" in text
-    assert "What was asked of the data of nowhere" in text
+    assert "Queries to the data of nowhere" in text
     assert page(json.loads(releases.to_json())) == text
     for tag in ("section", "table", "tr", "td", "th", "svg", "p", "div", "pre"):
         assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag

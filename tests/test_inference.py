@@ -8,7 +8,7 @@ import pytest
 import dpmedian
 import dpmedian.nonprivate
 from dpmedian.inference import Moments, Noisy, confidence_region
-from dpmedian.inference.region import COINCIDE, LARGE
+from dpmedian.inference.region import COINCIDENT, LARGE
 from dpmedian.mechanisms.directions import FREE_WEIGHT
 from dpmedian.methods.adaptive.constants import CONSTANTS
 from dpmedian.methods.adaptive.queries import HessianPlan, Region, hessian_plan
@@ -165,7 +165,7 @@ def test_where_records_coincide_there_is_a_ball_and_no_ellipsoid():
     release = released(points)
     region = release.confidence_region()
     assert region.covariance is None
-    assert COINCIDE in region.notes
+    assert COINCIDENT in region.notes
     assert region.radius >= release.error_radius
     assert region.contains([3.0, 3.0])
 

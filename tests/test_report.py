@@ -14,7 +14,7 @@ from contract.registry import RELATION_CASES
 from dpmedian.accounting import PrivacyCost
 from dpmedian.cli import main
 from dpmedian.data import POSITIONS
-from dpmedian.planning.outlook import Outlook
+from dpmedian.planning.prediction_curves import PredictionCurves
 from dpmedian.report import page
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.words import QUERIES, power
@@ -140,8 +140,8 @@ def test_curves_go_through_the_chosen_point_and_in_the_right_direction(release):
     curve = epsilon_curve(release.cost, 1e-6)
     assert curve.here == (1e-6, release.cost.epsilon_at(1e-6))
     assert all(np.diff(curve.y) <= 0.0)
-    outlook = Outlook.of(release.plan)
-    for errors in (error_by_size(outlook), error_by_budget(outlook)):
+    curves = PredictionCurves.of(release.plan)
+    for errors in (error_by_size(curves), error_by_budget(curves)):
         assert errors.here[1] == release.plan.prediction.relative_error
         known = [(x, y) for x, y in zip(errors.x, errors.y, strict=True) if y is not None]
         assert all(np.diff([y for _, y in known]) < 0.0)

@@ -79,7 +79,7 @@ _Labels = NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 @final
 class Sensitivity:
-    """How far an exact answer may move between neighbours, in units of its lattice, rounded up."""
+    """How far an exact answer may move between neighbors, in units of its lattice, rounded up."""
 
     @property
     def replace(self) -> float: ...
@@ -89,7 +89,7 @@ class Sensitivity:
 
 @disjoint_base
 class Statistic:
-    """A question about the records, with public parameters only. `name` is for plans and records."""
+    """A query about the records, with public parameters only. `name` is for plans and records."""
 
     @property
     def name(self) -> str: ...
@@ -239,7 +239,7 @@ class ClusterGradients(Statistic):
 class Size(Statistic):
     """The number of records, in units of 2^-bits.
 
-    Where neighbours replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
+    Where neighbors replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
     """
 
     def __new__(cls, bits: int = 0) -> Size: ...
@@ -309,7 +309,7 @@ class RecordFile:
 class Channel:
     """The key that the processes of one run share. What goes from one to another is enciphered, and opaque at the ends.
 
-    `ask` gives a question to other processes, `answer` the enciphered sum over the shards of one of them, and
+    `ask` gives a query to other processes, `answer` the enciphered sum over the shards of one of them, and
     `answered` the sum over all. `places` and `places_by_coins` choose hidden places, a message for each shard;
     `records` gives the records of a shard, all or those at hidden places, and `gathered` those of several messages.
     """
@@ -329,7 +329,7 @@ class Points:
 
     The array is in C order and must not change while it is held.
 
-    A sample is hidden, and under add/remove so is its size. `sample` has min(m, n) records and is for neighbours that
+    A sample is hidden, and under add/remove so is its size. `sample` has min(m, n) records and is for neighbors that
     replace a record; `sample_by_coins` has every record with probability numerator/2^halvings.
     """
 
@@ -377,7 +377,7 @@ class Points:
 
 @final
 class Tape:
-    """Every noisy release: drawn, recorded or replayed, under one neighbour relation.
+    """Every noisy release: drawn, recorded or replayed, under one neighbor relation.
 
     From `allow` on, which is called at most once, a release raises and opens nothing if the sum of
     (sensitivity/sigma)^2 over Gaussian releases would exceed `mu_squared`, or that of the bounded ranges of choices and

@@ -39,7 +39,7 @@ def plan(
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
-    Neighbours are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
+    Neighbors are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
     sets of which one has one record more: then the number of records is private.
 
     Parameters
@@ -68,7 +68,7 @@ def plan(
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
     neighbours : {"replace", "add_remove"}
-        Whether neighbours differ in one replaced record, or one of them has one record more.
+        Whether neighbors differ in one replaced record, or one of them has one record more.
     unit : str, optional
         Whose contribution is protected, such as "person", where one has several rows; n is then the number of units,
         and `run` takes their ids. A single record by default.
@@ -129,7 +129,7 @@ def geometric_median(
 ) -> Release:
     """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
-    Neighbours are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
+    Neighbors are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
     sets of which one has one record more: then the number of records is private. The full planned cost is charged
     before the first release, and stays charged if the run fails.
 
@@ -157,7 +157,7 @@ def geometric_median(
     profile : {"default", "paper"}
         The table of constants of the paper's methods: ours, or the ones that the paper prints.
     neighbours : {"replace", "add_remove"}
-        Whether neighbours differ in one replaced record, or one of them has one record more.
+        Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
         With "add_remove" a public guess of the number of records, which must not be taken from the data: it changes
         what is predicted, and which method "auto" takes. With "replace" it may only repeat the number of points.
@@ -180,7 +180,7 @@ def geometric_median(
         An array of float64 or float32 in C order is read where it lies and must not change during the call. True makes
         a private copy first.
     unit : one id for each row, or the name of a column, optional
-        Whose rows these are, such as people's. The rows of each unit, however many, become one record; neighbours then
+        Whose rows these are, such as people's. The rows of each unit, however many, become one record; neighbors then
         differ in one unit with all of its rows, and n is the number of units. The cost has the column's name as its
         unit.
     unit_reduce : {"median", "mean", "first"}
@@ -259,7 +259,7 @@ def required_n(
     k : int, optional
         The number of clusters, in place of an excess: the smallest n with which `k_medians` find k clusters of equal
         sizes.
-    epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbours
+    epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbors
         As in `plan`.
 
     Returns
@@ -308,7 +308,7 @@ def required_n(
 
 
 def public_size(n: int | None, found: int) -> int:
-    """The number of points, which is public where neighbours replace a record; a number that was given must be it."""
+    """The number of points, which is public where neighbors replace a record; a number that was given must be it."""
     if n is not None and n != found:
         raise ValueError(
             f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "

@@ -39,10 +39,10 @@ _CHANGES, _EDITS = ("ChangeOneDistance", "HammingDistance"), ("SymmetricDistance
 
 
 def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
-    """How many neighbours apart two data sets at this distance are, at most.
+    """How many neighbors apart two data sets at this distance are, at most.
 
-    With a size in the domain a neighbour has one changed record. A change is a removal and an addition: the metrics
-    that count those see every change twice. Without a size a neighbour has one record more or less, which is what they
+    With a size in the domain a neighbor has one changed record. A change is a removal and an addition: the metrics
+    that count those see every change twice. Without a size a neighbor has one record more or less, which is what they
     count. Order does not matter: every aggregate is a sum over records, or over pairs that are drawn at random and stay
     hidden.
     """

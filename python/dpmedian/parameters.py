@@ -50,7 +50,7 @@ METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "tr
 class PublicParameters:
     """What is known before the data are looked at. Every field is public and must not depend on the data.
 
-    `neighbours` says which data sets count as neighbours: "replace" for sets of the same public size n that differ in
+    `neighbours` says which data sets count as neighbors: "replace" for sets of the same public size n that differ in
     one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
     and n is a public guess of it, or None; a method that runs is calibrated to parameters whose n is a noisy release.
     `unit` says whose records they are. With
@@ -200,16 +200,16 @@ class PublicParameters:
         return None if self.radius is None else (self.origin.tolist(), self.radius)
 
     @property
-    def assumed_spread(self) -> float:
-        """The spread of the data for which predictions are made: the middle one of `assumed_spreads`."""
-        return self.assumed_spreads[1]
+    def assumed_core_radius(self) -> float:
+        """The core radius of the data for which predictions are made: the middle one of `assumed_core_radii`."""
+        return self.assumed_core_radii[1]
 
     @property
-    def assumed_spreads(self) -> tuple[float, float, float]:
-        """The spreads of the data for which methods are compared: from a thousandth to a tenth of the radius.
+    def assumed_core_radii(self) -> tuple[float, float, float]:
+        """The core radii of the data for which methods are compared: from a thousandth to a tenth of the radius.
 
         Who knows a radius usually knows it within such a factor, and distances that matter are at most a tenth of the
-        spread. Without a radius no prediction depends on the spread: it is the unit.
+        core radius. Without a radius no prediction depends on the core radius: it is the unit.
         """
         if self.radius is None:
             return (1.0, 1.0, 1.0)
@@ -219,8 +219,8 @@ class PublicParameters:
 
     @property
     def assumed_distance(self) -> float:
-        """How far the median is assumed to be from the center: a third of the radius, or a thousand spreads."""
-        return 1000.0 * self.assumed_spread if self.radius is None else self.radius / 3.0
+        """How far the median is assumed to be from the center: a third of the radius, or a thousand core radii."""
+        return 1000.0 * self.assumed_core_radius if self.radius is None else self.radius / 3.0
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class PublicParameters:
         return tuple(name for name in METHOD_ARGUMENTS if _differs(getattr(self, name), defaults[name]))
 
     def require_proved_profile(self) -> None:
-        """Raises if the profile is not proved for these neighbours, or for a private sum of weights."""
+        """Raises if the profile is not proved for these neighbors, or for a private sum of weights."""
         if self.private_size and "add_remove" not in self.profile.relations:
             what = f"neighbours = {self.neighbours!r}" if self.neighbours == "add_remove" else "weights"
             raise ValueError(

@@ -264,28 +264,28 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     matplotlib axes
         The picture.
     """
-    from dpmedian.planning.outlook import Outlook
+    from dpmedian.planning.prediction_curves import PredictionCurves
 
-    outlook = Outlook.of(plan)
-    if outlook is None:
+    curves = PredictionCurves.of(plan)
+    if curves is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
     ax = axes_of(ax)
-    budget, asked = plan.parameters.budget, outlook.asked
+    budget, asked = plan.parameters.budget, curves.asked
     values = asked * np.geomspace(1 / 8, 8, 13)
-    for n, color in zip(outlook.sizes, _LINES, strict=True):
+    for n, color in zip(curves.sizes, _LINES, strict=True):
         # None, where no plan is possible or its release would probably fail, is a gap in the line.
-        errors = np.array([outlook.predicted(n, value) for value in values], dtype=np.float64)
+        errors = np.array([curves.predicted(n, value) for value in values], dtype=np.float64)
         ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:
-        label = f"this plan: {outlook.here:.2g}"
-        ax.plot([asked], [outlook.here], "o", markersize=9, color=INK, label=label, zorder=3)
+        label = f"this plan: {curves.here:.2g}"
+        ax.plot([asked], [curves.here], "o", markersize=9, color=INK, label=label, zorder=3)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ticks = asked * 2.0 ** np.arange(-3, 4)
     ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
     ax.minorticks_off()
     ax.set_xlabel(f"{budget.measure}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))
-    ax.set_ylabel(outlook.label)
+    ax.set_ylabel(curves.label)
     ax.set_title(f"{plan.method}, d = {plan.d}", fontsize=10)
     ax.grid(linewidth=0.4, alpha=0.6)
     ax.legend(fontsize=9)

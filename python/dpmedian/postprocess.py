@@ -56,7 +56,7 @@ def stands_out(matrix: Matrix, noise: float) -> bool:
     """Whether a released symmetric matrix has more beside its trace than noise explains, without its eigenvalues.
 
     The noise is that of `semicircle`. The sum of its squares is a chi-square; an eigenvalue beyond the edge of the
-    semicircle lifts it by some deviations, but one near the edge may go unseen.
+    semicircle lifts it by some standard deviations, but one near the edge may go unseen.
     """
     d = len(matrix)
     freedom = d * (d + 1) / 2.0 - 1.0

@@ -13,7 +13,7 @@ class Profile:
 
     name: str
     relations: frozenset[str]
-    """The neighbours that its methods are proved for: the sums of ball counts would show how many records there are."""
+    """The neighbors that its methods are proved for: the sums of ball counts would show how many records there are."""
 
     # RadiusFinder.
     radius_search: str

@@ -69,7 +69,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """The figure's settings by default. The inlier deviation is that of the authors' code; their text has 0.01."""
+    """The figure's settings by default. The inliers' sigma is that of the authors' code; their text has 0.01."""
 
     n: int = 3000
     d: int = 200

@@ -32,7 +32,7 @@ __all__ = ["PrivateGeometricMedian", "PrivateKMedians"]
 
 
 class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """A differentially private geometric median, released by `fit`; every call of `fit` is a release and costs anew.
+    """A differentially private geometric median, released by `fit`: every call is another release with its own cost.
 
     There is no default budget: `fit` raises without one. Only the release is private. A step before it in a pipeline
     must work on each record alone, like `Normalizer`: one that learns from the data, like `StandardScaler`, releases
@@ -55,7 +55,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     inference : bool
         Whether a few percent of the budget go to what `confidence_region` needs.
     neighbours : {"replace", "add_remove"}
-        Whether neighbours differ in one replaced record, or one of them has one record more.
+        Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
         With "add_remove", where the number of samples is private, a public guess of it; with `weight_max` one of the
         sum of the weights over the cap.
@@ -71,7 +71,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     location_ : ndarray of one number for each feature
         The median.
     scale_, error_radius_ : float or None
-        A private estimate of the spread, and the predicted distance to the exact median.
+        A private estimate of the core radius, and the predicted distance to the exact median.
     cost_ : PrivacyCost
         What `fit` cost.
     release_ : Release
@@ -162,7 +162,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
 
 
 class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """Differentially private k-medians, released by `fit`; every call of `fit` is a release and costs anew.
+    """Differentially private k-medians, released by `fit`: every call is another release with its own cost.
 
     There is no default budget: `fit` raises without one. Only the centers and their sizes are private: labels, which
     `predict` and `fit_predict` compute from the records themselves, are for the holder of the data. A step before it in

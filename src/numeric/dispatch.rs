@@ -7,7 +7,7 @@
 use multiversion::target::target_cfg_f;
 
 /// A piece of work whose inner loops deserve the widest registers; `run` must be `#[inline(always)]`, like all that it
-/// calls, for only inlined code is compiled anew for each instruction set.
+/// calls, for only inlined code is compiled again for each instruction set.
 pub trait Kernel {
     /// What the kernel computes.
     type Output;

@@ -197,7 +197,7 @@ fn few_distances<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64
     single_distances(Block::new(rest.as_flattened(), D, rest.len()), theta, rest_slots);
 }
 
-/// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
+/// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
 #[inline(never)]
 fn single_distances(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &mut [f64]) {
     many_distances(block, theta, distances);

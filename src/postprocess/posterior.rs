@@ -1,8 +1,8 @@
 //! Posteriors of noisy binary searches: for an index of a grid, and for the median of every coordinate at once.
 //!
 //! Each is a distribution over where the answer lies: indices, or cells of the line relative to a public center. A
-//! question divides the mass in half; the answer, as log-odds, weighs the two sides. Everything here is post-processing of
-//! noisy answers: a poor prior costs questions, never privacy.
+//! query divides the mass in half; the answer, as log-odds, weighs the two sides. Everything here is post-processing of
+//! noisy answers: a poor prior costs queries, never privacy.
 
 use std::ops::RangeInclusive;
 
@@ -82,7 +82,7 @@ pub enum Likely {
     Around(f64, f64),
 }
 
-/// A prior on the line that is uniform within signed octaves: any distance is found in a few questions.
+/// A prior on the line that is uniform within signed octaves: any distance is found in a few queries.
 struct Octaves {
     edges: Vec<f64>,
     below: Vec<f64>,
@@ -159,7 +159,7 @@ fn interpolate(x: f64, next: usize, xs: &[f64], ys: &[f64]) -> f64 {
     }
 }
 
-/// One coordinate: cells between ascending edges, their mass, its sums up to every cell, and the question that was asked
+/// One coordinate: cells between ascending edges, their mass, its sums up to every cell, and the query that was asked
 /// last.
 struct Line {
     edges: Vec<Edge>,
@@ -190,7 +190,7 @@ impl Line {
         (place, if inside > 0.0 { ((target - below) / inside).clamp(0.0, 1.0) } else { 0.5 })
     }
 
-    /// Cells narrower than the resolution, or too narrow for doubles, are not divided: the question is at their edge.
+    /// Cells narrower than the resolution, or too narrow for doubles, are not divided: the query is at their edge.
     fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
         self.total = self.sum();
         (self.place, self.share) = self.find(0.5 * self.total);

@@ -1,12 +1,12 @@
-//! Exact answers, questions and records between the processes of one run: ciphertext on the way, opaque at both ends.
+//! Exact answers, queries and records between the processes of one run: ciphertext on the way, opaque at both ends.
 //!
 //! Sums and sampled records of a data set that lies in several processes have to meet in one of them. What leaves a process
 //! is enciphered (ChaCha20, a fresh nonce for every message) with a key that the processes of a run share, so that no log,
 //! no spilled task and no network between them holds a number of the data in plain; what arrives is as opaque as before.
 //! Whoever has the key is one of these processes: they are inside the trust boundary, and messages are not authenticated.
 //!
-//! Identities come along, so that answers to two questions, or about the same records, are not summed here either; and an
-//! answer is taken with the sensitivity of the question that was asked, which was never away.
+//! Identities come along, so that answers to two queries, or about the same records, are not summed here either; and an
+//! answer is taken with the sensitivity of the query that was asked, which was never away.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -47,7 +47,7 @@ impl Channel {
         &self.key
     }
 
-    /// A question, for other processes.
+    /// A query, for other processes.
     pub fn ask(&self, question: &dyn Statistic) -> Result<Vec<u8>, Error> {
         if !question.adds_over_records() {
             return Err(Error::Refused(format!("{} cannot be asked of records elsewhere", question.name())));
@@ -61,7 +61,7 @@ impl Channel {
         self.seal(message)
     }
 
-    /// The question that another process asks.
+    /// The query that another process asks.
     pub fn asked(&self, message: &[u8]) -> Result<Box<dyn Statistic>, Error> {
         let mut message = self.open(message)?;
         let identity = message.take_identities()?.first().copied().ok_or_else(broken)?;
@@ -82,7 +82,7 @@ impl Channel {
         self.seal(message)
     }
 
-    /// The answer of another process to a question of this one.
+    /// The answer of another process to a query of this one.
     pub fn answered(&self, message: &[u8], question: &dyn Statistic) -> Result<Exact, Error> {
         let mut message = self.open(message)?;
         let about = message.take_identities()?;

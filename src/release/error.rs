@@ -11,7 +11,7 @@ pub enum Error {
     Interrupted,
     /// A replay does not match its recording: the privacy argument is broken, or the data sets are no neighbours.
     Mismatch(String),
-    /// The question has no private answer: the value has another form or no finite sensitivity, or no sampler accepts the
+    /// The query has no private answer: the value has another form or no finite sensitivity, or no sampler accepts the
     /// noise. It depends on public parameters only.
     Refused(String),
     /// Records could not be read: their file was cut off or changed.

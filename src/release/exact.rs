@@ -27,7 +27,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// By how much rounding `values` values to the lattice moves the distance of two neighbours at most: every value by less
+    /// By how much rounding `values` values to the lattice moves the distance of two neighbors at most: every value by less
     /// than 1, and the difference of two scores by less than 2.
     pub fn rounding(self, values: usize) -> f64 {
         match self {
@@ -87,7 +87,7 @@ impl Exact {
     }
 
     /// An answer that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that of
-    /// the rounded values: rounding moves the distance of two neighbours by at most 1 in every coordinate, so by at most
+    /// the rounded values: rounding moves the distance of two neighbors by at most 1 in every coordinate, so by at most
     /// the root of their number in all.
     pub(crate) fn rounded(values: Vec<i128>, surplus: u32, sensitivity: Sensitivity) -> Self {
         Self { surplus, ..Self::vector(values, sensitivity) }
@@ -119,7 +119,7 @@ impl Exact {
         Self { form: Form::Scores, ..Self::vector(values, sensitivity) }
     }
 
-    /// The answer to a question that adds over records, about those of some admissions.
+    /// The answer to a query that adds over records, about those of some admissions.
     pub(crate) fn into_shard(self, question: Identity, admissions: &[Identity]) -> Self {
         Self { shard: Some(Shard { question, admissions: admissions.to_vec() }), ..self }
     }
@@ -181,7 +181,7 @@ impl Exact {
     }
 
     /// The answer of all shards together. A record is in one shard, so the sum moves as far as one of them: for that they
-    /// must answer one question, which adds over records, and no two may be about the same records.
+    /// must answer one query, which adds over records, and no two may be about the same records.
     pub fn sum(shards: &[&Self]) -> Result<Self, Error> {
         let first = shards.first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
         let mut values = vec![0i128; first.len()];
@@ -206,7 +206,7 @@ impl Exact {
         Ok(Self { values, shard, surplus, sensitivity, form, query: first.query.clone() })
     }
 
-    /// The question that a shard answers, whose records it is about, and the units of its values: for a [`Channel`].
+    /// The query that a shard answers, whose records it is about, and the units of its values: for a [`Channel`].
     ///
     /// [`Channel`]: super::channel::Channel
     pub(in crate::release) fn shard_of(&self) -> Result<(Identity, &[Identity], u32), Error> {
@@ -221,7 +221,7 @@ impl Exact {
         self.values.iter().flat_map(|value| [*value as u64, (*value >> 64) as u64])
     }
 
-    /// A shard of these halves, with the sensitivity of the question that it answers.
+    /// A shard of these halves, with the sensitivity of the query that it answers.
     pub(in crate::release) fn from_halves(
         halves: &[u64],
         surplus: u32,
@@ -289,7 +289,7 @@ mod tests {
         assert!(Exact::scores(vec![41, 42], sensitivity()).pick(0).is_err());
     }
 
-    /// Answers to one question, about records of their own each.
+    /// Answers to one query, about records of their own each.
     fn shards<const N: usize>(answers: [Exact; N]) -> [Exact; N] {
         let question = Identity::fresh();
         answers.map(|exact| exact.into_shard(question, &[Identity::fresh()]))

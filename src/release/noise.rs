@@ -89,7 +89,7 @@ pub struct Request {
     pub name: String,
     /// The noise on every coordinate.
     pub noise: Noise,
-    /// The largest distance between the exact values of two neighbours: L2, or for a choice the range, by how much the
+    /// The largest distance between the exact values of two neighbors: L2, or for a choice the range, by how much the
     /// difference of two values may move.
     pub sensitivity: f64,
     sampler: Sampler,

@@ -1,5 +1,5 @@
 //! Tapes for the tests: [`Record`] keeps what happened, and [`Replay`] gives the recorded outputs back on another data
-//! set. On the way it checks that the same releases were asked for and that the exact values moved by no more than
+//! set. On the way it checks that the same releases were requested and that the exact values moved by no more than
 //! their sensitivity.
 
 use super::error::Error;
@@ -12,7 +12,7 @@ use super::tape::{Selection, State, Tape};
 /// What a recording tape kept of one release. It contains private data: for tests only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What was asked for.
+    /// What was requested.
     pub request: Request,
     /// The values before the noise.
     pub exact: Vec<i64>,
@@ -66,7 +66,7 @@ impl Kind for Record {
 
 impl Tape for Record {}
 
-/// The recorded outputs again, each checked against what is asked for now.
+/// The recorded outputs again, each checked against what is requested now.
 pub struct Replay {
     state: State,
     entries: Vec<Entry>,

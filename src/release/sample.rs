@@ -6,15 +6,15 @@
 //! places when one of them changes.
 //!
 //! **Sensitivities carry over.** *Replaced:* the choice is a set of places, the same for both data sets. The replaced
-//! record's place is in it or not, so the samples are neighbours that replace a record, at the same place, or equal. This
+//! record's place is in it or not, so the samples are neighbors that replace a record, at the same place, or equal. This
 //! holds for [`uniform`] and for [`by_coins`]. *Added or removed:* the coins of the records before the last are the same
-//! with and without it, so the samples with a record appended are neighbours or equal; the law of the coins does not depend
+//! with and without it, so the samples with a record appended are neighbors or equal; the law of the coins does not depend
 //! on the rows in which records stand, so the record may be in any row. In every case the coupled samples are at most
-//! neighbours of the same relation, every answer on them moves by no more than its sensitivity, and the mixture over the
+//! neighbors of the same relation, every answer on them moves by no more than its sensitivity, and the mixture over the
 //! hidden choice keeps the bound of the whole run. ∎
 //!
-//! A sample of a fixed size is refused where neighbours add or remove a record: a record more would push another one out,
-//! and the samples would be neighbours that *replace* a record, which is another sensitivity than the one that the tape
+//! A sample of a fixed size is refused where neighbors add or remove a record: a record more would push another one out,
+//! and the samples would be neighbors that *replace* a record, which is another sensitivity than the one that the tape
 //! takes from the answer.
 
 use std::collections::HashSet;
@@ -61,7 +61,7 @@ pub(super) fn coin_places_of(stream: Stream, n: usize, (numerator, halvings): (u
 /// A copy of the records with a weight each, at most [`WHOLE_WEIGHT`], which hidden coins round to few significant bits.
 ///
 /// A weight is a part of its record, and so is its coin: with the same coins the other records have the same rounded weights,
-/// whether a record is replaced, with its weight, or appended. So the weighted records are neighbours of the same relation,
+/// whether a record is replaced, with its weight, or appended. So the weighted records are neighbors of the same relation,
 /// and answers about them move by the sensitivities that they carry.
 pub fn weighted(points: &Points<'_>, stream: Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
@@ -77,7 +77,7 @@ pub fn weighted(points: &Points<'_>, stream: Stream, weights: &[u32]) -> Result<
 /// the rows. The coins are the last part of the stream.
 ///
 /// With the same coins a record that is appended is kept or not, and a replaced record is kept in both data sets, in one or
-/// in neither. Those that are kept are equal, or neighbours of either relation.
+/// in neither. Those that are kept are equal, or neighbors of either relation.
 pub(crate) fn kept(points: &Points<'_>, stream: &Stream) -> Points<'static> {
     let mut rng = stream.part(PARTS - 1);
     let mut coin = || (rng.next_u64() >> (u64::BITS - WEIGHT_BITS)) as u32;
@@ -150,7 +150,7 @@ mod tests {
             let found = of(n, &weights);
             let kind = |kind: usize| found.iter().filter(|&place| place % 3 == kind).count();
             assert_eq!((kind(0), kind(2)), (0, n / 3));
-            // Of 13333 coins 3333 +- 50 fall so; five deviations have probability below 1e-6, and the key is fixed.
+            // Of 13333 coins 3333 +- 50 fall so; five standard deviations have probability below 1e-6, and the key is fixed.
             assert!(kind(1).abs_diff(n / 12) < 250, "{}", kind(1));
             // The coins of the first records do not depend on those behind, nor on the weights of others.
             let before = |found: &[usize], end| found.iter().copied().filter(|&place| place < end).collect::<Vec<_>>();

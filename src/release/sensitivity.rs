@@ -1,4 +1,4 @@
-//! Neighbouring data sets, and how far an exact answer may move between them.
+//! Neighboring data sets, and how far an exact answer may move between them.
 
 /// When two data sets are neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Neighbours {
     AddRemove,
 }
 
-/// The largest distance between the exact answers of two neighbours, in units of the answer's lattice, rounded up.
+/// The largest distance between the exact answers of two neighbors, in units of the answer's lattice, rounded up.
 ///
 /// It is infinite where there is no bound; the tape refuses such an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +52,7 @@ impl Sensitivity {
     /// two sensitivities bounds it. ∎ This includes the number of records, which a replacement cannot move and the sum of
     /// the weights, which it can. *Of an answer about records that hidden coins have kept* (see
     /// [`crate::statistics::Statistic::coins`]): with the same coins a replaced record is kept in both data sets, in one or in
-    /// neither, so those that are kept are neighbours of either relation, or equal. ∎
+    /// neither, so those that are kept are neighbors of either relation, or equal. ∎
     pub fn weighted(self, rounding: f64) -> Self {
         let up = |x: f64| if rounding > 0.0 { (x + rounding).next_up() } else { x };
         Self { replace: up(self.replace.max(self.add_remove)), add_remove: up(self.add_remove) }

@@ -30,7 +30,7 @@ pub struct Streams {
 /// that is within its sensitivity for every pair of coupled choices keeps the privacy bound of the release as a mixture
 /// over them, because the divergences are jointly quasi-convex, and this holds for the whole run at once. A choice that was
 /// shown would need a law that does not depend on the data, and a pairing of n records shows n, which is private when
-/// neighbours add or remove a record.
+/// neighbors add or remove a record.
 ///
 /// It has no copy, and whoever uses it takes it: two uses of one stream would be two choices that depend on each other, and the
 /// bound of a release holds for independent ones. A statistic that owns a stream makes the same choice whenever it is asked.
@@ -40,7 +40,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The generator, from its beginning: a question that is asked twice makes the same hidden choice.
+    /// The generator, from its beginning: a query that is asked twice makes the same hidden choice.
     pub(crate) fn generator(&self) -> ChaCha20Rng {
         self.part(0)
     }
@@ -58,7 +58,7 @@ impl Stream {
         rng
     }
 
-    /// When data sets are neighbours, for the tape that this randomness belongs to.
+    /// When data sets are neighbors, for the tape that this randomness belongs to.
     pub(crate) fn neighbours(&self) -> Neighbours {
         self.neighbours
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// The mean square of N draws, against that of the continuous noise, which differs by less than 1e-8 at this width. Its
-    /// relative deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for both others: six of them fail with probability
+    /// relative standard deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for both others: six of them fail with probability
     /// below 1e-6, and the key is fixed.
     #[test]
     fn noise_has_the_scale_that_was_asked_for() {

@@ -1,6 +1,6 @@
 //! The tape: the one place where exact integers become noisy ones.
 //!
-//! Every release of every mechanism goes through [`Tape`]. It has a neighbour relation from its construction on, takes
+//! Every release of every mechanism goes through [`Tape`]. It has a neighbor relation from its construction on, takes
 //! the sensitivity from the value that it opens, and nobody can state another one. [`Draw`] adds fresh noise; the tapes
 //! of [`super::recording`] keep what happened, or give it back. A mechanism cannot tell them apart, so what the tests
 //! replay is what runs. A tape with an [`Allowance`] releases no more than was charged.
@@ -77,7 +77,7 @@ pub(in crate::release) mod kind {
 ///
 /// An answer of another form, or without a finite sensitivity under the tape's relation, is refused.
 pub trait Tape: kind::Kind + Send + Sync {
-    /// When data sets are neighbours, for everything that this tape releases.
+    /// When data sets are neighbors, for everything that this tape releases.
     fn neighbours(&self) -> Neighbours {
         self.state().neighbours
     }
@@ -147,7 +147,7 @@ pub trait Tape: kind::Kind + Send + Sync {
     }
 
     /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is a release: a recording
-    /// keeps its score, and a replay checks that a neighbour's score at the same candidate is within the sensitivity.
+    /// keeps its score, and a replay checks that a neighbor's score at the same candidate is within the sensitivity.
     ///
     /// **Cost**: pure, 2 ln 2 * rate/2^71 * sensitivity, and of that bounded range.
     fn draw(&mut self, name: &str, rate: u64, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {

@@ -1,4 +1,4 @@
-//! What admission does to a record: a public map of each record on its own, so neighbouring data sets stay neighbours.
+//! What admission does to a record: a public map of each record on its own, so neighboring data sets stay neighbours.
 //!
 //! A pass finds out whether the map changes any record. If it does, every block goes through it when it is loaded: no copy
 //! of the records is needed for it.

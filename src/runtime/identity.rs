@@ -1,4 +1,4 @@
-//! Who is who: every question and every set of admitted records has an identity that no other one has, in any process.
+//! Who is who: every query and every set of admitted records has an identity that no other one has, in any process.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;

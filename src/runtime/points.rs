@@ -55,7 +55,7 @@ pub struct Admitted {
     admissions: Vec<Identity>,
     /// Where records have weights: they stand in the order of these then.
     weighting: Option<Weighting>,
-    /// Made by the first question about ranks.
+    /// Made by the first query about ranks.
     ranking: Mutex<Option<Ranking>>,
 }
 

@@ -19,7 +19,7 @@ impl Geometric {
     }
 
     /// With rate 1/q first, as u + q v: u below q kept with probability exp(-u/q), v a run of 1/e coins; then every p
-    /// neighbouring values become one.
+    /// neighboring values become one.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> u128 {
         loop {
             let u = uniform::below(rng, self.q);

@@ -4,7 +4,7 @@
 //! by the radius the sum is the mean over all directions of the second derivative of the sum of distances, where records
 //! within the radius count as if their distances were smoothed at it. [`super::second_moments`] has its directions.
 //!
-//! **Neighbours and sensitivity**: 1 under both relations. *Proof.* Beyond the radius the quotient radius/distance is at
+//! **Neighbors and sensitivity**: 1 under both relations. *Proof.* Beyond the radius the quotient radius/distance is at
 //! most 1, because division rounds correctly, and the factor lies in [0, 1]; so a record's contribution lies in [0, 1], and
 //! rounded to a multiple of 2^-20 it still does. Two contributions differ by at most 1. ∎
 

@@ -8,7 +8,7 @@
 //! **The vector.** First the gradient, then a weight b times the upper triangle of the sum of u u^T, as
 //! [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2), with s = sqrt(d + d (d + 1)/2), e =
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2), with s = sqrt(d + d (d + 1)/2), e =
 //! sqrt(d) 2^-40 + (d + 6) 2^-52 and p = t (2 + t) for the t of [`super::second_moments`]: a record that is replaced moves
 //! the vector by at most 2^bits (2 + min(b^2 p^2/(1 - 2 b^2), 2 b p) + e) + s, and one that is added or removed by at
 //! most 2^bits (sqrt(1 + b^2 (1 + p)^2) + e) + s. So if records are replaced the directions cost next to nothing beside

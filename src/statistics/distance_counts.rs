@@ -1,11 +1,11 @@
 //! Counts of distances: how many records lie within each radius of a grid around a point.
 //!
 //! The grid is the quarter octaves 2^(k/4), from the smallest positive double to beyond the largest distance of
-//! admitted records, so one pass answers every question about distances from one point.
+//! admitted records, so one pass answers every query about distances from one point.
 //!
 //! With a target f an entry is the count minus f n, see [`super::target`].
 //!
-//! **Neighbours and sensitivity**, of every entry on its own: 1 where a record is replaced, and max(f, 1 - f) where one is
+//! **Neighbors and sensitivity**, of every entry on its own: 1 where a record is replaced, and max(f, 1 - f) where one is
 //! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, a function of the record and the public
 //! point alone, so it adds -f or 1 - f to every cumulative count, and two contributions differ by at most 1. ∎
 

@@ -3,7 +3,7 @@
 //! Each record's unit vector is rounded to multiples of 2^-bits and the multiples are summed as integers: the sum is
 //! exact and associative, so it is the same for any number of threads, any chunking and any instruction set.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u
+//! **Neighbors and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u
 //! rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960], s has a relative
 //! error of at most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow lose at most d
 //! 2^-1075, which vanishes beside 2^-960), the root halves it and adds 2^-53, the division and the product add 2^-53
@@ -241,7 +241,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
     }
 }
 
-/// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
+/// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
 #[inline(never)]
 fn add_singles(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     for record in block.records() {

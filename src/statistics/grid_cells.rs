@@ -31,7 +31,7 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// Codes fit this many bits: the number of axes times the level.
 pub const CODE_BITS: u32 = 62;
 
-/// The most cells of one question.
+/// The most cells of one query.
 pub const CELLS_MAX: usize = 1 << 16;
 
 /// Where a grid lies and how it is cut: all of it is public.

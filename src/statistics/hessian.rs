@@ -6,7 +6,7 @@
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d, s =
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d, s =
 //! sqrt(d (d + 1)/2 + 1) and p = t (2 + t) for the t of [`super::second_moments`], by which rounding lengthens a
 //! vector, a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20 +
 //! sqrt(2) p) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a

@@ -3,7 +3,7 @@
 //! It is the lattice gradient of [`super::gradient`] with other weights: a record contributes a vector of norm at most
 //! 1, rounded to multiples of 2^-bits.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units): those of the gradient. *Proof.* A record contributes only if its
+//! **Neighbors and sensitivity** (L2, lattice units): those of the gradient. *Proof.* A record contributes only if its
 //! computed distance is at most the radius, so its difference from theta has a norm of at most radius * (1 + (d/2 + 2)
 //! 2^-53) by the error bound there; the reciprocal and the product add 2^-53 each, and rounding to the lattice
 //! sqrt(d)/2 units: no more than a record adds to the gradient. ∎

@@ -1,8 +1,8 @@
 //! What may be asked of the records: exact integers, with the proof of their sensitivity beside the kernel.
 //!
-//! A statistic is a question with public parameters. Its file has the kernel, what a record contributes, and how far the
-//! answer moves under either neighbour relation, rounding included. Parameters that are points go through one public map
-//! when the question is made, [`crate::numeric::float_scale::finite`], so that every kernel sees finite doubles only and
+//! A statistic is a query with public parameters. Its file has the kernel, what a record contributes, and how far the
+//! answer moves under either neighbor relation, rounding included. Parameters that are points go through one public map
+//! when the query is made, [`crate::numeric::float_scale::finite`], so that every kernel sees finite doubles only and
 //! every answer is bounded, whatever a mechanism has computed.
 
 pub mod ball_counts;
@@ -40,12 +40,12 @@ use wire::Parameters;
 /// Counts become multiples of 2^bits up to here, where 2^64 of them still fit 128 bits.
 pub const COUNT_BITS_MAX: u32 = 62;
 
-/// A question about the records.
+/// A query about the records.
 pub trait Statistic: Send + Sync {
     /// For plans and records.
     fn name(&self) -> &'static str;
 
-    /// The dimension that the points must have, if the question has one.
+    /// The dimension that the points must have, if the query has one.
     fn dimension(&self) -> Option<usize>;
 
     /// Whether the answers of shards add up to the answer of all records.
@@ -54,13 +54,13 @@ pub trait Statistic: Send + Sync {
     /// How far the answer moves between neighbours.
     fn sensitivity(&self) -> Sensitivity;
 
-    /// Which question it is, from its making on: a question that is made again is another one, a copy is the same.
+    /// Which query it is, from its making on: a query that is made again is another one, a copy is the same.
     fn identity(&self) -> Identity;
 
     /// Its public parameters: for the trace of a run, and for records in another process. Hidden randomness is none of them.
     fn parameters(&self) -> Parameters;
 
-    /// Hidden randomness for coins that keep or drop weighted records, where the question is no sum over them: it is asked
+    /// Hidden randomness for coins that keep or drop weighted records, where the query is no sum over them: it is asked
     /// about those that are kept then. `None` if that is not proved; such an answer about weighted records has no bound.
     fn coins(&self) -> Option<&Stream> {
         None
@@ -71,16 +71,16 @@ pub trait Statistic: Send + Sync {
     ///
     /// # Panics
     ///
-    /// If the points have another dimension than the question.
+    /// If the points have another dimension than the query.
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
 
-    /// The exact answer, for any number of records. It knows its question and whose records it is about, so that only
+    /// The exact answer, for any number of records. It knows its query and whose records it is about, so that only
     /// shards of one answer can be summed. Where a record could not be read there is none. Where records have weights it is
     /// the weighted sum, with the sensitivity of that, and a shard of nothing.
     ///
     /// # Panics
     ///
-    /// If the points have another dimension than the question.
+    /// If the points have another dimension than the query.
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Error> {
         let exact = match (points.weighting(), self.coins()) {
             (None, _) => self.exact(points, pulse)?,
@@ -91,7 +91,7 @@ pub trait Statistic: Send + Sync {
         let exact = exact.about(Query::of(self.name(), self.parameters()));
         points.check().map_err(Error::Unreadable)?;
         // Records get their weights when all of them are together, so a weighted sum is no shard of another one; and what
-        // comes back over a channel has the sensitivity of the question, which knows of no weights.
+        // comes back over a channel has the sensitivity of the query, which knows of no weights.
         if !self.adds_over_records() || points.weighting().is_some() {
             return Ok(exact);
         }
@@ -99,7 +99,7 @@ pub trait Statistic: Send + Sync {
     }
 }
 
-/// Parameters, all of them public, that make no question.
+/// Parameters, all of them public, that make no query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadParameter(pub String);
 

@@ -7,7 +7,7 @@
 //! multiple of the unit and summed as an integer: the sums are the same for any number of threads, any chunking and any
 //! instruction set.
 //!
-//! **Neighbours and range**: replacing a record moves the difference of any two scores by at most `range` units, and
+//! **Neighbors and range**: replacing a record moves the difference of any two scores by at most `range` units, and
 //! adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i -
 //! theta_j| <= D, the candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of
 //! theta_i - theta_0, p and q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over

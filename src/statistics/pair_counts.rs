@@ -10,7 +10,7 @@
 //!
 //! With a target f an entry is the count minus f times the number of pairs, see [`super::target`].
 //!
-//! **Neighbours and sensitivity**, of every entry on its own, for k pairings: k under both relations. *Proof.* Replaced: both
+//! **Neighbors and sensitivity**, of every entry on its own, for k pairings: k under both relations. *Proof.* Replaced: both
 //! data sets are paired alike, and the record is in at most one pair of each pairing. Added, as the last of n + 1: a pairing
 //! is a [`matching`], which from the same randomness gains one pair where n is odd and differs in at most one where n is
 //! even; either moves a count by at most 1, and with a target the pair gained by max(f, 1 - f) and the one that differs by 1:

@@ -320,7 +320,7 @@ fn few<const D: usize>(
     curvature
 }
 
-/// Records beside no whole group, or in an unusual one: few, so they are not compiled anew for every dimension.
+/// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
 #[inline(never)]
 fn singles(block: Block<'_, impl Coordinate>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
     many::<false, 4, 1, 2, _>(block, theta, beside, total)

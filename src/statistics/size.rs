@@ -1,11 +1,11 @@
 //! The number of records, or the sum of their weights.
 //!
-//! **Neighbours and sensitivity**: 1 where a record is added or removed, and 0 where one is replaced. *Proof.* A record adds
+//! **Neighbors and sensitivity**: 1 where a record is added or removed, and 0 where one is replaced. *Proof.* A record adds
 //! 1, whatever it is, so two contributions do not differ. ∎ With weights a record adds its weight, between 0 and 1, and a
 //! replaced one may change it: 1 under both relations.
 //!
-//! Where neighbours replace a record without weights the number is public and needs no release: a tape refuses Gaussian
-//! noise for it, because there is no noise of deviation zero, and [`Points::n`] has it. It is a statistic with both
+//! Where neighbors replace a record without weights the number is public and needs no release: a tape refuses Gaussian
+//! noise for it, because there is no noise of standard deviation zero, and [`Points::n`] has it. It is a statistic with both
 //! sensitivities, so that nobody needs to know the relation to ask it.
 
 use super::wire::Parameters;

@@ -120,7 +120,7 @@ fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
     }
 }
 
-/// Whether an answer on neighbours moves by no more than it says.
+/// Whether an answer on neighbors moves by no more than it says.
 fn holds(statistic: &dyn Statistic, a: &DMatrix<f64>, b: &DMatrix<f64>, neighbours: Neighbours) -> Result<(), String> {
     let form = statistic.answer(&admitted(a), &mut Silent).unwrap().form();
     let moved = distance(form, &values(statistic, a), &values(statistic, b));

@@ -30,7 +30,7 @@ pub struct Parameters {
     pub numbers: Vec<u64>,
 }
 
-/// A question that was asked elsewhere: it answers like the one of its kind and has the identity of the original.
+/// A query that was asked elsewhere: it answers like the one of its kind and has the identity of the original.
 struct Again(Box<dyn Statistic>, Identity);
 
 impl Statistic for Again {
@@ -63,7 +63,7 @@ impl Statistic for Again {
     }
 }
 
-/// The question with this name, these parameters and this identity.
+/// The query with this name, these parameters and this identity.
 pub fn read(name: &str, parameters: &Parameters, identity: Identity) -> Result<Box<dyn Statistic>, BadParameter> {
     let Parameters { floats, numbers } = parameters;
     let number = |place: usize| numbers.get(place).copied().unwrap_or(u64::MAX);

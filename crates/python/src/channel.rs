@@ -32,12 +32,12 @@ impl Channel {
         Ok((py.get_type::<Self>(), PyTuple::new(py, [PyBytes::new(py, self.0.key())])?))
     }
 
-    /// A question, for other processes.
+    /// A query, for other processes.
     fn ask<'py>(&self, py: Python<'py>, statistic: &Bound<'py, Statistic>) -> PyResult<Bound<'py, PyBytes>> {
         sealed(py, self.0.ask(statistic.get().question()))
     }
 
-    /// The answer of this process to a question: the sum over its shards.
+    /// The answer of this process to a query: the sum over its shards.
     #[pyo3(signature = (question, shards))]
     fn answer<'py>(
         &self,

@@ -84,7 +84,7 @@ pub(super) fn nonprivate_gradient<'py>(
     Ok(PyArray1::from_iter(py, sum.into_iter().map(narrow)))
 }
 
-/// Radii that make a question, and few enough records.
+/// Radii that make a query, and few enough records.
 fn balls(radii: Vec<f64>, n: usize) -> PyResult<Vec<f64>> {
     if n > RECORDS_MAX {
         return Err(PyValueError::new_err(format!("the balls of at most {RECORDS_MAX} records can be counted")));
@@ -143,7 +143,7 @@ pub(super) fn nonprivate_quantile_radius(
     detached(py, None, |pulse| objective::quantile_radius(&points, &center, count, pulse))
 }
 
-/// The exact scores at lattice points of shape (k, d), in units of 2^-31, for neighbours by their name.
+/// The exact scores at lattice points of shape (k, d), in units of 2^-31, for neighbors by their name.
 #[pyfunction]
 #[pyo3(signature = (array, places, center, lattice, neighbours="replace"))]
 pub(super) fn nonprivate_lattice_scores<'py>(

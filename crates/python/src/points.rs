@@ -138,7 +138,7 @@ impl Points {
         Ok(whole)
     }
 
-    /// A hidden uniform sample of min(m, n) records without replacement, for neighbours that replace a record.
+    /// A hidden uniform sample of min(m, n) records without replacement, for neighbors that replace a record.
     fn sample(&self, py: Python<'_>, stream: &Bound<'_, Stream>, m: usize) -> PyResult<Self> {
         let stream = stream.get().take()?;
         self.with(py, |points| without_gil(py, || sample::uniform(points, stream, m)).map(Self::own).map_err(raised))
@@ -165,7 +165,7 @@ impl Points {
         })
     }
 
-    /// The exact answer to a question, which only a tape can open.
+    /// The exact answer to a query, which only a tape can open.
     #[pyo3(signature = (statistic, pulse=None))]
     fn answer(&self, py: Python<'_>, statistic: &Bound<'_, Statistic>, pulse: Option<Py<PyAny>>) -> PyResult<Exact> {
         let statistic = statistic.get().question();

@@ -16,7 +16,7 @@ pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
     }
 }
 
-/// How far an exact answer may move between neighbours, in units of its lattice, rounded up.
+/// How far an exact answer may move between neighbors, in units of its lattice, rounded up.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
 

@@ -1,4 +1,4 @@
-//! The questions, each with its sensitivity for calibration before there is a question.
+//! The queries, each with its sensitivity for calibration before there is a query.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -13,12 +13,12 @@ use dpmedian_core::statistics::{
     hessian, mean_shift, objective_differences, pair_counts, ranks, shells, size,
 };
 
-/// A question about the records, with public parameters only.
+/// A query about the records, with public parameters only.
 #[pyclass(frozen, subclass, module = "dpmedian._core")]
 pub(super) struct Statistic(Box<dyn statistics::Statistic>);
 
 impl Statistic {
-    /// The question itself.
+    /// The query itself.
     pub(super) fn question(&self) -> &dyn statistics::Statistic {
         self.0.as_ref()
     }
@@ -44,14 +44,14 @@ impl Statistic {
         self.0.adds_over_records()
     }
 
-    /// The dimension that the points must have, if the question has one.
+    /// The dimension that the points must have, if the query has one.
     #[getter]
     fn dimension(&self) -> Option<usize> {
         self.0.dimension()
     }
 }
 
-/// What a class of questions is made from, or the reason why there is no such question.
+/// What a class of queries is made from, or the reason why there is no such query.
 fn question<S: statistics::Statistic + 'static>(
     made: Result<S, statistics::BadParameter>,
 ) -> PyResult<PyClassInitializer<Statistic>> {
@@ -340,7 +340,7 @@ impl PairCounts {
     }
 }
 
-/// The number of records, or the sum of their weights, in units of 2^-bits: the number is public where neighbours replace a
+/// The number of records, or the sum of their weights, in units of 2^-bits: the number is public where neighbors replace a
 /// record.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Size;

@@ -41,7 +41,7 @@ impl Exact {
         self.0.pick(index).map(Self).map_err(raised)
     }
 
-    /// The answer of all shards together: answers to one question that adds over records, no record in two of them.
+    /// The answer of all shards together: answers to one query that adds over records, no record in two of them.
     #[staticmethod]
     fn sum(shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let shards: Vec<&exact::Exact> = shards.iter().map(|shard| &shard.0).collect();
@@ -93,7 +93,7 @@ enum Kind {
     Replay(Replay),
 }
 
-/// Every noisy release: drawn, recorded or replayed, under one neighbour relation.
+/// Every noisy release: drawn, recorded or replayed, under one neighbor relation.
 #[pyclass(module = "dpmedian._core")]
 pub(super) struct Tape {
     kind: Kind,
@@ -189,7 +189,7 @@ impl Tape {
         self.tape().outcome(name, sensitivity, epsilon, found);
     }
 
-    /// When data sets are neighbours, for everything that this tape releases.
+    /// When data sets are neighbors, for everything that this tape releases.
     #[getter]
     fn neighbours(&self) -> &'static str {
         match self.relation {

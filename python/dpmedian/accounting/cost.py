@@ -2,7 +2,7 @@
 
 A `PrivacyCost` records what happened (Gaussian releases, pure steps, bounded-range steps, an approximate part) instead
 of a single number, so that the conversion to (epsilon, delta) is exact where a closed form exists, and it names the
-neighbours and the unit for which that holds. The bounds of `PrivacyCost.delta_at` are these; their proofs lie beside
+neighbors and the unit for which that holds. The bounds of `PrivacyCost.delta_at` are these; their proofs lie beside
 this file, in accounting.md.
 
 * Gaussian releases with noise of standard deviation sigma on values of L2 sensitivity D compose to one Gaussian with
@@ -51,7 +51,7 @@ _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "
 class PrivacyCost:
     """The privacy cost of a release, or of several: costs add up with `+`.
 
-    `epsilon` and `delta` are the pair that was asked for; a sum has none, since two pairs do not add up to a sensible
+    `epsilon` and `delta` are the pair that was requested; a sum has none, since two pairs do not add up to a sensible
     one: ask `epsilon_at(delta)` or `delta_at(epsilon)`.
 
     >>> cost = PrivacyCost.gaussian(sensitivity=1, sigma=2**30, coordinates=3) + PrivacyCost.pure_dp(0.1)
@@ -70,13 +70,13 @@ class PrivacyCost:
     delta0: float = 0.0
     """The probability of the events on which nothing is promised."""
     epsilon: float | None = None
-    """The epsilon that was asked for, or None."""
+    """The epsilon that was requested, or None."""
     delta: float | None = None
-    """The delta that was asked for, or None."""
+    """The delta that was requested, or None."""
     neighbours: Neighbours = "replace"
     """The relation for which the cost holds: "replace" one unit, with a public size, or "add_remove" one."""
     unit: str = RECORD
-    """Whose contribution a neighbour changes: "record" for one row, or a label such as "user"."""
+    """Whose contribution a neighbor changes: "record" for one row, or a label such as "user"."""
 
     def __post_init__(self) -> None:
         for name in ("mu_squared", "discretization", "delta0"):
@@ -152,7 +152,7 @@ class PrivacyCost:
         Raises
         ------
         ValueError
-            If the costs have different neighbours or units: convert them first, see `under` and `for_group`.
+            If the costs have different neighbors or units: convert them first, see `under` and `for_group`.
         """
         costs = tuple(costs)
         first = costs[0] if costs else cls()
@@ -187,13 +187,13 @@ class PrivacyCost:
         return PrivacyCost.total((self, other))
 
     def asked(self, epsilon: float | None, delta: float | None) -> PrivacyCost:
-        """The same cost, carrying the pair that was asked for."""
+        """The same cost, carrying the pair that was requested."""
         return replace(self, epsilon=epsilon, delta=delta)
 
     # For whom it holds.
 
     def for_group(self, k: int, *, unit: str | None = None, exactly: bool = False) -> PrivacyCost:
-        """The cost for neighbours that differ in up to k units at once (group privacy).
+        """The cost for neighbors that differ in up to k units at once (group privacy).
 
         Parameters
         ----------

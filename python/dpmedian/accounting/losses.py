@@ -52,7 +52,7 @@ def _pure_losses(epsilon: float) -> Losses:
 def _range_losses(eta: float) -> Losses:
     """The loss with density e^(l/2) / (4 sinh(eta/2)) on [-eta, eta], spread onto evenly spaced points.
 
-    Spreading the mass between two neighbouring points onto them, so that both distributions keep their total, gives
+    Spreading the mass between two neighboring points onto them, so that both distributions keep their total, gives
     the trapezoidal rule with its sum made exactly 1. Where the points would be too close for doubles to have their
     digits, the step counts as a pure one, which it is.
     """

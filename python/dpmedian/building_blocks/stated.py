@@ -149,7 +149,7 @@ def noisy_bisection(
     budget = Budget.of(rho=rho)
     assert budget.rho is not None
     low, high, sensitivity = whole("low", low), whole("high", high), positive("sensitivity", sensitivity)
-    releases = NoisyBisection.questions(low, high)
+    releases = NoisyBisection.queries(low, high)
     counts = Gaussian.of_stated("bisection", sensitivity, budget.rho, largest=_LARGEST, releases=releases)
     mechanism = NoisyBisection(low, high, counts)
     if not callable(count):

@@ -136,9 +136,9 @@ class KMedians(CalibratedMethod):
         """The predicted probability that a compact cluster of so many records is found."""
         return within(self.half_found, size, _CLUSTER_SHARPNESS)
 
-    def predict(self, spread: float | None = None) -> Prediction:
+    def predict(self, core_radius: float | None = None) -> Prediction:
         """`failure` is the probability that clusters of equal sizes are not found, or not the data at all."""
-        where = self.where.predict(spread)
+        where = self.where.predict(core_radius)
         missed = 1.0 - self.chance(self.parameters.size / self.k)
         return Prediction(failure=max(where.failure, missed), silent=where.silent, uneven=where.uneven)
 

@@ -16,7 +16,7 @@ POSITIONS = Path(__file__).with_name("positions.csv")
 
 
 def load_positions() -> NDArray[np.float64]:
-    """2,000 positions, in kilometres east and north of a grid's origin, of invented people in an invented city.
+    """2,000 positions, in kilometers east and north of a grid's origin, of invented people in an invented city.
 
     Three neighbourhoods, a commuter belt, and 60 devices without a fix, which report the origin.
 

@@ -27,7 +27,7 @@ KNOWN = 0.25
 # The square of a line's thickness in radii, over the part of T that is not along it: twice the logarithm of how long
 # the line is, in radii.
 _THICKNESS = 3.0
-# What was released below zero counts as no farther below than so many deviations of its noise.
+# What was released below zero counts as no farther below than so many standard deviations of its noise.
 _BELOW = 5.0
 # Of d/n this part is added to the square of lengths.
 _SPANNED = 0.5
@@ -105,7 +105,7 @@ def _in_space(moments: Moments) -> Error:
 
 
 def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
-    """Eigenvalues and vectors of T without its noise, and the deviation of what the noise leaves in doubt of each.
+    """Eigenvalues and vectors of T without its noise, and the standard deviation of each: what the noise leaves open.
 
     A value that the noise shrinks to a part of what was released has this part of the noise's variance left, as has
     the mean of a normal law whose variance was estimated.

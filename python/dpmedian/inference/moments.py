@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A released symmetric matrix, and the deviation of its noise: on the diagonal, and 1/sqrt(2) of it elsewhere."""
+    """A released symmetric matrix, and the sigma of its noise on the diagonal (1/sqrt(2) of it elsewhere)."""
 
     matrix: Matrix
     noise: float

@@ -20,7 +20,7 @@ Matrix = NDArray[np.float64]
 # 95 %, for what is beyond the first order, and all below 73 and 76 %. Lengths, which the longest axis decides, need
 # more than shapes at low levels; intervals of single coordinates are lengths. Measured by benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
-# A region with a radius of so many spreads is noted: the error is then no small one, as the theory wants it.
+# A region with a radius of so many core radii is noted: the error is then no small one, as the theory wants it.
 _LARGE = 0.5
 
 # A region prints the intervals of at most this many coordinates.
@@ -29,8 +29,8 @@ _SHOWN = 6
 # The least cosine of a latitude by which degrees of longitude are divided.
 _POLE = 0.01
 
-COINCIDE = "many records coincide: the region is a ball, and not smaller than error_radius"
-LARGE = "the region is large beside the spread of the data: its level may not be reached"
+COINCIDENT = "many records coincide: the region is a ball, and not smaller than error_radius"
+LARGE = "the region is large beside the core radius of the data: its level may not be reached"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def confidence_region(
     globe = moments.position is not None
     radius = max(error.unit * float(np.quantile(lengths, of_lengths)), least)
     large = scale is not None and moments.curvature is not None and radius > _LARGE * scale
-    notes = ((COINCIDE,) if moments.least else ()) + ((LARGE,) if large else ())
+    notes = ((COINCIDENT,) if moments.least else ()) + ((LARGE,) if large else ())
     if error.covariance is None or moments.least:
         half = radius * stretch
         intervals = np.array([center - half, center + half]).T

@@ -50,7 +50,7 @@ def epsilon_of_rho(rho: float) -> float:
 class AboveThreshold:
     """Finds the first of a sequence of integer queries that reaches a threshold.
 
-    Neighbours: those of the queries. Sensitivity: every query moves by at most `sensitivity`, an integer. Cost: one
+    Neighbors: those of the queries. Sensitivity: every query moves by at most `sensitivity`, an integer. Cost: one
     pure step of `epsilon`, however many queries are asked. Failure: None, when no query reached the threshold."""
 
     name: str

@@ -19,7 +19,7 @@ __all__ = ["BallThreshold"]
 class BallThreshold:
     """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
 
-    Neighbours: one record replaced; under add/remove the sensitivity would grow with the secret n. Sensitivity: that of
+    Neighbors: one record replaced; under add/remove the sensitivity would grow with the secret n. Sensitivity: that of
     `LargestBallCounts`, m + n - 2, or the larger one that the paper prints. Cost: one pure step. Failure: None.
     """
 

@@ -20,7 +20,7 @@ __all__ = ["NoisyBisection"]
 class NoisyBisection:
     """The smallest index in low, ..., high whose count reaches a target, `high` if none below it does.
 
-    Neighbours and sensitivity: those of the counts. Cost: `count.releases` Gaussian counts, `questions(low, high)` of
+    Neighbors and sensitivity: those of the counts. Cost: `count.releases` Gaussian counts, `queries(low, high)` of
     them. Failure: none; whether `high` itself reaches the target is not asked.
     """
 
@@ -29,7 +29,7 @@ class NoisyBisection:
     count: Gaussian
 
     @staticmethod
-    def questions(low: int, high: int) -> int:
+    def queries(low: int, high: int) -> int:
         """ceil(log2(high - low + 1)), but at least 1, so that the cost is fixed even where there is nothing to find."""
         if low > high:
             raise ValueError(f"low must not exceed high, got {low} and {high}")

@@ -17,11 +17,11 @@ from dpmedian.statistics import Bound, Ranks
 
 __all__ = ["Center", "CoordinateSearch"]
 
-# Whether a search may stop is computed after so many questions: it takes as long as a question.
+# Whether a search may stop is computed after so many queries: it takes as long as a query.
 _EVERY = 8
 # While the posteriors still narrow down where the data are, their intervals shrink by more than this in that time.
 _SHRINKS = 0.7
-# They do not shrink at once: the first questions find the octave.
+# They do not shrink at once: the first queries find the octave.
 _LEAST = 40
 
 
@@ -37,7 +37,7 @@ class Center:
 class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
-    Neighbours and sensitivity: those of centered `Ranks`, ranks minus half of all records: sqrt(d) in L2 under
+    Neighbors and sensitivity: those of centered `Ranks`, ranks minus half of all records: sqrt(d) in L2 under
     replacement, and half of that under add/remove. Cost: at most `ranks.releases` Gaussian vectors, those that were
     asked. Failure: none; a search with too much noise returns a point far away.
     """

@@ -30,7 +30,7 @@ FREE_WEIGHT = math.sqrt(0.45)
 class GradientAndDirections(Gaussian):
     """The gradient of the sum of distances, and `weight` times the second moments of the directions to all records.
 
-    Neighbours and sensitivity: those of the statistic, 2 under replacement, as the gradient alone has it, and
+    Neighbors and sensitivity: those of the statistic, 2 under replacement, as the gradient alone has it, and
     sqrt(1 + weight^2) under add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 

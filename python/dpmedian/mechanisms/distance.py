@@ -39,7 +39,7 @@ def _entry(table: Exact, quarter_octave: int) -> Exact:
 class DistanceCount(Gaussian):
     """Numbers of records within a radius of a point, minus half of all records.
 
-    Neighbours and sensitivity: those of `DistanceCounts` with a target of one half, 1 under replacement and 1/2 under
+    Neighbors and sensitivity: those of `DistanceCounts` with a target of one half, 1 under replacement and 1/2 under
     add/remove. Cost: `releases` Gaussian counts. Failure: none.
     """
 

@@ -37,7 +37,7 @@ def eta_of_rho(rho: float) -> float:
 class Exponential:
     """Draws index i with probability proportional to exp(-score_i eta/range).
 
-    Neighbours: those of the scores. Sensitivity: the range of the scores, by how much the difference of two of them may
+    Neighbors: those of the scores. Sensitivity: the range of the scores, by how much the difference of two of them may
     move; the rate is eta over it. Cost: one bounded-range step of `eta`. Failure: none.
     """
 

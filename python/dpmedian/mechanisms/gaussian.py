@@ -56,7 +56,7 @@ class _Stated:
 class Gaussian:
     """`releases` integer vectors of `coordinates` entries, each with discrete Gaussian noise.
 
-    Neighbours: the relation whose sensitivity it was calibrated to. Sensitivity: L2, that of the statistic, on a
+    Neighbors: the relation whose sensitivity it was calibrated to. Sensitivity: L2, that of the statistic, on a
     lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is `noise_multiplier`
     times the sensitivity. Failure: none.
 

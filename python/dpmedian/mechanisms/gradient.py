@@ -23,7 +23,7 @@ Ball = tuple[Vector, float]
 class NoisyGradient(Gaussian):
     """Gaussian releases of the lattice gradient of the sum of distances, or of a mean shift in its place.
 
-    Neighbours and sensitivity: those of `Gradient`, 2 under replacement and 1 under add/remove, plus the rounding; the
+    Neighbors and sensitivity: those of `Gradient`, 2 under replacement and 1 under add/remove, plus the rounding; the
     mean shift has the same. Cost: `releases` Gaussian releases. Failure: none.
     """
 

@@ -35,7 +35,7 @@ MOMENTS_DIMENSION = 4000
 class Curvature(Gaussian):
     """The mean curvature of the sum of distances, smoothed at a radius: a sum over records of a value in [0, 1].
 
-    Neighbours and sensitivity: those of the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
+    Neighbors and sensitivity: those of the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
     none.
     """
 
@@ -64,7 +64,7 @@ class Curvature(Gaussian):
 class Hessian(Gaussian):
     """The Hessian of the sum of distances, smoothed at a radius: its curvature K and its second moments T.
 
-    Neighbours and sensitivity: those of the statistic, sqrt(2) under replacement, which T alone would have, and under
+    Neighbors and sensitivity: those of the statistic, sqrt(2) under replacement, which T alone would have, and under
     add/remove sqrt(1 + a^2 (1 - 1/d)^2) with a the weight of K; plus the rounding. Cost: one Gaussian release. Failure:
     none.
     """

@@ -25,7 +25,7 @@ _SHARE_BITS, _COARSEST = 20, 8
 class PairCount(Gaussian):
     """Numbers of pairs within a radius minus a share of all pairs, over `pairings` random pairings of the records.
 
-    Neighbours and sensitivity: those of `PairCounts`, a record being in at most one pair of each pairing. The pairings
+    Neighbors and sensitivity: those of `PairCounts`, a record being in at most one pair of each pairing. The pairings
     are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
     """
 
@@ -90,7 +90,7 @@ class PairBisection:
         cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], pairings: int
     ) -> PairBisection:
         # The index after the last radius means that none was found.
-        releases = NoisyBisection.questions(0, len(radii))
+        releases = NoisyBisection.queries(0, len(radii))
         return cls(radii, PairCount.of(name, rho, parameters, pairings=pairings, releases=releases))
 
     def release(self, source: Source, tape: Tape, share: float) -> int | None:

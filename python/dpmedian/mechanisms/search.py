@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Found(Generic[Value]):
-    """What a search found, and the number of questions that it asked."""
+    """What a search found, and the number of queries that it asked."""
 
     value: Value
     asked: int
@@ -32,7 +32,7 @@ class Found(Generic[Value]):
 class GridSearch:
     """The smallest index in low, ..., high whose count reaches a target.
 
-    Neighbours and sensitivity: those of the counts. Cost: at most `count.releases` Gaussian counts, those that were
+    Neighbors and sensitivity: those of the counts. Cost: at most `count.releases` Gaussian counts, those that were
     asked. Failure: none; a search with too much noise returns a wrong index.
     """
 

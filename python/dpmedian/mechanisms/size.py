@@ -17,7 +17,7 @@ __all__ = ["NoisySize"]
 class NoisySize(Gaussian):
     """The number of records, or the sum of their weights, with Gaussian noise.
 
-    Neighbours: one record added or removed, and with weights also one replaced; without them the number is public then.
+    Neighbors: one record added or removed, and with weights also one replaced; without them the number is public then.
     Sensitivity: 1. Cost: one Gaussian release. Failure: none; few records may come out as none.
     """
 

@@ -49,7 +49,7 @@ class Offer(Generic[Mechanism_co]):
 class Allowance:
     """The cap on a run: Gaussian releases of these kinds, with sum of mu^2 at most 2 rho whatever they answer.
 
-    Neighbours and sensitivities: those of the kinds. Cost: the cap. Failure: `Exhausted`, before the release that would
+    Neighbors and sensitivities: those of the kinds. Cost: the cap. Failure: `Exhausted`, before the release that would
     not fit.
     """
 
@@ -142,7 +142,7 @@ class Spender:
         return ask(made, self._tape), made.noise
 
     def search(self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Found[Value]]) -> Value:
-        """One search of at most this cost. Questions that it did not ask are not paid."""
+        """One search of at most this cost. Queries that it did not ask are not paid."""
         made = self._buy(offer, rho)
         found = ask(made, self._tape)
         if not 0 <= found.asked <= made.releases:

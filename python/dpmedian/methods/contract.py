@@ -28,14 +28,15 @@ __all__ = [
     "hopeless",
     "least_size",
     "most_failures",
+    "sensitivity_gain",
     "signal_of",
     "softened",
     "useful_error",
     "within",
-    "worth",
 ]
 
-# An error of this many spreads is useless, and a larger one is no worse. A failure says so, and weighs as one spread.
+# An error of this many core radii is useless, and a larger one is no worse. A failure is announced, and counts as an
+# error of one core radius.
 USELESS = 3.0
 
 # The share of data sets that are taken to be of each uneven kind when methods are compared.
@@ -46,7 +47,7 @@ _UNEVEN = 0.25
 class Prediction:
     """What to expect, from public parameters alone. None where nothing can be said without the data.
 
-    The *spread* of the data is the distance from their median within which 40 % of the records lie.
+    The *core radius* of the data is the distance from their median within which 40 % of the records lie.
 
     `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud of records at distances of one size.
     Exactly, it is what the point adds to F, in units of n times the median distance of the records from their median:
@@ -55,7 +56,7 @@ class Prediction:
     single middle.
     `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
 
-    Every method predicts the distance of its point from the median as `relative_error` times the spread plus
+    Every method predicts the distance of its point from the median as `relative_error` times the core radius plus
     `absolute_error`, which is in the units of the data and comes from a public radius or resolution. `failure` is the
     probability that nothing useful comes of a run: `ReleaseFailed`, or a point far away from the median, and `silent`
     is that of the latter alone, both for a cloud; `uneven` is the sum of two probabilities of a point far away from the
@@ -72,19 +73,19 @@ class Prediction:
     silent: float = 0.0
     uneven: float = 0.0
 
-    def error_at(self, spread: float) -> float:
-        """The distance from the median of data with this spread; infinite where nothing is predicted."""
-        return math.inf if self.relative_error is None else self.relative_error * spread + self.absolute_error
+    def error_at(self, core_radius: float) -> float:
+        """The distance from the median of data with this core radius; infinite where nothing is predicted."""
+        return math.inf if self.relative_error is None else self.relative_error * core_radius + self.absolute_error
 
-    def expected_error(self, spread: float) -> float:
-        """The same with failures counted: as one spread of error if they raise, as three if they are silent.
+    def expected_error(self, core_radius: float) -> float:
+        """The same with failures counted: as one core radius of error if they raise, as three if they are silent.
 
         Nobody knows beforehand what the data are: a quarter of them is taken to be uneven, and in another quarter many
         records are taken to coincide.
         """
-        useful = (1.0 - self.failure) * min(self.error_at(spread), USELESS * spread)
-        cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * spread
-        return cloud + _UNEVEN * self.uneven * max(USELESS * spread - cloud, 0.0)
+        useful = (1.0 - self.failure) * min(self.error_at(core_radius), USELESS * core_radius)
+        cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * core_radius
+        return cloud + _UNEVEN * self.uneven * max(USELESS * core_radius - cloud, 0.0)
 
 
 def most_failures(parameters: PublicParameters) -> float:
@@ -93,13 +94,16 @@ def most_failures(parameters: PublicParameters) -> float:
 
 
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
-    """Why a release would be worth nothing, whatever the spread of the data is, or None.
+    """Why a release would be worth nothing, whatever the core radius of the data is, or None.
 
     It would fail more often than not (or more often than `failure_probability`, where that is larger), or its predicted
     error is at least half of what returning the center would have, where a point that is lost without a word counts as
     the center.
     """
-    reasons = [_hopeless_at(spread, calibrated.predict(spread), parameters) for spread in parameters.assumed_spreads]
+    reasons = [
+        _hopeless_at(core_radius, calibrated.predict(core_radius), parameters)
+        for core_radius in parameters.assumed_core_radii
+    ]
     return None if None in reasons else reasons[-1]
 
 
@@ -112,19 +116,19 @@ def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
     return high
 
 
-def _hopeless_at(spread: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
+def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
     if prediction.failure > most_failures(parameters):
         return f"would fail with probability {prediction.failure:.2g}"
     # A point that is lost without a word is no better than the center.
-    error = prediction.error_at(spread)
+    error = prediction.error_at(core_radius)
     error += prediction.silent * max(parameters.assumed_distance - error, 0.0)
     if 0.5 * parameters.assumed_distance <= error < math.inf:
         return "would release a point that hardly depends on the data"
     return None
 
 
-def worth(parameters: PublicParameters) -> int:
-    """What a record weighs against the noise, in records of neighbours that replace one.
+def sensitivity_gain(parameters: PublicParameters) -> int:
+    """What a record weighs against the noise, in records of neighbors that replace one.
 
     Gradients, centered ranks and counts minus a half have half the sensitivity where a record is added or removed, so
     with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
@@ -134,20 +138,20 @@ def worth(parameters: PublicParameters) -> int:
 
 def signal_of(parameters: PublicParameters, rho: float) -> float:
     """n sqrt(rho/d): how far the records stand out of the noise of a gradient."""
-    return worth(parameters) * parameters.size * math.sqrt(rho / parameters.d)
+    return sensitivity_gain(parameters) * parameters.size * math.sqrt(rho / parameters.d)
 
 
 def cloud_curvature(d: int) -> float:
-    """The curvature of F at the median of a normal distribution, in units of n/spread.
+    """The curvature of F at the median of a normal distribution, in units of n/core radius.
 
-    It is the mean of (1 - 1/d)/distance over the records, times the spread: near one, for they lie about one spread
-    away. On the line it is twice the density at the median times the spread.
+    It is the mean of (1 - 1/d)/distance over the records, times the core radius: near one, as the records lie about
+    one core radius away. On the line it is twice the density at the median times the core radius.
     """
     return 0.418 if d == 1 else (1.0 - 1.0 / d) * (1.0 + 1.0 / d**2)
 
 
 def cloud_error(noise: float, d: int) -> float:
-    """The mean distance to the median, in spreads, of a Newton step from a noisy gradient.
+    """The mean distance to the median, in core radii, of a Newton step from a noisy gradient.
 
     `noise` is the root of the mean squared length of the noise, in n; the mean length of a normal vector is shorter.
     """
@@ -156,14 +160,14 @@ def cloud_error(noise: float, d: int) -> float:
 
 
 def cloud_excess(error: float, d: int) -> float:
-    """The excess at this distance from the median, in spreads: a square near it, and not above the distance itself."""
+    """The excess at this distance from the median, in core radii: a square near it, and at most the distance itself."""
     return min(0.5 * cloud_curvature(d) * error**2, error)
 
 
 def useful_error(error: float, d: int) -> float:
-    """Of runs with this mean error, in spreads, the mean error of those that are of use.
+    """Of runs with this mean error, in core radii, the mean error of those that are of use.
 
-    The larger it is the more evenly they lie in the ball of `USELESS` spreads, and the mean distance from its center is
+    The larger it is, the more evenly they lie in the ball of `USELESS` core radii. The mean distance from its center is
     d/(d + 1) of its radius.
     """
     return error / math.hypot(1.0, error * (d + 1.0) / (USELESS * d))
@@ -177,7 +181,7 @@ def within(value: float, border: float, sharpness: float) -> float:
 def softened(step: float, noise: float, d: int) -> float:
     """By how much noisy steps make a cloud less curved: they keep the iterates away from its middle.
 
-    `step` is in spreads and `noise` the root of the mean squared length of that of one gradient, in n. Steps that
+    `step` is in core radii and `noise` the root of the mean squared length of that of one gradient, in n. Steps that
     contract by their curvature c' and add noise leave iterates at a mean square w^2 = step noise^2/(2 c') from the
     median, and there the curvature c of the middle has become c' = c/sqrt(1 + (c w)^2). This is c/c'.
     """
@@ -249,8 +253,8 @@ class CalibratedMethod(Calibrated):
         return None
 
     @abstractmethod
-    def predict(self, spread: float | None = None) -> Prediction:
-        """What to expect of data with this spread, or with the one that is assumed."""
+    def predict(self, core_radius: float | None = None) -> Prediction:
+        """What to expect of data with this core radius, or with the one that is assumed."""
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:
@@ -274,7 +278,7 @@ class Method(Protocol):
     needs: frozenset[str]
     """Those of them that must be given."""
     relations: frozenset[str]
-    """The neighbour relations that it is proved for."""
+    """The neighbor relations that it is proved for."""
     sized: bool
     """Whether it is calibrated to the number of records, which is released first where it is private."""
 

@@ -38,7 +38,7 @@ TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
 class PrivateSize(CalibratedMethod):
     """The noisy size, then a method that is calibrated to it with `rest`, what the size leaves of rho.
 
-    Neighbours: one record added or removed, or with weights replaced. Cost: that of the size and the cap on the method,
+    Neighbors: one record added or removed, or with weights replaced. Cost: that of the size and the cap on the method,
     whatever the size turns out to be. Failure: that of the method, and `ReleaseFailed` where so few records are seen
     that it would be hopeless.
     """
@@ -117,13 +117,13 @@ class PrivateSize(CalibratedMethod):
         found = self.typical.region
         return found if found is None or self.parameters.n is not None else "by size"
 
-    def predict(self, spread: float | None = None) -> Prediction:
+    def predict(self, core_radius: float | None = None) -> Prediction:
         """For the guess. Without one nothing can be said: see `examples`."""
-        return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, spread)
+        return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, core_radius)
 
-    def predict_at(self, n: int, spread: float | None = None) -> Prediction:
+    def predict_at(self, n: int, core_radius: float | None = None) -> Prediction:
         """For this many records: the method's own prediction, and a failure where the noisy size hides them."""
-        predicted = self.at(n).predict(spread)
+        predicted = self.at(n).predict(core_radius)
         if self._hopeless_at(round(n - _FAR * self.size.noise)) is None:
             return predicted
         missed = 0.5 * math.erfc(((n - self.enough) / self.size.noise - _SURE) / math.sqrt(2.0))

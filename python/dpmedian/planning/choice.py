@@ -73,7 +73,7 @@ def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
 def choose(parameters: PublicParameters) -> Plan:
     """Of all methods that the parameters allow the plan whose predicted error is nowhere far above the least.
 
-    The spread of the data is not public, so methods are compared at every one that is assumed: what counts is the
+    The core radius of the data is not public, so methods are compared at every one that is assumed: what counts is the
     largest ratio of a plan's predicted error to the best one's there. Where that is the same, the first of the registry
     is taken.
     """
@@ -85,7 +85,7 @@ def choose(parameters: PublicParameters) -> Plan:
                 "epsilon without delta asks for pure differential privacy: pass delta too, for example delta=1e-6. "
                 f"If delta must be 0: {error}"
             ) from None
-        return replace(chosen, reason="chosen by auto: pure differential privacy was asked for")
+        return replace(chosen, reason="chosen by auto: pure differential privacy was requested")
     if parameters.n is None:  # No method can be compared with another one.
         return replace(_calibrated(parameters, adaptive), reason="chosen by auto: it suits every number of records")
     plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
@@ -93,7 +93,10 @@ def choose(parameters: PublicParameters) -> Plan:
         return _calibrated(parameters, adaptive)  # Its error says what is wrong.
     useful = [made for made in plans if hopeless(made.calibrated, parameters) is None] or plans
     errors = [
-        [made.calibrated.predict(spread).expected_error(spread) for spread in parameters.assumed_spreads]
+        [
+            made.calibrated.predict(core_radius).expected_error(core_radius)
+            for core_radius in parameters.assumed_core_radii
+        ]
         for made in useful
     ]
     least = [min(column) for column in zip(*errors, strict=True)]

@@ -96,7 +96,7 @@ class Plan(Recorded):
     @property
     def expected_error(self) -> float:
         """The predicted distance to the median, failures included, for the spread that plans assume."""
-        return self.prediction.expected_error(self.parameters.assumed_spread)
+        return self.prediction.expected_error(self.parameters.assumed_core_radius)
 
     def refuse_if_hopeless(self) -> None:
         """Raises, before anything is spent, if the release would be worth nothing.

@@ -47,6 +47,6 @@ def explained(cost: PrivacyCost, cap: PrivacyCost | None) -> list[str]:
     parts.append(f"Together rho = {cost.rho:.6g} (zero-concentrated differential privacy).")
     if cost.epsilon is not None:
         pair = f"epsilon = {cost.epsilon:.6g}" + (f", delta = {cost.delta:.6g}" if cost.delta else "")
-        parts.append(f"That is within the budget that was asked for, {pair}.")
+        parts.append(f"That is within the budget that was requested, {pair}.")
     parts.append(f"It holds for {protected(cost.neighbours, cost.unit)}.")
     return parts

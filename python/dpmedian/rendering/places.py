@@ -64,7 +64,7 @@ def places_html(places: Places) -> str:
     head = _head(places)
     alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if places.seeded else ""
     table = html_table(head, _rows(places), caption=[_title(places)], notes=_facts(places), right=range(1, len(head)))
-    plan = f"<details><summary>What was asked of the data</summary>{plan_tables(places.plan)}</details>"
+    plan = f"<details><summary>Queries to the data</summary>{plan_tables(places.plan)}</details>"
     return html_block(alarm, table, plan)
 
 

@@ -21,7 +21,7 @@ SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 # A longer point is shown by so many of its first and of its last coordinates.
 _FIRST, _LAST = 5, 2
-# A region takes matrices of all dimensions, and seconds in more than these: it is made when it is asked for.
+# A region takes matrices of all dimensions, and seconds in more than these: it is made when it is requested.
 _REGION_DIMENSION = 200
 
 
@@ -109,5 +109,5 @@ def release_html(release: Release) -> str:
         alarm,
         html_table(names, rows, caption=title, right=range(len(names))),
         html_table(None, _facts(release, region), row_names=True, notes=_notes(release, region)),
-        f"<details><summary>What was asked of the data</summary>{plan_tables(release.plan)}</details>",
+        f"<details><summary>Queries to the data</summary>{plan_tables(release.plan)}</details>",
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.planning.outlook import Outlook
+from dpmedian.planning.prediction_curves import PredictionCurves
 
 __all__ = ["Curve", "chart", "epsilon_curve", "error_by_budget", "error_by_size"]
 
@@ -35,7 +35,7 @@ class Curve:
 
 
 def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
-    """Epsilon against delta: all that the cost proves, of which one pair was asked for."""
+    """Epsilon against delta: all that the cost proves, of which one pair was requested."""
     if cost.is_pure:
         return None
     middle = delta if delta > 0.0 else 1e-6
@@ -54,35 +54,35 @@ def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
     )
 
 
-def error_by_size(outlook: Outlook) -> Curve:
+def error_by_size(curves: PredictionCurves) -> Curve:
     """The predicted error against the number of records."""
-    n = outlook.sizes[1]
+    n = curves.sizes[1]
     sizes = sorted({max(round(n * 2.0 ** (-4.0 + 8.0 * step / (_STEPS - 1))), 2) for step in range(_STEPS)} | {n})
-    errors = tuple(outlook.predicted(size, outlook.asked) for size in sizes)
-    label = f"number of records ({outlook.plan.parameters.budget})"
+    errors = tuple(curves.predicted(size, curves.asked) for size in sizes)
+    label = f"number of records ({curves.plan.parameters.budget})"
     return Curve(
         "With more or fewer records",
         label,
-        outlook.label,
+        curves.label,
         tuple(float(size) for size in sizes),
         errors,
-        (float(n), outlook.here),
+        (float(n), curves.here),
         words="{x} records: {y}",
     )
 
 
-def error_by_budget(outlook: Outlook) -> Curve:
+def error_by_budget(curves: PredictionCurves) -> Curve:
     """The predicted error against the budget."""
-    budget = outlook.plan.parameters.budget
-    values = [outlook.asked * 2.0 ** (-3.0 + 6.0 * step / (_STEPS - 1)) for step in range(_STEPS)]
+    budget = curves.plan.parameters.budget
+    values = [curves.asked * 2.0 ** (-3.0 + 6.0 * step / (_STEPS - 1)) for step in range(_STEPS)]
     delta = f", delta = {budget.delta:.3g}" if budget.delta else ""
     return Curve(
         "With more or less budget",
-        f"{budget.measure} (n = {outlook.sizes[1]:,}{delta})",
-        outlook.label,
+        f"{budget.measure} (n = {curves.sizes[1]:,}{delta})",
+        curves.label,
         tuple(values),
-        tuple(outlook.predicted(outlook.sizes[1], value) for value in values),
-        (outlook.asked, outlook.here),
+        tuple(curves.predicted(curves.sizes[1], value) for value in values),
+        (curves.asked, curves.here),
         words=budget.measure + " {x}: {y}",
     )
 

@@ -140,11 +140,11 @@ def _text(key: object) -> str:
 
 
 def _plans(record: Mapping[str, Any]) -> list[str]:
-    """What was asked of every group; groups with another guess of their size have other noise."""
+    """The queries to every group; groups with another guess of their size have other noise."""
     found = []
     for index, plan in enumerate(record["plans"]):
         assigned = zip(record["keys"] or (), record["plan_of_key"] or (), strict=True)
         keys = [_text(key) for key, own in assigned if own == index]
         whom = "every group" if len(record["plans"]) == 1 else ", ".join(keys[:4]) + (", ..." if len(keys) > 4 else "")
-        found.append(section(f"What was asked of the data of {whom}", stages(plan_of(plan))))
+        found.append(section(f"Queries to the data of {whom}", stages(plan_of(plan))))
     return found

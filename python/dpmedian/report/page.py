@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from dpmedian.places import Places
-from dpmedian.planning.outlook import Outlook
 from dpmedian.planning.plan import Plan
+from dpmedian.planning.prediction_curves import PredictionCurves
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.release import region_of
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
@@ -46,7 +46,7 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
         section("What it promises", paragraphs(guarantee(plan.cost, delta_of(plan.cost)))),
         section("What it does not promise", paragraphs(limits())),
         section("How much, and what else was possible", _curves(found, plan)),
-        section("What was asked of the data", stages(plan)),
+        section("Queries to the data", stages(plan)),
         section("What it cost", _cost(record, plan)),
         "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
         section("How to check this", checks(record)),
@@ -205,7 +205,7 @@ def _interval(ends: list[float] | None) -> str:
 
 
 def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
-    texts, charts, outlook = ["The red dots are this release."], [], Outlook.of(plan)
+    texts, charts, curves = ["The red dots are this release."], [], PredictionCurves.of(plan)
     pairs = epsilon_curve(plan.cost, delta_of(plan.cost))
     if pairs is not None:
         charts.append(chart(pairs))
@@ -213,13 +213,13 @@ def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             "What was spent is a promise about every epsilon at once, each with its own delta: the first curve has all "
             "pairs that are proved."
         )
-    if outlook is not None:
-        charts += [chart(error_by_size(outlook)), chart(error_by_budget(outlook))]
-        spread = found.scale if isinstance(found, Release) else None
-        told = "" if spread is None else f": here about {distance(spread, plan)}{_unit(plan)}"
+    if curves is not None:
+        charts += [chart(error_by_size(curves)), chart(error_by_budget(curves))]
+        core_radius = found.scale if isinstance(found, Release) else None
+        told = "" if core_radius is None else f": here about {distance(core_radius, plan)}{_unit(plan)}"
         texts.append(
-            "The curves of the predicted error say what more or fewer records, or more or less budget, would have been "
-            "worth. They follow from public numbers alone and were known before the data were looked at. The spread of "
+            "The curves of the predicted error show the error with more or fewer records, and another budget. "
+            "They follow from public numbers alone and were known before the data were read. The core radius of "
             f"the data is the distance from their median within which 40 % of the records lie{told}."
         )
     drawn = "\n".join(figure for figure in charts if figure)

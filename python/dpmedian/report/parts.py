@@ -18,7 +18,7 @@ __all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "sec
 
 _HERE = Path(__file__).parent
 
-# The delta at which a cost that was asked for in rho is explained.
+# The delta at which a cost that was requested in rho is explained.
 _DELTA = 1e-6
 
 # The page may load nothing from anywhere: its style, its script and its record are in it.
@@ -39,7 +39,7 @@ def document(title: str, sections: Iterable[str]) -> str:
 
 
 def delta_of(cost: PrivacyCost) -> float:
-    """The delta at which the promise is told: the one that was asked for, or 0 for pure differential privacy."""
+    """The delta at which the promise is told: the one that was requested, or 0 for pure differential privacy."""
     if cost.delta is not None:
         return cost.delta
     return 0.0 if cost.is_pure else max(_DELTA, cost.delta0)

@@ -13,9 +13,10 @@ QUERIES = {
     "mean shift": "In which direction do the nearby records lie, seen from a point?",
     "ranks": "In every coordinate, how many records lie below a value?",
     "distance counts": "How many records lie within some distance of a point?",
+    "ball size": "How many records lie in a ball?",
     "curvature": "How densely do records lie around a point?",
     "hessian": "How densely, and in which directions, do records lie around a point?",
-    "gradient and directions": "In which direction do most records lie, and how do all directions spread?",
+    "gradient and directions": "In which direction do most records lie, and how are all directions distributed?",
     "shells and directions": "How far away from a point, and in which directions, do records lie?",
     "grid cells": "How many records lie in each cell of a grid?",
     "cluster gradients": "How many records lie around each center, how far away, and in which direction?",
@@ -25,7 +26,7 @@ QUERIES = {
     "objective differences": "Which of a few candidates has the smallest sum of distances to the records?",
     "records to change": "How many records would have to change to make a place the median?",
 }
-"""What a statistic asks of the data, in words."""
+"""Each query to the data as a question in plain words."""
 
 # The false alarms at which an attacker is judged.
 _ALARMS = 0.05

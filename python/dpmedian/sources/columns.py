@@ -19,7 +19,7 @@ def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int
     places = [_place(names, name) for name in chosen]
     for i, place in enumerate(places):
         if place in places[:i]:
-            raise ValueError(f"column {chosen[i]!r} was asked for twice; the columns are {_list(names)}")
+            raise ValueError(f"column {chosen[i]!r} was requested twice; the columns are {_list(names)}")
     return places
 
 
@@ -32,7 +32,7 @@ def divide(
     places = select(names, chosen)
     for place in others:
         if place in places:
-            raise ValueError(f"column {names[place]!r} was asked for twice, as a label and as a coordinate")
+            raise ValueError(f"column {names[place]!r} was requested twice, as a label and as a coordinate")
     return places, others
 
 

@@ -1,4 +1,4 @@
-"""Records in a file: they are read in blocks for every question, and never held in memory."""
+"""Records in a file: they are read in blocks for every query, and never held in memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Source(Protocol):
 
     @property
     def local(self) -> Points | None:
-        """All records, if they are in this process (loops of thousands of questions run in Rust then); else None."""
+        """All records, if they are in this process (loops of thousands of queries run in Rust then); else None."""
         ...
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
@@ -30,7 +30,7 @@ class Source(Protocol):
     def sample(self, stream: Stream, size: int) -> Source:
         """A uniform random sample of this many records, or of all if there are fewer, by hidden randomness.
 
-        Only where neighbours replace a record.
+        Only where neighbors replace a record.
         """
         ...
 

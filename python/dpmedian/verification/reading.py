@@ -89,7 +89,7 @@ class Recorded(CalibratedMethod):
     def passes(self) -> float:
         return 0.0
 
-    def predict(self, spread: float | None = None) -> Prediction:
+    def predict(self, core_radius: float | None = None) -> Prediction:
         return self.recorded_prediction
 
     def run(self, source: Source, tape: Tape) -> MethodResult:

@@ -47,7 +47,7 @@ impl Lattice {
     }
 
     /// One coordinate of all records in units, rounded to multiples of `spacing`: a map of each record on its own, so
-    /// neighbours stay neighbours. Any center is accepted, and any finite coordinate.
+    /// neighbors stay neighbours. Any center is accepted, and any finite coordinate.
     pub fn snap(&self, points: DMatrixView<'_, f64>, center: &[f64], coordinate: usize, spacing: i64) -> Vec<f64> {
         let (spacing, reach) = (spacing as f64, self.reach as f64);
         let center = finite(center[coordinate]);

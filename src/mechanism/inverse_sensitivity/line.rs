@@ -8,7 +8,7 @@
 //! within r of y, for it to be a median. It is constant where len_r is: 0 with it, and otherwise len_r for an even n and
 //! len_r - 1/2 for an odd one.
 //!
-//! **Neighbours and sensitivity** of the score: 1 where a record is replaced, and 1/2 where one is added or removed.
+//! **Neighbors and sensitivity** of the score: 1 where a record is replaced, and 1/2 where one is added or removed.
 //! *Proof.* A replaced record moves each count by at most 1, and n not at all. An added record moves twice a count by 0 or 2
 //! and n by 1, so their difference by 1, up or down. The maximum of such differences and of zero moves no further, nor does
 //! the cap of the score. ∎ (With the floor an added record would move the score by 1.)
@@ -84,7 +84,7 @@ pub trait Staircase {
     }
 }
 
-/// The sorted records, the lattice they lie on, and the neighbours for which they are scored.
+/// The sorted records, the lattice they lie on, and the neighbors for which they are scored.
 pub struct Line {
     sorted: Vec<i64>,
     lattice: Lattice,

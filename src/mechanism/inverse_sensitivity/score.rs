@@ -8,7 +8,7 @@
 //! In integers: v and w become V and W, in units of 2^-30, such that |V| <= W <= 2^30, and the score is
 //! max(0, floor(||sum of V||) - sum of (2^30 - W)) in units of 2^-31 of a record.
 //!
-//! **Neighbours and sensitivity**: 2^31 units, one record, where a record is replaced, and 2^30 where one is added or
+//! **Neighbors and sensitivity**: 2^31 units, one record, where a record is replaced, and 2^30 where one is added or
 //! removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W - W'|;
 //! together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by 2^30 - W:
 //! together within -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the floor keeps them, and so do

@@ -99,7 +99,7 @@ fn three_dimensions_have_the_enumerated_distribution() {
     }
 }
 
-/// A cloud of deviation about `spread` around `offset`, and a tenth of outliers.
+/// A cloud of standard deviation about `spread` around `offset`, and a tenth of outliers.
 fn cloud(d: usize, n: usize, offset: f64, spread: f64) -> DMatrix<f64> {
     let hash = |i: usize, j: usize| {
         let x = ((i * 0x9E37_79B9 + j * 0x85EB_CA6B + 12_345) as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93);

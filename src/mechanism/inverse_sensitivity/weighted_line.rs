@@ -3,7 +3,7 @@
 //! With L(y) the weight of the records below y - r, A(y) that of those above y + r and M that of all, the score is
 //! max(0, 2 L - M, 2 A - M)/2, which without weights is the score of [`super::line`] for records that are added.
 //!
-//! **Neighbours and sensitivity**: those of [`super::line`], 1/2 where a record with a weight of at most 1 is added or
+//! **Neighbors and sensitivity**: those of [`super::line`], 1/2 where a record with a weight of at most 1 is added or
 //! removed, and 1 where one is replaced, with its weight. *Proof.* A record of weight c adds c or -c to 2 L - M, and to
 //! 2 A - M. A replaced one removes one such number and adds another: at most 2. The maximum of these numbers and of zero moves
 //! no further, nor does the cap of the score. ∎ Everything is an integer: weights are multiples of 2^-20, scores of 2^-31.

@@ -5,7 +5,7 @@
 //! | N_i(nu) | a row of [`counts`] |
 //! | m N(nu) | [`top_sums`]: the sum of the m largest counts, kept an integer |
 //!
-//! **Neighbours and sensitivity** of the sum of the m largest counts, for every radius on its own: m + n - 2 where a record
+//! **Neighbors and sensitivity** of the sum of the m largest counts, for every radius on its own: m + n - 2 where a record
 //! is replaced; there is no bound where one is added or removed, because n is private then. *Proof.* The sum is the largest
 //! over all sets of m records, so it moves by no more than the sum over one set. The replaced record's own count lies
 //! between 1 and n and moves by at most n - 1, every other by at most 1: n - 1 + m - 1 for a set with it, and m for a set

@@ -2,7 +2,7 @@
 //!
 //! A pair is looked at once, for both of its records. Pairs are computed in tiles of 4 rows by 8 columns, with
 //! lanes over columns, so that every instruction set adds the coordinates in the same order. The smallest and largest
-//! sum of a tile bound its radii in question: below them no pair of the tile is inside, above them all are, and between
+//! sum of a tile bound its radii in query: below them no pair of the tile is inside, above them all are, and between
 //! them (one or two radii, mostly) the tile is compared and counted without a branch.
 
 use std::ops::Range;
@@ -29,7 +29,7 @@ const CHUNK: usize = 128;
 const BLOCK: usize = 256;
 /// Rows whose tiles are kept while the coordinates come in several chunks.
 const GROUP: usize = 64;
-/// Above this many radii in question the pairs of a tile are looked up one by one.
+/// Above this many radii in query the pairs of a tile are looked up one by one.
 const WIDE: usize = 12;
 
 /// Adds the squares of some coordinates to a tile, one coordinate after the other.

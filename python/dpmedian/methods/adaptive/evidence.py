@@ -26,7 +26,7 @@ Matrix = NDArray[np.float64]
 
 # The cloud: its core radii over the one that was found, and the distance of its center from the point in core radii.
 # The single place: its core radius, how much faster its counts grow than those of a cloud, and its largest distance.
-_CLOUDS, _CLOUD_ERROR, _PLACE, _PLACE_STEEPNESS, _PLACE_REACH = (1.0, 1.4), 0.35, 0.06, 12.0, 3.0
+_CLOUDS, _CLOUD_OFFSET, _PLACE, _PLACE_STEEPNESS, _PLACE_REACH = (1.0, 1.4), 0.35, 0.06, 12.0, 3.0
 # Core radii of the clouds whose centers are tried.
 _FITS = (1.4, 0.3, 0.06)
 # How often each fit of a center to the gradients is improved, and the lengths in core radii of the first steps.
@@ -48,7 +48,7 @@ def log_odds_of_a_cloud(
     centers = answers.centers(_FITS)
     away = (centers**2).sum(axis=1)
     # A cloud's center is near the point, for that is where its gradients vanish.
-    clouds = [answers.misfits(centers, wide, 1.0) + 0.5 * away / _CLOUD_ERROR**2 for wide in _CLOUDS]
+    clouds = [answers.misfits(centers, wide, 1.0) + 0.5 * away / _CLOUD_OFFSET**2 for wide in _CLOUDS]
     place = answers.misfits(centers[away < _PLACE_REACH**2], _PLACE, _PLACE_STEEPNESS)
     return float(np.min(place) - np.min(clouds))
 

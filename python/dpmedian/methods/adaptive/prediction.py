@@ -6,7 +6,7 @@ import math
 
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.queries import last_gradients
-from dpmedian.methods.contract import Prediction, cloud_error, within, worth
+from dpmedian.methods.contract import Prediction, cloud_error, sensitivity_gain, within
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["predict"]
@@ -25,7 +25,7 @@ def predict(p: PublicParameters, rho: float, c: Constants, core_radius: float) -
 
     The worst case uses |F(a) - F(b)| <= n |a - b| and that F(median) is at least n/2 times the median distance.
     """
-    n, d = worth(p) * p.size, p.d
+    n, d = sensitivity_gain(p) * p.size, p.d
     signal = n * math.sqrt(rho / d)
     # The noise of one gradient with all of rho, relative to the largest gradient.
     noise = math.sqrt(2.0) / signal

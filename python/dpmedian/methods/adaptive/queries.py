@@ -23,7 +23,7 @@ from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Curvature, Hessian
 from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
 from dpmedian.methods.adaptive.constants import Constants
-from dpmedian.methods.contract import worth
+from dpmedian.methods.contract import sensitivity_gain
 from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.postprocess import onto_ball, semicircle
 from dpmedian.sources.protocol import Source
@@ -88,7 +88,7 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float) -> Hes
 
     The smoothing balances noise, which falls as 1/smoothing, and bias, which grows with it.
     """
-    d, gain = p.d, worth(p)
+    d, gain = p.d, sensitivity_gain(p)
     if 1 < d <= MOMENTS_DIMENSION:
         cost = price(c, rho, gain * m, c.hessian_needs * d, c.single_share, c.query_most, math.inf)
         of_moments, of_curvature = Hessian.noise_of(cost, p)
@@ -158,7 +158,7 @@ class Offers:
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
-        m = max(c.sample_records, math.ceil(c.sample_signal / worth(p) * math.sqrt(p.d / rho)))
+        m = max(c.sample_records, math.ceil(c.sample_signal / sensitivity_gain(p) * math.sqrt(p.d / rho)))
         m = p.size if p.size <= 2 * m else m
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m)) if p.inference else None
         hessian, directions, until = None, None, "stops when less than 1 % of the posterior mass lies elsewhere"
@@ -247,7 +247,7 @@ def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, l
 
 def gradient_price(p: PublicParameters, noise: float, m: float) -> float:
     """The cost of a gradient of m records whose noise has this length, in m."""
-    return 2.0 * p.d / (noise * worth(p) * m) ** 2
+    return 2.0 * p.d / (noise * sensitivity_gain(p) * m) ** 2
 
 
 class Queries:
@@ -255,7 +255,7 @@ class Queries:
 
     def __init__(self, offers: Offers, allowance: Allowance, constants: Constants, source: Source, tape: Tape) -> None:
         self.offers, self.c, self.p, self.rho = offers, constants, offers.parameters, allowance.rho
-        self.n, self.d, self.m, self.gain = self.p.size, self.p.d, offers.sample, worth(self.p)
+        self.n, self.d, self.m, self.gain = self.p.size, self.p.d, offers.sample, sensitivity_gain(self.p)
         self.spender, self.source = Spender(allowance, tape), source
         self.records = self.spender.sample(HiddenSample(self.n, self.m, self.p.private_size), source)
         self.sampled = self.m < self.n

@@ -14,7 +14,7 @@ from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
 from dpmedian.methods.adaptive.prediction import predict
 from dpmedian.methods.adaptive.queries import Offers, Queries, last_gradients
 from dpmedian.methods.adaptive.run import NotFound, Run
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, worth
+from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, sensitivity_gain
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
@@ -74,7 +74,7 @@ class Adaptive(CalibratedMethod):
     @property
     def notes(self) -> tuple[str, ...]:
         c, d = self.constants, self.parameters.d
-        m = worth(self.parameters) * self.offers.sample
+        m = sensitivity_gain(self.parameters) * self.offers.sample
         if c.vector_needs * d / m**2 <= c.center_share * self.rho:
             return ()
         reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < _FAR_SIGNAL else "10^5"
@@ -85,8 +85,8 @@ class Adaptive(CalibratedMethod):
         region = self.offers.region
         return None if region is None else "ellipsoid" if region.ellipsoid else "ball"
 
-    def predict(self, spread: float | None = None) -> Prediction:
-        core_radius = self.parameters.assumed_spread if spread is None else spread
+    def predict(self, core_radius: float | None = None) -> Prediction:
+        core_radius = self.parameters.assumed_core_radius if core_radius is None else core_radius
         return predict(self.parameters, self.rho, self.constants, core_radius)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:

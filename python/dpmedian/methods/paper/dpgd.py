@@ -20,7 +20,14 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.contract import USELESS, CalibratedMethod, Prediction, cloud_curvature, cloud_error, worth
+from dpmedian.methods.contract import (
+    USELESS,
+    CalibratedMethod,
+    Prediction,
+    cloud_curvature,
+    cloud_error,
+    sensitivity_gain,
+)
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
@@ -66,8 +73,8 @@ def printed_step(diameter: float, steps: int, noise: float, n: int, d: int) -> f
 def short_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
     """A 250th of the diameter on the average gradient, whatever the noise: a fifth of the scale after localization.
 
-    That is below the spread of the data, and there the sum of distances is curved, its Hessian about n/spread: descent
-    contracts towards the median by a constant factor, and averaging the rest removes the noise.
+    That is below the core radius of the data, where the sum of distances is curved, with a Hessian of n/core radius.
+    Descent contracts towards the median by a constant factor, and the average over the other steps removes the noise.
     """
     return diameter / 250.0 / n
 
@@ -117,11 +124,11 @@ class Dpgd(CalibratedMethod):
         if self.uncapped <= steps:
             return ()
         return (
-            f"steps capped at {steps} (the theory asks for {self.uncapped}): this adds at most "
+            f"steps capped at {steps} (the theory requires {self.uncapped}): this adds at most "
             f"{math.sqrt(1.0 / steps):.2%} of the radius to the average distance",
         )
 
-    def predict(self, spread: float | None = None) -> Prediction:
+    def predict(self, core_radius: float | None = None) -> Prediction:
         """The proved bound is radius sqrt((1 + d s^2)/T) per record, s the noise on the average gradient.
 
         What to expect is how far from the median the mean of iterates is that walk to it without noise, and the noise
@@ -129,26 +136,26 @@ class Dpgd(CalibratedMethod):
         """
         n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
-        spread = spread or self.parameters.assumed_spread
+        core_radius = core_radius or self.parameters.assumed_core_radius
         noise = cloud_error(math.sqrt(d / steps) * self.gradient.noise / n, d)
         # The two are independent, so their squares add up.
-        error = float(np.mean(np.hypot(self._bias(spread), noise * spread)))
+        error = float(np.mean(np.hypot(self._bias(core_radius), noise * core_radius)))
         return Prediction(
             relative_error=noise,
-            absolute_error=error - noise * spread,
+            absolute_error=error - noise * core_radius,
             excess_distance_bound=min(bound, 2.0 * self.radius),
             # Towards the larger of two clusters the way is twice as long, for the other one pulls back.
-            uneven=error / (USELESS * spread - error) if 2.0 * error < USELESS * spread else 1.0,
+            uneven=error / (USELESS * core_radius - error) if 2.0 * error < USELESS * core_radius else 1.0,
         )
 
-    def _bias(self, spread: float) -> NDArray[np.float64]:
+    def _bias(self, core_radius: float) -> NDArray[np.float64]:
         """How far the mean iterate is from the median of a cloud without noise, on the line through the center.
 
         For medians from half as far to half as far again as is assumed: with few steps it may happen to lie near one of
         them. Iterates that have arrived stay there, or jump from side to side.
         """
         length, steps = self.step * self.parameters.size, self.gradient.releases
-        curvature = cloud_curvature(self.parameters.d) / spread
+        curvature = cloud_curvature(self.parameters.d) / core_radius
         center = -self.parameters.assumed_distance * np.linspace(0.5, 1.5, _DISTANCES)
         place, total = center, np.zeros(_DISTANCES)
         for _ in range(min(steps, math.ceil(4.0 * math.sqrt(steps)) + 8)):
@@ -178,7 +185,7 @@ def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:
     Where a record is added or removed the noise is that of twice as many records under replacement.
     """
     assert parameters.radius is not None
-    n, d = worth(parameters) * parameters.size, parameters.d
+    n, d = sensitivity_gain(parameters) * parameters.size, parameters.d
     uncapped = max(1, math.ceil(n * n * rho / (128.0 * d)))
     steps = min(uncapped, parameters.profile.descent_steps_most)
     gradient = NoisyGradient.of("descent", rho, parameters, releases=steps)

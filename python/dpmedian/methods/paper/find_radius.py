@@ -265,8 +265,8 @@ def scales(parameters: PublicParameters) -> tuple[float, float]:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """What bounds the cost for every number of records: the search has the same questions for all of them."""
-    return Gaussian.cap(rho, NoisyBisection.questions(0, len(grid(*scales(parameters)))))
+    """What bounds the cost for every number of records: the search has the same queries for all of them."""
+    return Gaussian.cap(rho, NoisyBisection.queries(0, len(grid(*scales(parameters)))))
 
 
 def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> FindRadius:

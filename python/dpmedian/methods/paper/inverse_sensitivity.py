@@ -169,8 +169,8 @@ class LatticeDraw(CalibratedMethod):
             f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
         )
 
-    def predict(self, spread: float | None = None) -> Prediction:
-        """`excess_distance_bound` is proved. The others are what to expect of the draw on a cloud of this spread.
+    def predict(self, core_radius: float | None = None) -> Prediction:
+        """`excess_distance_bound` is proved. The others are what to expect of the draw on a cloud of this core radius.
 
         Nothing is predicted for a private n that was not guessed.
         """
@@ -180,28 +180,28 @@ class LatticeDraw(CalibratedMethod):
         loss = 2.0 * self.radius
         if math.isfinite(bound.factor):
             loss = min(bound.loss(n * self.radius) / n - self.radius, loss)
-        spread = spread or self.parameters.assumed_spread
+        core_radius = core_radius or self.parameters.assumed_core_radius
         # On the line the score is that of the nearest point within the resolution, and a draw there is uniform. Above,
         # records that coincide are blurred by it, and others hardly: a sixteenth is in between, simulated.
-        error, square, lost = self._draw(spread, self.resolution if d == 1 else 0.0)
+        error, square, lost = self._draw(core_radius, self.resolution if d == 1 else 0.0)
         blur = 0.0 if d == 1 else self.resolution / 16.0
         return Prediction(
             excess=0.5 * cloud_curvature(d) * square,
             relative_error=error,
-            absolute_error=math.hypot(error * spread, blur) - error * spread,
+            absolute_error=math.hypot(error * core_radius, blur) - error * core_radius,
             excess_distance_bound=loss,
             failure=lost,
             silent=lost,
-            uneven=self._uneven(spread) + max(self._draw(spread, 0.0, coincide=0.6)[2] - lost, 0.0),
+            uneven=self._uneven(core_radius) + max(self._draw(core_radius, 0.0, coincide=0.6)[2] - lost, 0.0),
         )
 
-    def _uneven(self, spread: float) -> float:
+    def _uneven(self, core_radius: float) -> float:
         """Where two fifths lie elsewhere the pull towards the median is less than a tenth of n in most of the ball."""
-        volume = self.parameters.d * (math.log(self.radius) - math.log(1.5 * spread))
+        volume = self.parameters.d * (math.log(self.radius) - math.log(1.5 * core_radius))
         return 0.5 * (1.0 + math.tanh(0.5 * (volume - 0.08 * self.mechanism.decay * self.parameters.size)))
 
-    def _draw(self, spread: float, free: float, coincide: float = 0.0) -> tuple[float, float, float]:
-        """Mean distance from the median and mean square in spreads of draws that are useful, and the share of others.
+    def _draw(self, core_radius: float, free: float, coincide: float = 0.0) -> tuple[float, float, float]:
+        """Mean distance from the median and mean square, in core radii, of useful draws, and the share of others.
 
         The gradient of a cloud, twice the score over n, grows with the distance t as its curvature c does and ends at
         one: c t/sqrt(1 + (c t)^2). The draw weighs distances by exp(-decay score) t^(d - 1), out to the radius; the
@@ -209,11 +209,11 @@ class LatticeDraw(CalibratedMethod):
         as that is left, and beyond all one way.
         """
         n, d, c = self.parameters.size, self.parameters.d, cloud_curvature(self.parameters.d)
-        logarithm = np.linspace(-12.0, math.log(self.radius) - math.log(spread), 2000)
+        logarithm = np.linspace(-12.0, math.log(self.radius) - math.log(core_radius), 2000)
         t = np.exp(logarithm)
-        pulled = c * np.maximum(t - free / spread, 0.0)
+        pulled = c * np.maximum(t - free / core_radius, 0.0)
         pull = (1.0 - coincide) * pulled / np.hypot(1.0, pulled)
-        pull = pull + coincide * np.minimum(t * spread / self.resolution, 1.0)
+        pull = pull + coincide * np.minimum(t * core_radius / self.resolution, 1.0)
         weight = d * logarithm - 0.5 * self.mechanism.decay * n * pull
         mass = np.exp(weight - weight.max())
         useful = mass * (t <= USELESS)

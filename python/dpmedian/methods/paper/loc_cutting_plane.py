@@ -28,10 +28,10 @@ from dpmedian.methods.contract import (
     Prediction,
     cloud_error,
     cloud_excess,
+    sensitivity_gain,
     signal_of,
     useful_error,
     within,
-    worth,
 )
 from dpmedian.methods.paper import localize
 from dpmedian.methods.paper.localize import FINAL, Localize, Localized
@@ -61,7 +61,7 @@ LOST = 0.4
 LINE = 1.36
 
 # The noise of the late cuts' mean at which half of its error is theirs that are not near the median, within a ball of
-# ten spreads. Simulated.
+# ten core radii. Simulated.
 UNSETTLED = 0.15
 
 # A window of cuts whose misfit exceeds this many standard deviations is not noise around a linear gradient.
@@ -97,7 +97,7 @@ class LocCuttingPlane(CalibratedMethod):
 
     @property
     def error(self) -> float:
-        """The noise of the late cuts' mean in units of the spread: near the median the Hessian is about n/spread."""
+        """The noise of the mean of the late cuts in core radii: near the median the Hessian is about n/core radius."""
         return math.sqrt(self.parameters.d / self.late.releases) * self.late.noise / self.parameters.size
 
     @property
@@ -109,18 +109,18 @@ class LocCuttingPlane(CalibratedMethod):
             "the sensitivity of the selection is in diameters of its candidates",
         )
 
-    def predict(self, spread: float | None = None) -> Prediction:
+    def predict(self, core_radius: float | None = None) -> Prediction:
         """What the noise of the late cuts leaves, and runs that localization lost or that cuts do not bring home.
 
-        All cuts together shrink the ball by kappa. If that leaves many spreads the gradients still agree, and most such
-        runs are seen to be lost; the noisier they are the fewer, and none where the ball is the public one.
+        All cuts together shrink the ball by kappa. If many core radii are left, the gradients still agree, and most
+        such runs are seen to be lost: fewer if the gradients are noisier, and none if the ball is the public one.
         """
         d, localization = self.parameters.d, self.localization
-        spread = spread or self.parameters.assumed_spread
-        ball = min(FINAL * localization.scale_of(spread), self.localization.radius) / spread
+        core_radius = core_radius or self.parameters.assumed_core_radius
+        ball = min(FINAL * localization.scale_of(core_radius), self.localization.radius) / core_radius
         signal = signal_of(self.parameters, self.cost.rho)
         arrives = within(ball / (signal + math.sqrt(d)), 13.9 / math.sqrt(d), 1.5 + 1.5 * math.sqrt(d))
-        failure = 1.0 - (1.0 - localization.failure(spread)) * arrives
+        failure = 1.0 - (1.0 - localization.failure(core_radius)) * arrives
         if localization.unpredictable:
             return Prediction(failure=failure)
         # The noisier cuts are, and the larger the ball, the fewer of the late ones are near the median; in few
@@ -128,7 +128,7 @@ class LocCuttingPlane(CalibratedMethod):
         wild, most = (self.error / UNSETTLED) ** 2 * math.sqrt(ball / 10.0), d**0.6 * (ball / 10.0) ** 0.25
         unsettled = 1.0 + wild / (1.0 + wild / most)
         relative = useful_error((LINE if d == 1 else 1.0) * unsettled * cloud_error(self.error, d), d)
-        silent = 1.0 if localization.whole(spread) else self.error / (self.error + 0.22 * math.sqrt(d))
+        silent = 1.0 if localization.whole(core_radius) else self.error / (self.error + 0.22 * math.sqrt(d))
         return Prediction(
             excess=cloud_excess(relative, d) if failure <= 0.5 else None,
             relative_error=relative,
@@ -136,8 +136,8 @@ class LocCuttingPlane(CalibratedMethod):
             silent=silent * failure,
             # The farther two clusters are apart the more cuts are made before the smaller one is left. Within a small
             # ball a point between them is not as far away.
-            uneven=min(localization.rounds_of(spread) / 5.0, 1.0)
-            * within(signal, 22.0 * math.sqrt(max(localization.rounds_of(spread) - 2.0, 0.1)), 2.5),
+            uneven=min(localization.rounds_of(core_radius) / 5.0, 1.0)
+            * within(signal, 22.0 * math.sqrt(max(localization.rounds_of(core_radius) - 2.0, 0.1)), 2.5),
         )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
@@ -236,7 +236,7 @@ def check(parameters: PublicParameters) -> None:
 def _cuts(parameters: PublicParameters, n: int, rho: float) -> int:
     """k_ft, which grows with n."""
     d = parameters.d
-    kappa = worth(parameters) * n * math.sqrt(rho / d) + math.sqrt(d)
+    kappa = sensitivity_gain(parameters) * n * math.sqrt(rho / d) + math.sqrt(d)
     return max(2, math.ceil(-d * math.log(kappa) / math.log1p(-VolumetricCenter.TAU)))
 
 

@@ -23,11 +23,11 @@ from dpmedian.methods.contract import (
     Prediction,
     cloud_error,
     cloud_excess,
+    sensitivity_gain,
     signal_of,
     softened,
     useful_error,
     within,
-    worth,
 )
 from dpmedian.methods.paper import localize
 from dpmedian.methods.paper.dpgd import STEP_RULES, proved_excess
@@ -80,7 +80,7 @@ class LocDpgd(CalibratedMethod):
 
     @property
     def error(self) -> float:
-        """The noise of the averaged iterate in units of the spread."""
+        """The noise of the averaged iterate in units of the core radius."""
         d, averaged = self.parameters.d, self.gradient.releases - self.burn_in
         return math.sqrt(d / averaged) * self.gradient.noise / self.parameters.size
 
@@ -106,49 +106,51 @@ class LocDpgd(CalibratedMethod):
             verdict = "it is not met: nothing is proved at this n, although far fewer records do in practice"
         notes = [
             *localization.doubts,
-            f"utility theorem, constants explicit, asks for n >= {required:.3g}: {verdict}",
+            f"utility theorem, constants explicit, requires n >= {required:.3g}: {verdict}",
             f"lower bound: any method needs n of the order of sqrt(d)/epsilon = {math.sqrt(d) / epsilon:.2g} "
             "(an order of magnitude: its constants are unknown)",
         ]
         if steps < self.printed_steps:
             notes.append(
-                f"fine-tuning capped at {steps} steps (the paper asks for {self.printed_steps}, which is cubic in n): "
+                f"fine-tuning capped at {steps} steps (the paper requires {self.printed_steps}, which is cubic in n): "
                 f"the noise of the average is the same, the proved bound is {self.bound:.3g} scales per record"
             )
         return tuple(notes)
 
-    def predict(self, spread: float | None = None) -> Prediction:
+    def predict(self, core_radius: float | None = None) -> Prediction:
         """What the noise of averaged steps leaves on a curved F, and runs that localization lost.
 
         Most of these end anywhere; with more rounds, and in more dimensions, more of them end at the border of the ball
         and fail.
         """
         d, localization = self.parameters.d, self.localization
-        spread = spread or self.parameters.assumed_spread
-        failure = localization.failure(spread)
+        core_radius = core_radius or self.parameters.assumed_core_radius
+        failure = localization.failure(core_radius)
         if localization.unpredictable:
             return Prediction(failure=failure)
-        scale, averaged = localization.scale_of(spread), self.gradient.releases - self.burn_in
-        step = self.step(scale) * self.parameters.size / spread
+        scale, averaged = localization.scale_of(core_radius), self.gradient.releases - self.burn_in
+        step = self.step(scale) * self.parameters.size / core_radius
         # A scale varies from run to run, and the mean of what a larger one does is larger.
         relative = cloud_error(self.error, d) * softened(_UNEQUAL * step, self.error * math.sqrt(averaged), d)
         relative = useful_error(relative, d)
-        loud = 0.0 if localization.whole(spread) else math.sqrt(d) * (localization.rounds_of(spread) / 21.0) ** 2
+        loud = (
+            0.0 if localization.whole(core_radius) else math.sqrt(d) * (localization.rounds_of(core_radius) / 21.0) ** 2
+        )
         return Prediction(
             excess=cloud_excess(relative, d) if failure <= 0.5 else None,
             relative_error=relative,
             failure=failure,
             silent=failure / (1.0 + loud),
-            uneven=self._uneven(spread),
+            uneven=self._uneven(core_radius),
         )
 
-    def _uneven(self, spread: float) -> float:
+    def _uneven(self, core_radius: float) -> float:
         """The scale of two clusters is how far they are apart: steps are as much too long, and the noise they leave.
 
-        Simulated for radii of 10 to 1000 spreads: the records that help grow with the square of that distance.
+        Simulated for radii of 10 to 1000 core radii: the records that help grow with the square of that distance.
         """
         signal = signal_of(self.parameters, self.cost.rho)
-        return within(signal, 0.3 * (self.localization.radius / spread) ** 2, 1.5)
+        return within(signal, 0.3 * (self.localization.radius / core_radius) ** 2, 1.5)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)
@@ -172,7 +174,7 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:
     """Half to localization, half to fine-tuning, as printed."""
-    n, d, profile = worth(parameters) * parameters.size, parameters.d, parameters.profile
+    n, d, profile = sensitivity_gain(parameters) * parameters.size, parameters.d, parameters.profile
     localization = localize.calibrate(parameters, rho / 2.0, parameters.failure_probability / 2.0)
     printed = max(1, math.ceil(n * n * rho / (256.0 * d)))
     steps = min(max(printed, profile.fine_steps_least), profile.fine_steps_most)

@@ -23,7 +23,7 @@ from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.stage import Noise, Stage
-from dpmedian.methods.contract import Calibrated, within, worth
+from dpmedian.methods.contract import Calibrated, sensitivity_gain, within
 from dpmedian.methods.paper import find_radius
 from dpmedian.methods.paper.dpgd import STEP_RULES, proved_excess
 from dpmedian.methods.paper.find_radius import FindRadius
@@ -95,32 +95,32 @@ class Localize(Calibrated):
     def passes(self) -> float:
         return self.finder.passes + self.most_rounds * self.steps
 
-    def rounds_of(self, spread: float) -> float:
-        """About how many rounds there will be for data with this spread, whose scale is about twice that."""
-        return max(math.log2(self.radius) - math.log2(spread) - 1.0, 0.0)
+    def rounds_of(self, core_radius: float) -> float:
+        """About how many rounds there will be for data with this core radius, whose scale is about twice that."""
+        return max(math.log2(self.radius) - math.log2(core_radius) - 1.0, 0.0)
 
-    def scale_of(self, spread: float) -> float:
-        """About the scale that is found: above one dimension pairs are hardly farther apart than sqrt(2) spreads.
+    def scale_of(self, core_radius: float) -> float:
+        """About the scale that is found: above one dimension pairs are hardly farther apart than sqrt(2) core radii.
 
         It is rounded up on the grid, by sqrt(2) in the mean, and clouds with heavy tails have more. Simulated, like all
         numbers of predictions here: `benches/calibration.py --methods`.
         """
-        return (2.4 + 1.5 / self.parameters.d) * spread
+        return (2.4 + 1.5 / self.parameters.d) * core_radius
 
-    def whole(self, spread: float) -> bool:
+    def whole(self, core_radius: float) -> bool:
         """Whether the ball that is left is all of the public one: then nothing can be lost, nor seen to be."""
-        return FINAL * self.scale_of(spread) >= self.radius
+        return FINAL * self.scale_of(core_radius) >= self.radius
 
-    def failure(self, spread: float) -> float:
-        """The probability that a round loses the median of data with this spread, about.
+    def failure(self, core_radius: float) -> float:
+        """The probability that a round loses the median of data with this core radius, about.
 
         There is a border between noise, relative to the reach of a round, that all of them bear and noise that one of
         them does not. The more rounds there are the lower it lies, and the more numbers they release the sharper it is.
         Within the whole ball less is lost.
         """
-        rounds, d = max(self.rounds_of(spread), 4.0), self.parameters.d
-        noise = math.sqrt(2.0 * d * rounds / self.rho) / (worth(self.parameters) * self.parameters.size)
-        border = 1.55 if self.whole(spread) else 0.58 + 3.2 / rounds
+        rounds, d = max(self.rounds_of(core_radius), 4.0), self.parameters.d
+        noise = math.sqrt(2.0 * d * rounds / self.rho) / (sensitivity_gain(self.parameters) * self.parameters.size)
+        border = 1.55 if self.whole(core_radius) else 0.58 + 3.2 / rounds
         kept = within(noise, border, math.sqrt(d * rounds))
         # A search by pairs is rather wrong than that it finds nothing, and a wrong scale does little harm.
         missed = 0.0 if self.parameters.profile.radius_search == "pair counts" else self.finder.failure
@@ -157,7 +157,9 @@ class Localize(Calibrated):
     @property
     def sufficient(self) -> float:
         """The n from which localization worked in simulations: far below what the proof asks for."""
-        drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho) / worth(self.parameters)
+        drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho) / sensitivity_gain(
+            self.parameters
+        )
         return max(drift, self.finder.search.sufficient)
 
     @property
@@ -212,10 +214,10 @@ class Localize(Calibrated):
 
 
 def most_numbers(parameters: PublicParameters) -> int:
-    """The most numbers that are released, whatever the number of records: the search's questions and the gradients."""
+    """The most numbers that are released, whatever the number of records: the search's queries and the gradients."""
     radii = find_radius.grid(*find_radius.scales(parameters))
     rounds = max(1, _rounds(*find_radius.scales(parameters)))
-    return NoisyBisection.questions(0, len(radii)) + rounds * parameters.profile.localization_steps * parameters.d
+    return NoisyBisection.queries(0, len(radii)) + rounds * parameters.profile.localization_steps * parameters.d
 
 
 def _rounds(radius: float, scale: float) -> int:

@@ -9,7 +9,7 @@ from dpmedian.accounting import Budget
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 
-__all__ = ["Outlook"]
+__all__ = ["PredictionCurves"]
 
 # What a plan may predict, the first of which is drawn, and how it reads on an axis.
 _MEASURES = {
@@ -20,7 +20,7 @@ _MEASURES = {
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PredictionCurves:
     """The prediction of one kind, of plans like this one."""
 
     plan: Plan
@@ -31,7 +31,7 @@ class Outlook:
     label: str
 
     @classmethod
-    def of(cls, plan: Plan) -> Outlook | None:
+    def of(cls, plan: Plan) -> PredictionCurves | None:
         """None where nothing can be predicted without data."""
         examples = [n for n, _ in plan.calibrated.examples]
         known = plan if plan.n is not None else make_plan(plan.parameters.at_size(examples[1]), plan.method)
@@ -39,7 +39,7 @@ class Outlook:
         few, many, more = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
         for measure, label in _MEASURES.items():
             if measure == "relative_error" and known.prediction.absolute_error > 0.0:
-                continue  # A part of the distance is in the unit of the data, so spreads alone would tell too little.
+                continue  # A part of the distance is in the unit of the data: core radii alone would not tell it.
             if getattr(known.prediction, measure) is not None:
                 return cls(known, (few, many, more), measure, label)
         return None
