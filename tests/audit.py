@@ -15,6 +15,7 @@ often, with half of the noise against the same claim: an audit that does not not
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import sys
 import time
@@ -32,6 +33,7 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import Neighbours
 from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
+from dpmedian.mechanisms.clusters import Grid, NoisyCells, NoisyClusters, NoisyShells, shell_ends
 from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.exponential import Exponential
 from dpmedian.mechanisms.gaussian import Gaussian
@@ -230,6 +232,53 @@ def _in_vector(moments: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(moments[np.triu_indices(2)] * [1.0, math.sqrt(2.0), 1.0])
 
 
+def shells(noise: float) -> Game:
+    """A record moves to another shell and turns by a right angle: the whole sensitivity."""
+    parameters = PublicParameters.of(2, 2, rho=0.5)
+    honest, actual = (NoisyShells.of("shells", rho, parameters, 2.0) for rho in (0.5, 0.5 / noise**2))
+    sources = [ArraySource.of(np.array([record, [0.0, 3.0]]), parameters) for record in ([1.0, 0.0], [0.0, 8.0])]
+    moved = np.searchsorted(shell_ends(), [1.0, 8.0], side="right")
+
+    def play(side: bool, tape: Tape) -> Views:
+        counts, moments = actual.around(sources[side], tape, np.zeros(2), 1.0)
+        return {"both": np.array([*counts[moved], *_in_vector(actual.weight * moments)])}
+
+    return Game(honest.cost, play)
+
+
+def cells(noise: float) -> Game:
+    """A record moves to another cell, and both are released: the whole sensitivity."""
+    parameters = PublicParameters.of(2, 1, rho=0.5)
+    honest, actual = (NoisyCells.of("cells", rho, parameters) for rho in (0.5, 0.5 / noise**2))
+    grid = Grid(np.zeros(1), np.ones((1, 1)), 1.0, 10.0, 5.0)
+    sources = [ArraySource.of(np.array([[x], [3.0]]), parameters) for x in (-1.0, 1.0)]
+
+    def play(side: bool, tape: Tape) -> Views:
+        return {"counts": actual.count(sources[side], tape, grid, 1, np.array([[0], [1]]))}
+
+    return Game(honest.cost, play)
+
+
+def clusters(noise: float, neighbours: Neighbours = "replace") -> Game:
+    """A record turns around its center and goes to another shell of it, or comes: the whole sensitivity."""
+    n = 2 if neighbours == "replace" else None
+    parameters = PublicParameters.of(n, 1, rho=0.5, neighbours=neighbours)
+    weights = {"replace": (1.0, 0.6), "add_remove": (0.5, 0.6)}[neighbours]
+    honest, actual = (NoisyClusters.of("clusters", rho, parameters, 2, weights) for rho in (0.5, 0.5 / noise**2))
+    here = [[1.0], [99.0]]
+    there = [[-8.0], [99.0]] if neighbours == "replace" else [*here, [-8.0]]
+    sources = [ArraySource.of(np.array(data), parameters) for data in (here, there)]
+    moved = np.searchsorted(shell_ends(), [1.0, 8.0], side="right")
+
+    def play(side: bool, tape: Tape) -> Views:
+        counts, around, gradients = actual.at(sources[side], tape, np.array([[0.0], [100.0]]), np.full(2, 0.5), 1.0)
+        # As they are in the vector: the noise is the same in all of its entries.
+        seen = [weights[0] * counts[0], *(weights[1] * around[0][moved]), gradients[0, 0]]
+        return {"all": np.array(seen)}
+
+    return Game(honest.cost, play, neighbours=neighbours)
+
+
 def bisection(noise: float) -> Game:
     """Counts at the target everywhere, so that every answer is a coin, and every count moves by the sensitivity."""
     honest, actual = (
@@ -273,9 +322,8 @@ def method(
     is what the user gets, a failure being read as 0; `transcript` is all that the stages release on the way, which the
     proof gives away too, reduced to its log-likelihood ratio: no test of the two inputs is better.
     """
-    honest, actual = (
-        dpmedian.plan(n, 1, rho=rho, method=name, neighbours=neighbours, **options) for rho in (0.5, 0.5 / noise**2)
-    )
+    make = dpmedian.plan_k_medians if name == "k_medians" else functools.partial(dpmedian.plan, method=name)
+    honest, actual = (make(n, 1, rho=rho, neighbours=neighbours, **options) for rho in (0.5, 0.5 / noise**2))
     points = np.linspace(1.0, -1.0, n)[:, None]
     points = points if even else np.sign(points)
     if neighbours == "replace":
@@ -444,6 +492,10 @@ GAMES: dict[str, Row] = {
     "above_threshold-exponential": Row(lambda noise: above_threshold("exponential", noise)),
     "hessian": Row(hessian),
     "directions": Row(directions),
+    "shells": Row(shells),
+    "cells": Row(cells),
+    "clusters": Row(clusters),
+    "clusters, add_remove": Row(lambda noise: clusters(noise, "add_remove")),
     "noisy_bisection": Row(bisection),
     "exponential_mechanism": Row(exponential),
     "inverse_sensitivity": Row(inverse_sensitivity),
@@ -455,6 +507,7 @@ GAMES: dict[str, Row] = {
     ),
     "loc_cutting_plane": Row(lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED), slow=True),
     "adaptive": Row(lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True), slow=True),
+    "k_medians": Row(lambda noise: method("k_medians", noise, n=200, k=2, even=True), slow=True),
     "inverse_sensitivity, add_remove": Row(lambda noise: inverse_sensitivity(noise, "add_remove")),
     "dpgd, add_remove": Row(lambda noise: method("dpgd", noise, n=24, radius=1.0, **ADDED)),
     "loc_dpgd, add_remove": Row(lambda noise: method("loc_dpgd", noise, n=200, **LOCALIZED, **ADDED), slow=True),
