@@ -245,6 +245,22 @@ def test_empty_clusters_are_noted():
     assert bool(len(small)) == any("may be noise" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("factor", [5e298, 1e-310])
+def test_records_as_far_away_as_doubles_reach_give_finite_centers(factor):
+    points, centers = clouds(3000, 3, 2)
+    found = dpmedian.k_medians(points * factor, 2, **BUDGET, seed=1)
+    assert np.all(np.isfinite(found.centers))
+    if factor > 1.0:
+        assert farthest(centers, found.centers / factor) < 0.5
+
+
+def test_records_beyond_a_point_where_half_of_them_coincide_are_noted():
+    points, _ = clouds(3000, 2, 3)
+    points[:1600] = 0.0
+    found = dpmedian.k_medians(points, 3, **BUDGET, seed=1)
+    assert any("coincide there" in note for note in found.notes)
+
+
 def test_bad_arguments_are_refused():
     points, _ = clouds(1000, 2, 2)
     for k in (0, 101, 2.0, True):

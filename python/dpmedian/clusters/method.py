@@ -149,7 +149,9 @@ class KMedians(CalibratedMethod):
             raise ReleaseFailed(f"no first center: {failed.message}", self.cost) from None
         if where.scale is None or where.scale <= 0.0:
             raise ReleaseFailed("no core radius was found, so that distances have no unit", self.cost)
-        return _Run(self, source, Spender(self.own, tape), where.point, where.scale).result(where)
+        # Records may be as far away as doubles reach: what overflows is infinite, which no center is moved by.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _Run(self, source, Spender(self.own, tape), where.point, where.scale).result(where)
 
 
 # In units of the standard deviation of a cell's count: clusters of so many records on the line, in the plane and in
@@ -168,6 +170,7 @@ class _Run:
         self._center = center
         self._scale = scale
         self._size_noise = math.inf
+        self._notes: tuple[str, ...] = ()
         # Records farther away than this from all centers do not count.
         self._reach = math.inf
 
@@ -178,7 +181,7 @@ class _Run:
         return ClusterResult(
             point=points[0].copy(),
             scale=where.scale,
-            notes=_doubts(sizes, self._size_noise),
+            notes=(*self._notes, *_doubts(sizes, self._size_noise)),
             centers=points,
             radii=centers.radii[largest_first],
             sizes=sizes,
@@ -193,6 +196,8 @@ class _Run:
             _SHELLS * method.rho,
             lambda made, tape: made.around(self._source, tape, self._center, self._scale),
         )
+        if counts[-1] > _MANY_BEYOND * p.size:
+            self._notes = (_BEYOND.format(counts[-1]),)
         axes = grid.axes_of(moments, p.d, noise / _DIRECTIONS, method.k)
         made = grid.grid_of(self._center, axes, self._scale, grid.reach_of(counts, noise))
         share = _CELLS * method.rho / grid.levels_of(made)
@@ -241,6 +246,16 @@ class _Run:
 
 # The least Huber radius at the start, in core radii of all records: finer than the cells of a grid.
 _LEAST_RADIUS = 0.3
+
+
+# If more than this share of the records lies beyond all shells, a note says so: then the core radius is that of records
+# that coincide, and tells nothing about the others.
+_MANY_BEYOND = 0.1
+_BEYOND = (
+    "about {:.0f} records lie much farther from the first center than its core radius, because 40 % of the records or "
+    "more coincide there or nearly: centers among the others were not searched for; if a public value stands for a "
+    "missing one, such as 0, leave its rows out"
+)
 
 
 def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:
