@@ -97,3 +97,33 @@ def test_a_release_without_directions_says_what_they_need():
     for ask in (release.axes, release.shape):
         with pytest.raises(ValueError, match="inference=True"):
             ask()
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_share_of_the_budget_shows_axes_that_free_directions_do_not(relation, replay):
+    """Ten degrees are twice the median error that `benches/axes.py` prints."""
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(2000, 20)) * ([4.0, 2.5] + [1.0] * 18)
+    budget = {"epsilon": 1.0, "delta": 1e-6, "neighbours": relation}
+    plain = dpmedian.geometric_median(points, **budget, seed=1)
+    release = dpmedian.geometric_median(points, **budget, axes=0.2, seed=1)
+    found = release.axes()
+    assert angle(found.vectors[0], np.eye(20)[0]) < 10.0
+    assert found.angles[0] < 0.7 * (plain.axes().angles[0] if len(plain.axes()) else 45.0)
+    assert release.cost.rho == pytest.approx(plain.cost.rho)
+    assert [text for text in dpmedian.verify(release).wrong if "seed" not in text] == []
+    again = dpmedian.Release.from_json(release.to_json())
+    assert np.array_equal(again.axes().vectors, found.vectors)
+    made = dpmedian.plan(300, 2, rho=2.0, axes=0.2, neighbours=relation)
+    assert "one, at the released point" in {stage.rule for stage in made.stages}
+    cloud = rng.normal(size=(300, 2))
+    others = [cloud[:-1]] if relation == "add_remove" else [np.vstack([cloud[:-1], [[1e9, 0.0]]])]
+    assert replay(made, cloud, others) >= 10
+
+
+def test_a_share_for_axes_that_cannot_be_used_is_refused():
+    for d, wrong in ((3, {"axes": 0.6}), (3, {"axes": 0.1, "inference": False}), (1, {"axes": 0.1})):
+        with pytest.raises(ValueError, match="axes"):
+            dpmedian.plan(2000, d, rho=0.1, **wrong)
+    with pytest.raises(ValueError, match="'dpgd' does not use axes="):
+        dpmedian.plan(2000, 3, rho=0.1, axes=0.1, method="dpgd", radius=5.0)

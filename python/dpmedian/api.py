@@ -34,6 +34,7 @@ def plan(
     unit: str | None = None,
     geometry: str = "euclidean",
     inference: bool = True,
+    axes: float = 0.0,
     weight_max: float | None = None,
     scales: Sequence[float] | None = None,
 ) -> Plan:
@@ -77,6 +78,9 @@ def plan(
         center of its own, and the resolution is in degrees of arc.
     inference : bool
         Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
+    axes : float
+        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. Without one they are free, but
+        their noise hides the axes in more than some ten dimensions, unless there are many records.
     weight_max : float, optional
         A public cap of weights, which `run` takes then. Never take it from the data. The sum of the weights over the
         cap is private under both relations, and n is a public guess of it, or None.
@@ -113,6 +117,7 @@ def geometric_median(
     neighbours: str = "replace",
     n: int | None = None,
     inference: bool = True,
+    axes: float = 0.0,
     ledger: Any = None,
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
@@ -163,6 +168,9 @@ def geometric_median(
         what is predicted, and which method "auto" takes. With "replace" it may only repeat the number of points.
     inference : bool
         Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
+    axes : float
+        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. Without one they are free, but
+        their noise hides the axes in more than some ten dimensions, unless there are many records.
     ledger : Ledger, optional
         The budget that is charged.
     seed : int, optional

@@ -43,7 +43,7 @@ GEOMETRIES = ("euclidean", "sphere")
 """What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
 # The arguments that only some methods use: giving one to a method that ignores it is an error.
-METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim")
+METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim", "axes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,8 @@ class PublicParameters:
     """The number of centers of k-medians; None for a single median."""
     trim: float = 0.0
     """The share of the records, those farthest from all centers, that does not count for k-medians."""
+    axes: float = 0.0
+    """The share of the budget that is for the axes of the data."""
 
     @classmethod
     def of(
@@ -106,6 +108,7 @@ class PublicParameters:
         lone_delta: float | None = None,
         clusters: int | None = None,
         trim: float = 0.0,
+        axes: float = 0.0,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -147,7 +150,8 @@ class PublicParameters:
             inference=bool(inference),
             lone_delta=None if lone_delta is None else float(lone_delta),
             clusters=None if clusters is None else _clusters(clusters, n),
-            trim=_share("trim", trim),
+            trim=_share("trim", trim, "records"),
+            axes=_share("axes", axes, "budget"),
         )
 
     @classmethod
@@ -300,12 +304,12 @@ def _clusters(k: object, n: int | None) -> int:
     return k
 
 
-def _share(name: str, value: object) -> float:
-    """A share of the records, below one half."""
+def _share(name: str, value: object, of: str) -> float:
+    """A share, below one half."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not 0.0 <= float(value) < 0.5:
-        raise ValueError(f"{name} must be at least 0 and below 0.5, a share of the records, got {value!r}")
+        raise ValueError(f"{name} must be at least 0 and below 0.5, a share of the {of}, got {value!r}")
     return float(value)
 
 

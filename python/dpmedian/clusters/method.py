@@ -27,6 +27,7 @@ from dpmedian.mechanisms.spender import Allowance, Offer, Spender
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import adaptive
 from dpmedian.methods.adaptive.stages import Adaptive
+from dpmedian.methods.adaptive.stages import calibrate as calibrate_median
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, within
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
@@ -301,7 +302,7 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 def calibrate(parameters: PublicParameters, rho: float) -> KMedians:
     """The releases that cost rho together, at most."""
     p, k = parameters, _clusters(parameters)
-    where = adaptive.calibrate(replace(p, inference=False), _WHERE * rho)
+    where = calibrate_median(replace(p, inference=False), _WHERE * rho)
     weight, weights = _DIRECTIONS if p.d > 2 else 0.0, _WEIGHTS[p.neighbours]
     shells = Offer(lambda rho: NoisyShells.of("shells", rho, p, weight), 1, _SHELLS, "one")
     cells = Offer(

@@ -111,12 +111,16 @@ class _Spectrum:
 
 
 def _spectrum(moments: Moments | None) -> _Spectrum:
-    if moments is None or moments.directions is None:
+    found = None if moments is None else moments.directions
+    if moments is not None and moments.axes is not None:
+        found = moments.axes if found is None else found.combined(moments.axes)
+    if moments is None or found is None:
         raise ValueError(
             "this release has no second moments of directions: they need method 'adaptive' with inference=True, at "
-            "least two dimensions, enough records, and a point at which records do not coincide"
+            "least two dimensions, enough records or a share of the budget, axes=0.1, and a point at which records do "
+            "not coincide"
         )
-    n, matrix, noise = moments.size, moments.directions.matrix / moments.size, moments.directions.noise / moments.size
+    n, matrix, noise = moments.size, found.matrix / moments.size, found.noise / moments.size
     if moments.position is not None:
         frame = tangent(moments.position)
         frame /= np.linalg.norm(frame, axis=1, keepdims=True)
@@ -125,8 +129,8 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
         level = max(float(np.trace(matrix)), _LEAST_ALONG_SURFACE)
         matrix, noise = matrix / level, noise / level
     d = len(matrix)
-    found, vectors = np.linalg.eigh(matrix)
-    return _Spectrum(found[::-1], vectors[:, ::-1], math.sqrt(2.0 / (d * (d + 2) * n)), noise)
+    values, vectors = np.linalg.eigh(matrix)
+    return _Spectrum(values[::-1], vectors[:, ::-1], math.sqrt(2.0 / (d * (d + 2) * n)), noise)
 
 
 def _without_noise(spectrum: _Spectrum) -> Vector:

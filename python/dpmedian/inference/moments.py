@@ -53,6 +53,7 @@ class Moments:
     would hide them. `size` is the number of records, or a noisy one, and `gradient_variance` that of the noise in every
     coordinate of the gradients that made the point. `least` is a radius that no region falls below. `position` is the
     released point in space, where the records are positions on a globe: regions are those of its direction, in degrees.
+    `axes` is the sum of u u^T again, with a noise of its own, if a share of the budget was for the axes.
     """
 
     d: int
@@ -66,6 +67,7 @@ class Moments:
     hessian: Noisy | None = None
     directions: Noisy | None = None
     position: tuple[float, float, float] | None = None
+    axes: Noisy | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -77,9 +79,9 @@ class Moments:
     def from_dict(cls, record: Mapping[str, Any]) -> Moments:
         """The record of `to_dict`."""
         d = int(record["d"])
-        matrices = {name: None if record[name] is None else Noisy.from_dict(record[name], d) for name in _MATRICES}
+        matrices = {name: None if record.get(name) is None else Noisy.from_dict(record[name], d) for name in _MATRICES}
         position = None if record["position"] is None else tuple(map(float, record["position"]))
         return cls(**{**record, **matrices, "position": position})
 
 
-_MATRICES = ("hessian", "directions")
+_MATRICES = ("hessian", "directions", "axes")

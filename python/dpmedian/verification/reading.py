@@ -214,7 +214,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
     return RecordedPlan(parameters, _of("method", str, record), recorded, record["reason"] or "")
 
 
-_ADDED = {"scales", "lone_delta", "clusters", "trim"}
+_ADDED = {"scales", "lone_delta", "clusters", "trim", "axes"}
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:

@@ -6,6 +6,7 @@
 | `stages.py`, `prediction.py` | the calibrated method, and what to expect of it |
 | `queries.py` | the noisy queries, and what each costs |
 | `run.py` | one run: center, core radius, collapse, descent, end |
+| `with_axes.py` | one more release, for the axes of the data |
 | `belief.py` | where the median is, from all gradients so far |
 | `evidence.py` | whether few records surround the point |
 | `notes.py` | what a result may say |
@@ -13,13 +14,15 @@
 
 from __future__ import annotations
 
-from dpmedian.methods.adaptive.stages import calibrate, cap
+from dpmedian.accounting import PrivacyCost
+from dpmedian.methods.adaptive import stages, with_axes
+from dpmedian.methods.contract import CalibratedMethod
 from dpmedian.parameters import PublicParameters
 
 __all__ = ["calibrate", "cap", "check", "name", "needs", "relations", "sized", "uses"]
 
 name = "adaptive"
-uses = frozenset({"radius", "resolution", "center", "inference"})
+uses = frozenset({"radius", "resolution", "center", "inference", "axes"})
 needs: frozenset[str] = frozenset()
 relations = frozenset({"replace", "add_remove"})
 
@@ -33,3 +36,17 @@ def check(parameters: PublicParameters) -> None:
             "method 'adaptive' needs delta or rho: Gaussian noise gives no pure differential privacy; "
             "method 'inverse_sensitivity' does, for d <= 3"
         )
+    if parameters.axes > 0.0 and not parameters.inference:
+        raise ValueError("axes= needs inference=True: the directions are released with what a confidence region needs")
+    if parameters.axes > 0.0 and parameters.d == 1:
+        raise ValueError("axes= needs two dimensions or more: on the line there is one axis only")
+
+
+def calibrate(parameters: PublicParameters, rho: float) -> CalibratedMethod:
+    """The queries that cost rho together, at most."""
+    return with_axes.calibrate(parameters, rho) if parameters.axes > 0.0 else stages.calibrate(parameters, rho)
+
+
+def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
+    """The cost for every number of records."""
+    return with_axes.cap(parameters, rho) if parameters.axes > 0.0 else stages.cap(parameters, rho)
