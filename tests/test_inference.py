@@ -207,7 +207,7 @@ def test_what_a_region_needs_is_small_and_vanishes_with_many_records():
     def made(n: int, d: int, **options: object) -> tuple[Region, HessianPlan]:
         parameters = PublicParameters.of(n, d, rho=0.03, **options)
         gradients = 12 if n < 20_000 else 1
-        return Region.of(parameters, 0.03, CONSTANTS, gradients), hessian_plan(parameters, CONSTANTS, 0.03, n)
+        return Region.of(parameters, 0.03, CONSTANTS, gradients, n), hessian_plan(parameters, CONSTANTS, 0.03, n)
 
     (few, few_hessian), (many, many_hessian), (none, none_hessian) = made(2000, 5), made(10**6, 5), made(200, 50)
     assert max(few_hessian.cost, none_hessian.cost) <= 0.02 * 0.03

@@ -8,6 +8,7 @@ import pytest
 import dpmedian
 from dpmedian._core import Points, Tape
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX
+from dpmedian.sources.array import ArraySource
 from dpmedian.sources.partitioned import PartitionedSource
 from dpmedian.statistics import Gradient
 
@@ -63,3 +64,43 @@ def test_totals_of_more_than_2_to_the_30_records_are_exact():
     # Noise of about 2^31 units is two records; six deviations have probability below 1e-8, and the key is fixed.
     (total,) = tape.gaussian("gradient", gradient, 1.0)
     assert abs(int(total) - (n << bits)) < 12 << bits
+
+
+def test_in_very_many_dimensions_second_moments_are_those_of_the_sample(monkeypatch):
+    """All records are asked for gradients and counts only; the region is a ball, and the Hessian is the sample's."""
+    d, n = 20, 60_000
+    for module in ("queries", "run"):
+        monkeypatch.setattr(f"dpmedian.methods.adaptive.{module}.SAMPLED_DIMENSIONS", d - 1)
+    monkeypatch.setattr("dpmedian.methods.adaptive.queries.KNOWN", 0.0)
+    plan = dpmedian.plan(n, d, rho=0.01, method="adaptive")
+    assert plan.calibrated.offers.sample < n / 2
+    asked: list[tuple[str, bool]] = []
+
+    class Watched:
+        def __init__(self, source, whole):
+            self.source, self.whole, self.d, self.local = source, whole, source.d, source.local
+
+        def answer(self, statistic, passes=1.0):
+            asked.append((statistic.name, self.whole))
+            return self.source.answer(statistic, passes)
+
+        def sample(self, stream, size):
+            return Watched(self.source.sample(stream, size), False)
+
+        def advance(self, passes):
+            return self.source.advance(passes)
+
+    points = np.random.default_rng(4).normal(size=(n, d)) + 3.0
+    source = ArraySource.of(points, plan.parameters)
+    result = plan.calibrated.run(Watched(source, True), Tape.draw(bytes(32)))
+    assert np.linalg.norm(result.point - 3.0) < 0.5
+    names = {whole: {name for name, of_all in asked if of_all == whole} for whole in (True, False)}
+    assert "gradient" in names[True]
+    assert names[True] <= {"gradient", "distance counts"}
+    assert {"ranks", "curvature", "hessian", "gradient and directions"} <= names[False]
+    assert plan.region == "ball"
+    # The directions count as those of all records: the trace of n unit vectors is n.
+    moments = result.moments
+    assert moments.directions.matrix.trace() == pytest.approx(n, abs=5.0 * math.sqrt(d) * moments.directions.noise)
+    assert moments.directions.noise < n / d
+    assert moments.records == plan.calibrated.offers.sample

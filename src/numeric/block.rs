@@ -1,27 +1,12 @@
 //! Records that lie one after the other, as a kernel reads them: doubles, or singles that are widened in registers.
 
-use std::borrow::Cow;
-
 use nalgebra::{DMatrixView, Scalar};
 
 /// A coordinate as it lies in memory. Every single is a double, so sums have the bits of a converted array.
-pub(crate) trait Coordinate: Scalar + Copy + Into<f64> {
-    /// All of these as doubles, where they lie if they are.
-    fn doubles(coordinates: &[Self]) -> Cow<'_, [f64]>;
-}
+pub(crate) trait Coordinate: Scalar + Copy + Into<f64> {}
 
-impl Coordinate for f64 {
-    #[inline(always)]
-    fn doubles(coordinates: &[Self]) -> Cow<'_, [f64]> {
-        Cow::Borrowed(coordinates)
-    }
-}
-
-impl Coordinate for f32 {
-    fn doubles(coordinates: &[Self]) -> Cow<'_, [f64]> {
-        Cow::Owned(coordinates.iter().copied().map(f64::from).collect())
-    }
-}
+impl Coordinate for f64 {}
+impl Coordinate for f32 {}
 
 /// n records of d coordinates.
 #[derive(Debug, Clone, Copy)]

@@ -128,15 +128,16 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
 
 /// The sum of squares of a difference that is not kept, in the same order.
 #[inline(always)]
-pub(crate) fn squared_distance(theta: &[f64], record: &[f64]) -> f64 {
+pub(crate) fn squared_distance<T: Coordinate>(theta: &[f64], record: &[T]) -> f64 {
     let (theta, theta_rest) = theta.as_chunks::<8>();
     let (record, record_rest) = record.as_chunks::<8>();
     let mut lanes = Lanes::ZERO;
     for (theta, record) in theta.iter().zip(record) {
-        let difference = Lanes(*theta) - Lanes(*record);
+        let difference = Lanes(*theta) - Lanes::of(record);
         lanes = lanes + difference * difference;
     }
     for (lane, (t, x)) in lanes.0.iter_mut().zip(theta_rest.iter().zip(record_rest)) {
+        let x: f64 = (*x).into();
         let difference = t - x;
         *lane += difference * difference;
     }
@@ -206,19 +207,20 @@ fn single_distances(block: Block<'_, impl Coordinate>, theta: &[f64], distances:
 #[inline(always)]
 fn many_distances<T: Coordinate>(block: Block<'_, T>, theta: &[f64], distances: &mut [f64]) {
     for (slot, record) in distances.iter_mut().zip(block.records()) {
-        *slot = distance(theta, &T::doubles(record));
+        *slot = distance(theta, record);
     }
 }
 
 /// One distance, whatever its magnitude.
 #[inline(always)]
-pub(crate) fn distance(theta: &[f64], record: &[f64]) -> f64 {
+pub(crate) fn distance<T: Coordinate>(theta: &[f64], record: &[T]) -> f64 {
     let squares = squared_distance(theta, record);
-    if (SMALL..=LARGE).contains(&squares) {
-        squares.sqrt()
-    } else {
-        norm(&theta.iter().zip(record).map(|(t, x)| t - x).collect::<Vec<_>>())
-    }
+    if (SMALL..=LARGE).contains(&squares) { squares.sqrt() } else { norm(&difference(theta, record)) }
+}
+
+/// Theta minus a record.
+pub(crate) fn difference<T: Coordinate>(theta: &[f64], record: &[T]) -> Vec<f64> {
+    theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect()
 }
 
 /// Calls `see` with every record's index in the block, its difference from theta and its distance, in order.

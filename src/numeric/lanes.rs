@@ -6,12 +6,20 @@
 
 use std::ops::{Add, Mul, Sub};
 
+use crate::numeric::block::Coordinate;
+
 /// Eight doubles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Lanes(pub(crate) [f64; 8]);
 
 impl Lanes {
     pub(crate) const ZERO: Self = Self([0.0; 8]);
+
+    /// Eight coordinates, widened if they are singles.
+    #[inline(always)]
+    pub(crate) fn of<T: Coordinate>(x: &[T; 8]) -> Self {
+        Self([x[0].into(), x[1].into(), x[2].into(), x[3].into(), x[4].into(), x[5].into(), x[6].into(), x[7].into()])
+    }
 }
 
 macro_rules! elementwise {

@@ -7,7 +7,6 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::numeric::block::{Block, Lying};
-use crate::numeric::distance::FEW;
 use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
@@ -106,7 +105,7 @@ fn sum_classes(
     Ok(total)
 }
 
-/// [`sum_records`] for kernels that widen singles themselves in few dimensions: nothing is loaded for them.
+/// [`sum_records`] for kernels that widen singles themselves: nothing is loaded for them.
 pub(crate) fn sum_lying(
     points: &Points<'_>,
     coordinates: usize,
@@ -115,7 +114,7 @@ pub(crate) fn sum_lying(
     pulse: &mut dyn Pulse,
     add: impl Fn(&mut [i64], Lying<'_>) + Sync,
 ) -> Result<Vec<i128>, Interrupted> {
-    if points.d() > FEW || points.weighting().is_some() || points.singles(0..0).is_none() {
+    if points.weighting().is_some() || points.singles(0..0).is_none() {
         return sum_records(points, coordinates, per_block, size, pulse, |total, block| {
             add(total, Lying::Doubles(block));
         });

@@ -7,8 +7,6 @@
 
 use std::ops::Range;
 
-use nalgebra::DMatrixView;
-
 use crate::numeric::block::Coordinate;
 use crate::runtime::points::Points;
 use crate::runtime::pool;
@@ -23,11 +21,14 @@ const BLOCK: usize = 1 << 10;
 /// The fixed cost of one cut, in values that are partitioned in the same time.
 const CUT: usize = 16;
 
+/// Among so few values they are only counted: dividing them would take longer than counting them again.
+const UNDIVIDED: usize = 1 << 7;
+
 /// Up to this many values one thread is done before others are awake.
 const SINGLE_THREAD_VALUES: usize = 1 << 15;
 
 /// A coordinate that is compared with thresholds as it lies in memory.
-trait Comparable: Coordinate + PartialOrd + Send + Sync {
+trait Comparable: Coordinate + Default + PartialOrd + Send + Sync {
     /// The largest value that is at or below a threshold, which is not NaN: others are at or below both or neither.
     fn floor(threshold: f64) -> Self;
 }
@@ -45,32 +46,29 @@ impl Comparable for f32 {
     }
 }
 
-/// All values of one coordinate.
-struct Column<T> {
-    values: Vec<T>,
-    /// The thresholds of earlier queries, ascending, and how many values are at or below each: these come first.
-    cuts: Vec<(f64, usize)>,
-}
+/// The thresholds of earlier queries, ascending, and how many values are at or below each: these come first.
+#[derive(Debug, Clone, Default)]
+struct Cuts(Vec<(f64, usize)>);
 
-impl<T: Comparable> Column<T> {
+impl Cuts {
     /// The place of a threshold among the cuts, and the values that it divides: none if it is one of the cuts.
-    fn place(&self, threshold: f64) -> (usize, Range<usize>) {
-        let place = self.cuts.partition_point(|(t, _)| *t < threshold);
-        let end = self.cuts.get(place).map_or(self.values.len(), |cut| cut.1);
-        let known = self.cuts.get(place).is_some_and(|(t, _)| *t == threshold);
-        let start = if known { end } else { self.cuts[..place].last().map_or(0, |cut| cut.1) };
+    fn place(&self, threshold: f64, n: usize) -> (usize, Range<usize>) {
+        let place = self.0.partition_point(|(t, _)| *t < threshold);
+        let end = self.0.get(place).map_or(n, |cut| cut.1);
+        let known = self.0.get(place).is_some_and(|(t, _)| *t == threshold);
+        let start = if known { end } else { self.0[..place].last().map_or(0, |cut| cut.1) };
         (place, start..end)
     }
 
-    /// Counts the values at or below a threshold.
-    fn rank(&mut self, threshold: f64) -> i64 {
-        let (place, range) = self.place(threshold);
-        if let Some((_, rank)) = self.cuts.get(place).filter(|(t, _)| *t == threshold) {
-            return *rank as i64;
-        }
+    /// Counts the values of a column at or below a threshold, and divides them there.
+    fn rank<T: Comparable>(&mut self, values: &mut [T], threshold: f64) -> i64 {
+        let (place, range) = self.place(threshold, values.len());
         let (start, floor) = (range.start, T::floor(threshold));
-        let between = &mut self.values[range];
+        let between = &mut values[range];
         let mut below = 0;
+        if between.len() <= UNDIVIDED {
+            return (start + between.iter().filter(|value| **value <= floor).count()) as i64;
+        }
         // Without a branch that depends on the values: it would be mispredicted half of the time.
         for i in 0..between.len() {
             let (value, first) = (between[i], between[below]);
@@ -78,7 +76,7 @@ impl<T: Comparable> Column<T> {
             between[below] = value;
             below += usize::from(value <= floor);
         }
-        self.cuts.insert(place, (threshold, start + below));
+        self.0.insert(place, (threshold, start + below));
         (start + below) as i64
     }
 }
@@ -96,12 +94,12 @@ impl Ranking {
     pub fn new(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Self, Interrupted> {
         if points.singles(0..0).is_none() {
             let add = |columns: &mut Columns<f64>, records: Range<usize>| {
-                columns.add(points.block(records, &mut Vec::new()).view());
+                columns.add(records.start, points.block(records, &mut Vec::new()).coordinates());
             };
             return Columns::copied(points, pulse, add).map(Self::Doubles);
         }
         let add = |columns: &mut Columns<f32>, records: Range<usize>| {
-            columns.add(points.singles(records).expect("they lie as singles").view());
+            columns.add(records.start, points.singles(records).expect("they lie as singles").coordinates());
         };
         Columns::copied(points, pulse, add).map(Self::Singles)
     }
@@ -115,8 +113,12 @@ impl Ranking {
     }
 }
 
-/// The coordinates of all records.
-pub struct Columns<T>(Vec<Column<T>>);
+/// The coordinates of all records, column by column.
+pub struct Columns<T> {
+    n: usize,
+    values: Vec<T>,
+    cuts: Vec<Cuts>,
+}
 
 #[expect(private_bounds, reason = "only this module makes columns")]
 impl<T: Comparable> Columns<T> {
@@ -126,7 +128,7 @@ impl<T: Comparable> Columns<T> {
         add: impl Fn(&mut Self, Range<usize>),
     ) -> Result<Self, Interrupted> {
         let (d, n) = (points.d(), points.n());
-        let mut columns = Self((0..d).map(|_| Column { values: Vec::with_capacity(n), cuts: Vec::new() }).collect());
+        let mut columns = Self { n, values: vec![T::default(); n * d], cuts: vec![Cuts::default(); d] };
         let per_block = (COORDINATES_PER_BEAT / 8 / d.max(1)).max(BLOCK);
         for start in (0..n).step_by(per_block) {
             add(&mut columns, start..n.min(start + per_block));
@@ -135,19 +137,30 @@ impl<T: Comparable> Columns<T> {
         Ok(columns)
     }
 
-    /// In tiles of records and of coordinates: what is read and what is written stays in the first cache.
-    fn add(&mut self, block: DMatrixView<'_, T>) {
-        let n = block.ncols();
-        let copy = |(group, columns): (usize, &mut [Column<T>])| {
-            for start in (0..n).step_by(TILE) {
-                let tile = start..n.min(start + TILE);
-                for (c, column) in columns.iter_mut().enumerate() {
-                    column.values.extend(tile.clone().map(|record| block[(group * TILE + c, record)]));
+    /// Copies records from one place on. In tiles of records and of coordinates: what is read and what is written stays in
+    /// the first cache.
+    fn add(&mut self, first: usize, coordinates: &[T]) {
+        let (d, n) = (self.cuts.len(), self.n);
+        if coordinates.is_empty() {
+            return;
+        }
+        let copy = |(group, columns): (usize, &mut [T])| {
+            let mut tile = [[T::default(); TILE]; TILE];
+            let width = columns.len() / n;
+            for (index, records) in coordinates.chunks(TILE * d).enumerate() {
+                let count = records.len() / d;
+                for (row, record) in tile.iter_mut().zip(records.chunks_exact(d)) {
+                    row[..width].copy_from_slice(&record[group * TILE..][..width]);
+                }
+                for (c, column) in columns.chunks_exact_mut(n).enumerate() {
+                    for (value, row) in column[first + index * TILE..][..count].iter_mut().zip(&tile) {
+                        *value = row[c];
+                    }
                 }
             }
         };
-        let groups = self.0.chunks_mut(TILE).enumerate();
-        if block.len() <= SINGLE_THREAD_VALUES {
+        let groups = self.values.chunks_mut(TILE * n).enumerate();
+        if coordinates.len() <= SINGLE_THREAD_VALUES {
             groups.for_each(copy)
         } else {
             pool::for_each_in_parallel(groups, copy)
@@ -155,27 +168,36 @@ impl<T: Comparable> Columns<T> {
     }
 
     fn ranks(&mut self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i64>, Interrupted> {
-        let d = self.0.len();
+        let (d, n) = (self.cuts.len(), self.n);
         assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
-        let divided = |(column, t): (&Column<T>, &f64)| CUT + column.place(*t).1.len();
-        let values: usize = self.0.iter().zip(thresholds).map(divided).sum();
         let mut ranks = vec![0; d];
+        if n == 0 {
+            return Ok(ranks);
+        }
+        // Some columns show how many values are divided in all.
+        let divided = |(cuts, t): (&Cuts, &f64)| CUT + cuts.place(*t, n).1.len();
+        let seen: usize = self.cuts.iter().zip(thresholds).take(TILE).map(divided).sum();
+        let per_column = seen / d.clamp(1, TILE);
         // An interrupted query leaves whole columns: some have one more cut than others.
-        let per_wave = (COORDINATES_PER_BEAT / (values / d.max(1)).max(1)).max(TILE);
+        let per_wave = (COORDINATES_PER_BEAT / per_column.max(1)).max(TILE);
         for wave in (0..d).step_by(per_wave) {
             let end = d.min(wave + per_wave);
-            let rank = |columns: &mut [Column<T>], thresholds: &[f64], ranks: &mut [i64]| {
-                for ((column, threshold), rank) in columns.iter_mut().zip(thresholds).zip(ranks) {
-                    *rank = column.rank(*threshold);
+            let rank = |values: &mut [T], cuts: &mut [Cuts], thresholds: &[f64], ranks: &mut [i64]| {
+                let columns = values.chunks_exact_mut(n).zip(cuts);
+                for (((values, cuts), threshold), rank) in columns.zip(thresholds).zip(ranks) {
+                    *rank = cuts.rank(values, *threshold);
                 }
             };
-            let (columns, ranks) = (&mut self.0[wave..end], &mut ranks[wave..end]);
-            if values <= SINGLE_THREAD_VALUES {
-                rank(columns, &thresholds[wave..end], ranks);
+            let (values, cuts) = (&mut self.values[wave * n..end * n], &mut self.cuts[wave..end]);
+            let (thresholds, ranks) = (&thresholds[wave..end], &mut ranks[wave..end]);
+            if per_column * d <= SINGLE_THREAD_VALUES {
+                rank(values, cuts, thresholds, ranks);
             } else {
-                let groups = columns.chunks_mut(TILE).zip(thresholds[wave..end].chunks(TILE));
-                let groups = groups.zip(ranks.chunks_mut(TILE));
-                pool::for_each_in_parallel(groups, |((columns, thresholds), ranks)| rank(columns, thresholds, ranks));
+                let groups = values.chunks_mut(TILE * n).zip(cuts.chunks_mut(TILE));
+                let groups = groups.zip(thresholds.chunks(TILE)).zip(ranks.chunks_mut(TILE));
+                pool::for_each_in_parallel(groups, |(((values, cuts), thresholds), ranks)| {
+                    rank(values, cuts, thresholds, ranks);
+                });
             }
             pulse.beat(end as f64 / d as f64)?;
         }

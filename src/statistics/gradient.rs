@@ -19,8 +19,8 @@ use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    Few, GROUP, LARGE, Many, Row, SMALL, all_usual, by_dimension, side_by_side, squared_distance, sum_of_squares,
-    with_dimension,
+    Few, GROUP, LARGE, Many, Row, SMALL, all_usual, by_dimension, difference, side_by_side, squared_distance,
+    sum_of_squares, with_dimension,
 };
 use crate::numeric::float_scale::{finite, rescale};
 use crate::release::exact::Exact;
@@ -203,13 +203,12 @@ pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], 
 /// inlined, and is then compiled for the baseline.
 #[inline(always)]
 pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
-    let (d, doubles) = (theta.len(), T::doubles(block.coordinates()));
-    let block = Block::new(&doubles, d, block.n());
+    let (d, coordinates) = (theta.len(), block.coordinates());
     let mut sums = vec![0u64; d];
     let whole = block.n() / TOGETHER * TOGETHER;
     for first in (0..whole).step_by(TOGETHER) {
-        let record = |r: usize| &doubles[(first + r) * d..][..d];
-        let records: [&[f64]; TOGETHER] = [record(0), record(1), record(2), record(3)];
+        let record = |r: usize| &coordinates[(first + r) * d..][..d];
+        let records: [&[T]; TOGETHER] = [record(0), record(1), record(2), record(3)];
         let (mut squares, mut inverses) = ([0.0; TOGETHER], [0.0; TOGETHER]);
         for (slot, record) in squares.iter_mut().zip(records) {
             *slot = squared_distance(theta, record);
@@ -221,12 +220,12 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
             if !(SMALL..=LARGE).contains(&squares[r]) {
                 // This record is treated on its own; here it adds zero.
                 inverses[r] = 0.0;
-                add_single(theta.iter().zip(records[r]).map(|(t, x)| t - x).collect(), rounder, total);
+                add_single(difference(theta, records[r]), rounder, total);
             }
         }
         let ([r0, r1, r2, r3], [i0, i1, i2, i3]) = (records, inverses);
         for (j, (sum, theta)) in sums.iter_mut().zip(theta).enumerate() {
-            let unit = |x: f64, inverse: f64| ((theta - x) * inverse + rounder).to_bits();
+            let unit = |x: T, inverse: f64| ((theta - x.into()) * inverse + rounder).to_bits();
             let a = unit(r0[j], i0).wrapping_add(unit(r1[j], i1));
             let b = unit(r2[j], i2).wrapping_add(unit(r3[j], i3));
             *sum = sum.wrapping_add(a.wrapping_add(b));
@@ -237,7 +236,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
         *total = total.wrapping_add(sum.wrapping_sub(surplus).cast_signed());
     }
     for record in block.records().skip(whole) {
-        add_single(theta.iter().zip(record).map(|(t, x)| t - x).collect(), rounder, total);
+        add_single(difference(theta, record), rounder, total);
     }
 }
 
@@ -245,7 +244,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
 #[inline(never)]
 fn add_singles(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     for record in block.records() {
-        add_single(theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect(), rounder, total);
+        add_single(difference(theta, record), rounder, total);
     }
 }
 

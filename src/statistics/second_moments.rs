@@ -30,7 +30,7 @@ use super::gradient::{self, add_sums, add_units, rounder};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    FEW, Few, GROUP, Many, Row, all_usual, by_dimension, distances, opaque, side_by_side, with_dimension,
+    FEW, Few, GROUP, Many, Row, all_usual, by_dimension, difference, distances, opaque, side_by_side, with_dimension,
 };
 use crate::numeric::float_scale::{norm, rescale, scale};
 
@@ -360,13 +360,12 @@ fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DO
 ) -> i64 {
     let (d, n) = (theta.len(), block.n());
     if n == 0 || d == 0 {
-        return vectors(Block::new(&T::doubles(block.coordinates()), d, n), theta, beside.radius()).1;
+        return vectors(block, theta, beside.radius()).1;
     }
     if let Beside::Gradient(gradient) = beside {
         gradient::many(block, theta, rounder(PRODUCT_BITS), gradient);
     }
-    let doubles = T::doubles(block.coordinates());
-    let (singles, curvature) = vectors(Block::new(&doubles, d, n), theta, beside.radius());
+    let (singles, curvature) = vectors(block, theta, beside.radius());
     let squares: Vec<f64> = singles.chunks_exact(n).map(largest_sum_of_squares).collect();
     // Panels of doubles, made when one of their tiles needs them.
     let mut doubles: Vec<Vec<Piece<f64>>> = vec![Vec::new(); squares.len()];
@@ -483,14 +482,14 @@ fn widened(piece: &Piece<f32>) -> Piece<f64> {
 /// after the other, so that products run through memory in order. Beside them the sum of what they contribute to the
 /// curvature. Singles hold the integers, which are at most 2^20.
 #[inline(always)]
-fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64) {
+fn vectors<T: Coordinate>(block: Block<'_, T>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64) {
     let (d, n) = (theta.len(), block.n());
     let one = f64::from(vector_bits(d)).exp2();
     let mut panels = vec![Piece([0.0; COLUMNS]); d.div_ceil(COLUMNS).next_multiple_of(TOGETHER) * n];
     let distances = distances(block, theta);
     let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius, one)).collect();
     for (index, (record, &factor)) in block.records().zip(&factors).enumerate() {
-        let vector = |(t, x): (&f64, &f64)| nearest((t - x) * factor) as f32;
+        let vector = |(t, x): (&f64, &T)| nearest((t - (*x).into()) * factor) as f32;
         let (theta, theta_rest) = theta.as_chunks::<COLUMNS>();
         let (record, record_rest) = record.as_chunks::<COLUMNS>();
         for (panel, (theta, record)) in theta.iter().zip(record).enumerate() {
@@ -507,8 +506,7 @@ fn vectors(block: Block<'_>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece<f
     let mut curvature: i64 = distances.iter().map(|distance| curvature_at(*distance, radius, d)).sum();
     for (index, distance) in distances.iter().enumerate().filter(|(_, distance)| !USUAL.contains(distance)) {
         let record = &block.coordinates()[index * d..(index + 1) * d];
-        let difference = theta.iter().zip(record).map(|(t, x)| t - x).collect();
-        let (vector, contribution) = unusual(difference, radius);
+        let (vector, contribution) = unusual(difference(theta, record), radius);
         curvature += contribution - curvature_at(*distance, radius, d);
         for (j, x) in vector.into_iter().enumerate() {
             panels[j / COLUMNS * n + index].0[j % COLUMNS] = x as f32;

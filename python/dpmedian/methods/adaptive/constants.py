@@ -47,7 +47,7 @@ class Constants:
     half: float = _constant(0.42, "the share that a collapse follows: the median is there if it is more than half")
     majority: float = _constant(0.55, "a ball with this share holds the median or is near it")
     sample_records: int = _constant(20_000, "show where the data are; all are used up to twice as many")
-    sample_signal: float = _constant(400.0, "m sqrt(rho/d) of the sample at least: its queries are then cheap")
+    sample_signal: float = _constant(250.0, "m sqrt(rho/d) of the sample at least: its queries are then cheap")
 
     # Collapse.
     shrink: int = _constant(2, "quarter octaves by which a round must shrink the ball")
@@ -61,6 +61,7 @@ class Constants:
     growth: float = _constant(2.0, "factor of the cost after each gradient that agrees with the belief")
     growth_all: float = _constant(8.0, "the same, at most, with all records after a sample: passes count there")
     last_gradients: int = _constant(20, "equal parts of the budget at the end")
+    last_many: int = _constant(12, "the same after a sample in many dimensions, where the Hessian takes far longer")
     last_nonsmooth: int = _constant(30, "the same at a nonsmooth point, which needs many steps")
     last_noise: float = _constant(0.6, "of a gradient at the end, in n, at most: few records have fewer parts")
     surprising: float = _constant(2.5, "standard deviations of a chi-square: 0.6 % of the gradients by noise alone")

@@ -43,6 +43,8 @@ _FIRST_OCTAVE, _HALF_OCTAVES = -1022, 2036
 _LEAST_WEIGHT = 2.0**-20
 # From so many dimensions on second moments take most of the time, so that a single gradient carries the directions.
 MANY_DIMENSIONS = 128
+# From so many on they are those of the sample, if there is one.
+SAMPLED_DIMENSIONS = 256
 # What a search for a radius expects: counts miss their target by a quarter of the records or more, and the radius lies
 # within some octaves of the likely one. It stops when less than 1 % of the posterior mass lies elsewhere.
 _AMPLITUDE, _PRIOR_OCTAVES, _ELSEWHERE = 0.25, 8.0, 0.01
@@ -83,13 +85,13 @@ def price(
     return min(max(needed, min(least * rho, few)), most * rho)
 
 
-def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float) -> HessianPlan:
-    """The Hessian of m records, or the curvature alone if noise would hide its second moments.
+def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotropic: bool = False) -> HessianPlan:
+    """The Hessian of m records, or the curvature alone, if that is wanted or noise would hide its second moments.
 
     The smoothing balances noise, which falls as 1/smoothing, and bias, which grows with it.
     """
     d, gain = p.d, sensitivity_gain(p)
-    if 1 < d <= MOMENTS_DIMENSION:
+    if 1 < d <= MOMENTS_DIMENSION and not isotropic:
         cost = price(c, rho, gain * m, c.hessian_needs * d, c.single_share, c.query_most, math.inf)
         of_moments, of_curvature = Hessian.noise_of(cost, p)
         edge = semicircle(of_moments, d) / m
@@ -106,27 +108,32 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float) -> Hes
 class Region:
     """What a confidence region needs: the weight of the directions, how many gradients carry them, and its kind.
 
-    `weight` is 0 if noise would hide the directions.
+    `weight` is 0 if noise would hide the directions. `cost` is that of a release about the sample: in many dimensions,
+    if directions are not known one by one, their sum of squares is enough, which the sample shows.
     """
 
     weight: float
     every: bool
     ellipsoid: bool
+    cost: float = 0.0
 
     @classmethod
-    def of(cls, p: PublicParameters, rho: float, c: Constants, gradients: int) -> Region:
+    def of(cls, p: PublicParameters, rho: float, c: Constants, gradients: int, sample: int) -> Region:
         """For n records, or a noisy number of them, and this many gradients at the end of a run."""
         n, d = max(p.size, 1), p.d
-        if not hessian_plan(p, c, rho, n).moments:
+        if not hessian_plan(p, c, rho, n if d <= SAMPLED_DIMENSIONS else sample).moments:
             return cls(0.0, False, d == 1)
+
+        def cost_of(records: int) -> float:
+            """The cost of the directions on their own."""
+            return price(c, rho, records, c.directions_need * d**2 * (d + 1), c.single_share, c.query_most)
 
         def weight_of(carriers: float) -> float:
             """The weight of the directions in gradients that cost this together."""
             if p.neighbours == "replace":
                 return FREE_WEIGHT
             # They are not free: a weight of b costs b^2/(1 + b^2) of the gradients.
-            cost = price(c, rho, n, c.directions_need * d**2 * (d + 1), c.single_share, c.query_most)
-            return min(max(math.sqrt(cost / carriers), _LEAST_WEIGHT), FREE_WEIGHT)
+            return min(max(math.sqrt(cost_of(n) / carriers), _LEAST_WEIGHT), FREE_WEIGHT)
 
         def known(carriers: float) -> bool:
             """Whether their noise is small beside the directions, whose eigenvalues are n/d in the mean."""
@@ -136,6 +143,8 @@ class Region:
 
         together, one = _CARRIED * rho, _CARRIED * rho / gradients
         every = known(together) and d <= MANY_DIMENSIONS
+        if d > SAMPLED_DIMENSIONS and sample < n and not known(one):
+            return cls(FREE_WEIGHT, False, False, cost_of(sample))
         return cls(weight_of(together if every else one), every, every or known(one))
 
 
@@ -160,7 +169,7 @@ class Offers:
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
         m = max(c.sample_records, math.ceil(c.sample_signal / sensitivity_gain(p) * math.sqrt(p.d / rho)))
         m = p.size if p.size <= 2 * m else m
-        region = Region.of(p, rho, c, last_gradients(p, rho, c, m)) if p.inference else None
+        region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
         hessian, directions, until = None, None, "stops when less than 1 % of the posterior mass lies elsewhere"
         if 1 < p.d <= MOMENTS_DIMENSION:
             hessian = Offer(
@@ -174,7 +183,8 @@ class Offers:
                     # If a single gradient carries them, another one does so after a new start.
                     _CARRIERS if p.d <= MANY_DIMENSIONS else 2,
                     1.0,
-                    "with the last gradients, for a confidence region"
+                    ("of the sample" if region.cost else "with the last gradients")
+                    + ", for a confidence region"
                     + (f", weighed for {p.size} records" if p.private_size else ""),
                 )
         return cls(
@@ -238,9 +248,9 @@ class Offers:
 
 
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
-    """The number of equal parts of what is left of rho for the last gradients: one after a sample."""
+    """The number of equal parts of what is left of rho for the last gradients: few after a sample."""
     if sample < p.size:
-        return 1
+        return 1 if p.d <= MANY_DIMENSIONS else c.last_many
     affordable = left * rho / gradient_price(p, c.last_noise, p.size)
     return min(c.last_gradients, max(1, round(affordable)))
 
@@ -258,13 +268,17 @@ class Queries:
         self.n, self.d, self.m, self.gain = self.p.size, self.p.d, offers.sample, sensitivity_gain(self.p)
         self.spender, self.source = Spender(allowance, tape), source
         self.records = self.spender.sample(HiddenSample(self.n, self.m, self.p.private_size), source)
+        self.moments_m, self.moments_records = self.m, self.records
         self.sampled = self.m < self.n
         self.counted: list[Counted] = []
         """What the searches for a radius were answered."""
         self.carriers = 0
 
     def use_all(self) -> None:
+        """From now on. In many dimensions second moments stay with the sample, because they take far longer."""
         self.m, self.records = self.n, self.source
+        if self.d <= SAMPLED_DIMENSIONS:
+            self.moments_m, self.moments_records = self.m, self.records
 
     @property
     def left(self) -> float:
@@ -361,28 +375,29 @@ class Queries:
         )
         return Gradient(theta, self.n / self.m * gradient, (self.n / self.m * noise) ** 2)
 
-    @property
-    def can_carry(self) -> bool:
-        """Whether a gradient may carry the directions that a confidence region needs."""
+    def may_see_directions(self, of_sample: bool) -> bool:
+        """Whether directions are queried for a confidence region: of all records with a gradient, or of the sample."""
         offer, region = self.offers.directions, self.offers.region
-        if offer is None or region is None or not region.weight or self.m < self.n:
+        if offer is None or region is None or not region.weight or (region.cost > 0.0) != of_sample:
             return False
-        return self.carriers < (offer.times if region.every else 2)
+        return (of_sample or self.m == self.n) and self.carriers < (offer.times if region.every else 2)
 
-    def gradient_and_directions(self, theta: Vector, cost: float) -> tuple[Gradient, Noisy]:
-        """The gradient of all records, and the second moments of the directions to them."""
+    def gradient_and_directions(self, theta: Vector, cost: float, of_sample: bool = False) -> tuple[Gradient, Noisy]:
+        """The gradient, and the second moments of the directions to the records, both as if of all records."""
         if self.offers.directions is None:
             raise TypeError("directions are queried only for a confidence region")
         self.carriers += 1
+        records, whole = (self.moments_records, self.n / self.moments_m) if of_sample else (self.records, 1.0)
         (gradient, moments, weight), noise = self.spender.release(
-            self.offers.directions, cost, lambda made, tape: (*made.at(self.records, tape, theta), made.weight)
+            self.offers.directions, cost, lambda made, tape: (*made.at(records, tape, theta), made.weight)
         )
-        return Gradient(theta, gradient, noise**2), Noisy(moments, noise / weight)
+        seen = Noisy(whole * moments, whole * noise / weight)
+        return Gradient(theta, whole * gradient, (whole * noise) ** 2), seen
 
     def curvature(self, theta: Vector, radius: float, cost: float) -> tuple[float, float]:
         """The mean curvature smoothed at a radius, times the radius, and its standard deviation."""
         return self.spender.release(
-            self.offers.curvature, cost, lambda made, tape: made.at(self.records, tape, theta, radius)
+            self.offers.curvature, cost, lambda made, tape: made.at(self.moments_records, tape, theta, radius)
         )
 
     def hessian(self, theta: Vector, radius: float, cost: float) -> tuple[float, float, Noisy]:
@@ -390,6 +405,8 @@ class Queries:
         if self.offers.hessian is None:
             raise TypeError("the Hessian is not queried on the line, nor in very many dimensions")
         (curvature, moments, weight), noise = self.spender.release(
-            self.offers.hessian, cost, lambda made, tape: (*made.at(self.records, tape, theta, radius), made.weight)
+            self.offers.hessian,
+            cost,
+            lambda made, tape: (*made.at(self.moments_records, tape, theta, radius), made.weight),
         )
         return curvature, noise / weight, Noisy(moments, noise)

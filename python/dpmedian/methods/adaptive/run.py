@@ -18,6 +18,7 @@ from dpmedian.methods.adaptive.evidence import log_odds_of_a_cloud
 from dpmedian.methods.adaptive.notes import COINCIDE, DOUBTED, EXACT, UNSETTLED, UNSURE
 from dpmedian.methods.adaptive.queries import (
     MANY_DIMENSIONS,
+    SAMPLED_DIMENSIONS,
     Gradient,
     Queries,
     gradient_price,
@@ -106,11 +107,11 @@ class Run:
         at_the_edge = found >= self.quarter + _NEAR_CORE[1] - self.c.shrink
         return self.ask.search(theta, self.c.core, found) if at_the_edge else found
 
-    def measure_hessian(self, theta: Vector) -> None:
+    def measure_hessian(self, theta: Vector, isotropic: bool = False) -> None:
         """The Hessian here, smoothed at a radius as small as its noise allows, or its mean over all directions."""
-        ask, c, d = self.ask, self.c, self.ask.d
-        plan = hessian_plan(ask.p, c, ask.rho, ask.m)
-        unit, radius = plan.smoothing * ask.m, plan.smoothing * self.belief.core_radius
+        ask, c, d, m = self.ask, self.c, self.ask.d, self.ask.moments_m
+        plan = hessian_plan(ask.p, c, ask.rho, m, isotropic)
+        unit, radius = plan.smoothing * m, plan.smoothing * self.belief.core_radius
         moments = None
         if plan.moments:
             curvature, noise, moments = ask.hessian(theta, radius, plan.cost)
@@ -123,7 +124,7 @@ class Run:
             curvature, noise = ask.curvature(theta, radius, plan.cost)
             anisotropy = _ROUND * float(self.belief.hessian.values.mean()) if d > 1 else 0.0
             variance = (anisotropy**2 + (noise / unit) ** 2) / d
-        self.released = Released(radius, ask.m, curvature, noise, moments)
+        self.released = Released(radius, m, curvature, noise, moments)
         # A curvature that steps may be divided by: no less than its noise.
         curvature = max(curvature, noise, 0.03 * unit)
         found, vectors, deviation = np.full(d, curvature), None, noise
@@ -195,7 +196,7 @@ class Run:
 
     def descend(self, theta: Vector) -> MethodResult | Ball | None:
         """Gradients that cost more and more while they are consistent. None at the end, or where to begin again."""
-        ask, c, belief = self.ask, self.c, self.belief
+        ask, c, belief, region = self.ask, self.c, self.belief, self.ask.offers.region
         self.nonsmooth, self.directions = False, None
         cost = min(gradient_price(ask.p, c.first_noise, ask.m), c.first_share * ask.rho)
         belief.begin(theta, ask.n**2 / ask.d)
@@ -216,6 +217,8 @@ class Run:
                 last = c.last_nonsmooth if self.nonsmooth else parts
                 if len(belief.gradients) > self.measured_after:
                     self.measure_hessian(belief.point)
+                if region is not None and self.directions is None and ask.may_see_directions(of_sample=True):
+                    self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
             ending = last > 0
             if ending:
                 cost = ask.left * ask.rho / last
@@ -231,7 +234,8 @@ class Run:
                 if not ending:
                     if belief.hessian.at is None:
                         self.place(self.core_around(belief.point))
-                        self.measure_hessian(belief.point)
+                        # In many dimensions its second moments wait for a better point: they take most of the time.
+                        self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
                     # As good as the model is at the new point: a better gradient would be wasted.
                     useful = 2.0 * (ask.n / ask.m / ask.gain) ** 2 / belief.model_variance() / cost
                     cost *= min(max(useful, c.growth), c.growth_all if ask.sampled else c.growth)
@@ -255,7 +259,12 @@ class Run:
     def gradient(self, theta: Vector, cost: float, carry: bool) -> Gradient:
         """A gradient; at the end of the run it carries the directions, if a confidence region needs them."""
         ask, region = self.ask, self.ask.offers.region
-        if not (carry and ask.can_carry and region is not None and (region.every or self.directions is None)):
+        if not (
+            carry
+            and ask.may_see_directions(of_sample=False)
+            and region is not None
+            and (region.every or self.directions is None)
+        ):
             return ask.gradient(theta, cost)
         gradient, found = ask.gradient_and_directions(theta, cost)
         self.directions = found if self.directions is None else self.directions.combined(found)
