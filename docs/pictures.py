@@ -44,8 +44,8 @@ def front(release: dpmedian.Release, dark: bool) -> None:
     ax.set_xlim(416.0, 448.0)
     ax.set_ylim(497.5, 527.5)
     ax.set_aspect("equal")
-    ax.set_xlabel("kilometres east", color=muted)
-    ax.set_ylabel("kilometres north", color=muted)
+    ax.set_xlabel("kilometers east", color=muted)
+    ax.set_ylabel("kilometers north", color=muted)
     ax.tick_params(colors=muted)
     for spine in ax.spines.values():
         spine.set_visible(False)

@@ -1,6 +1,6 @@
 """Writes the bundled data set, so that a reader sees where it comes from: 2,000 invented people of an invented city.
 
-Kilometres east and north of a public grid's origin. Three neighbourhoods, a commuter belt, and 3 % of devices without a
+Kilometers east and north of a public grid's origin. Three neighbourhoods, a commuter belt, and 3 % of devices without a
 fix, which report the origin of the grid: the kind of fault that ruins a mean.
 """
 

@@ -4,7 +4,7 @@ Positions on a map
 
 Where is the middle of the city's people? A private answer as GeoJSON, ready for a map.
 
-Distances must mean something: positions are projected to kilometres first, and only the answer goes back to degrees.
+Distances must mean something: positions are projected to kilometers first, and only the answer goes back to degrees.
 Run with a number to make the noise reproducible (and worthless as protection): positions_on_a_map.py 1
 """
 

@@ -239,7 +239,7 @@ class ClusterGradients(Statistic):
 class Size(Statistic):
     """The number of records, in units of 2^-bits.
 
-    Where neighbors replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
+    If neighbors replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
     """
 
     def __new__(cls, bits: int = 0) -> Size: ...

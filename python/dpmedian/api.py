@@ -71,7 +71,7 @@ def plan(
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     unit : str, optional
-        Whose contribution is protected, such as "person", where one has several rows; n is then the number of units,
+        Whose contribution is protected, such as "person", if one has several rows; n is then the number of units,
         and `run` takes their ids. A single record by default.
     geometry : {"euclidean", "sphere"}
         Whether points are coordinates, or longitude and latitude in degrees (d = 2). The sphere has a radius and a
@@ -316,7 +316,7 @@ def required_n(
 
 
 def public_size(n: int | None, found: int) -> int:
-    """The number of points, which is public where neighbors replace a record; a number that was given must be it."""
+    """The number of points, which is public if neighbors replace a record; a number that was given must be it."""
     if n is not None and n != found:
         raise ValueError(
             f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "

@@ -112,7 +112,7 @@ def geometric_medians(
     Returns
     -------
     dict
-        For every key the median of its group, not private, or None where the group is empty.
+        For every key the median of its group, not private, or None if the group is empty.
     """
     found = group_keys(keys)
     geometry = geometry_of(geometry)

@@ -55,7 +55,7 @@ def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
     if neighbours == "replace":
         raise ValueError(f"input_metric must be change_one_distance(), hamming_distance(), {expected}, got {metric}")
     raise ValueError(
-        f"input_metric must be {expected} where the domain has no size, got {metric}, which compares data sets of one "
+        f"input_metric must be {expected} if the domain has no size, got {metric}, which compares data sets of one "
         "size: give the domain its size, if that is public"
     )
 
@@ -93,7 +93,7 @@ def make_geometric_median(
     Parameters
     ----------
     input_domain : opendp Domain
-        `dp.numpy.array2_domain(norm=..., p=2, num_columns=..., T=float)`, with `size=...` where that is public.
+        `dp.numpy.array2_domain(norm=..., p=2, num_columns=..., T=float)`, with `size=...` if that is public.
     input_metric : opendp Metric
         Symmetric or insert-delete distance; with a size in the domain also change-one or Hamming distance.
     rho : float
@@ -101,7 +101,7 @@ def make_geometric_median(
     method, resolution, failure_probability, profile
         As in `dpmedian.plan`.
     n : int, optional
-        A public guess of the number of rows, where the domain has no size.
+        A public guess of the number of rows, if the domain has no size.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def make_geometric_median(
     def release(points: NDArray[Any]) -> NDArray[np.float64] | None:
         shape = np.shape(points)
         if len(shape) != 2 or shape[1] != made.d or bounds.size not in (None, shape[0]):
-            # The number of rows is in the message only where it is public.
+            # The number of rows is in the message only if it is public.
             rows, found = ("any", shape[1:]) if bounds.size is None else (bounds.size, shape)
             raise ValueError(f"the domain has arrays of shape ({rows}, {made.d}), got {found}")
         try:

@@ -34,8 +34,8 @@ __all__ = [
 # A coordinate above this magnitude is clamped, so no radius or center beyond it has a meaning.
 LARGEST = 2.0**1000
 
-# Where n is public, lattices are chosen from it so that totals fit 62 bits, and up to this many records none is too
-# coarse. Where n is private they are chosen from the noise, and far larger totals would be clamped. See gaussian.md.
+# If n is public, lattices are chosen from it so that totals fit 62 bits, and up to this many records none is too
+# coarse. If n is private they are chosen from the noise, and far larger totals would be clamped. See gaussian.md.
 RECORDS_MAX = 2**40
 PRIVATE_RECORDS_MAX = 2**30
 
@@ -75,7 +75,7 @@ class PublicParameters:
     scales: tuple[float, ...] | None = None
     """One public scale for each column. Records are divided by them, and so is `center`, which is as it was given."""
     size_noise: float = 0.0
-    """The standard deviation of n, where it is a noisy release."""
+    """The standard deviation of n, if it is a noisy release."""
     inference: bool = True
     lone_delta: float | None = None
     clusters: int | None = None
@@ -176,7 +176,7 @@ class PublicParameters:
 
     @property
     def size(self) -> int:
-        """The number of records that a method is calibrated to: the public n, or where that is private a noisy one."""
+        """The number of records that a method is calibrated to: the public n, or if that is private a noisy one."""
         assert self.n is not None, "a method is calibrated to a number of records, which is released first"
         return self.n
 
@@ -283,7 +283,7 @@ def _records(n: object, private: bool) -> int | None:
         raise ValueError(f"n must be at least 2 for a private release, got {n}")
     if private and n > PRIVATE_RECORDS_MAX:
         raise ValueError(
-            f"n must be at most 2**30 records where neighbours add or remove one, or with weights, got {n}; 'replace' "
+            f"n must be at most 2**30 records if neighbours add or remove one, or with weights, got {n}; 'replace' "
             "has more"
         )
     if n > RECORDS_MAX:
@@ -327,7 +327,7 @@ def scales_of(scales: Any, d: int) -> tuple[float, ...] | None:
     if isinstance(scales, (str, bytes, Mapping)) or not hasattr(scales, "__len__"):
         raise TypeError(
             f"scales must be {d} positive numbers, one for each column, got {scales!r}; names of columns are known "
-            "only where there are points, geometric_median(points, scales={'income': 5000.0})"
+            "only if there are points, geometric_median(points, scales={'income': 5000.0})"
         )
     if len(scales) != d:
         raise ValueError(f"scales must be {d} positive numbers, one for each column, got {len(scales)}")

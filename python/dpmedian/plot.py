@@ -53,7 +53,7 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
 
     On the line the records are a histogram, in the plane a cloud, or with many records its density. In more dimensions
     every coordinate has the interval that the error radius leaves, over the middle halves and the middle nine tenths of
-    the records. Broken lines are the 95 % confidence region for the median of the population, where there is one.
+    the records. Broken lines are the 95 % confidence region for the median of the population, if there is one.
 
     With points the picture shows private data: it is for their holder, and says so. Without, it shows what was
     released, and may go wherever the release goes.
@@ -273,7 +273,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     budget, asked = plan.parameters.budget, curves.asked
     values = asked * np.geomspace(1 / 8, 8, 13)
     for n, color in zip(curves.sizes, _LINES, strict=True):
-        # None, where no plan is possible or its release would probably fail, is a gap in the line.
+        # None, if no plan is possible or its release would probably fail, is a gap in the line.
         errors = np.array([curves.predicted(n, value) for value in values], dtype=np.float64)
         ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:

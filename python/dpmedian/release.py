@@ -101,7 +101,7 @@ class ClusterResult(MethodResult):
 class Release(Recorded):
     """A differentially private geometric median, and what it cost.
 
-    `scale` is a private estimate of the data's spread and `error_radius` predicts the distance to the exact median, as
+    `scale` is a private estimate of the core radius and `error_radius` predicts the distance to the exact median, as
     post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
     19 runs of 20 on data with one middle; with clusters of which none has half of the records, or one half scattered,
     in fewer, and `notes` say where it may be too small. `seeded` says whether the noise came from a seed: such a

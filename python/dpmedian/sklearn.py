@@ -128,7 +128,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateGeometricMedian:
         """Releases the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
-        # Where the number of records is private nothing may depend on it: not even an error for hardly any of them.
+        # If the number of records is private nothing may depend on it: not even an error for hardly any of them.
         hidden = self.neighbours == "add_remove" or self.weight_max is not None
         points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
         made = plan(

@@ -26,7 +26,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 `.under(neighbors)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise. `Bound` is the
 same as data: a name and arguments, which a plan prints and a reviewer computes again.
 
-Where records have weights, all of these but pairs and balls are sums of weighted contributions, and `bound` says with
+If records have weights, all of these but pairs and balls are sums of weighted contributions, and `bound` says with
 `weighted=True` how far these move (`src/release/sensitivity.rs` has the proof). Pairs are made of the records that
 hidden coins keep, each with the probability of its weight.
 """

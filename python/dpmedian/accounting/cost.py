@@ -200,7 +200,7 @@ class PrivacyCost:
         k : int
             The size of the group.
         unit : str, optional
-            The label of the group where it is the new unit, such as "user". Under "add_remove" each may have at most
+            The label of the group if it is the new unit, such as "user". Under "add_remove" each may have at most
             k records.
         exactly : bool
             Under "replace" a new unit is refused unless this states that each has exactly k records, in every data

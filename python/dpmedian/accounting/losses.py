@@ -18,7 +18,7 @@ __all__ = ["Losses", "losses_of"]
 _RANGE_INTERVALS = 16
 
 # The losses of all steps are gathered on at most this many intervals, and no more than this many steps are told apart:
-# both bound the time of a conversion, and cost little where there are few steps.
+# both bound the time of a conversion, and cost little if there are few steps.
 _LOSS_INTERVALS = 64
 _LOSS_STEPS = 32
 
@@ -87,7 +87,7 @@ def _compose(one: Losses, other: Losses) -> Losses:
         while loss > grid[j + 1]:
             j += 1
         left, right = grid[j], grid[j + 1]
-        # Both shares are quotients without cancellation, so each has its digits also where it is tiny.
+        # Both shares are quotients without cancellation, so each has its digits also if it is tiny.
         weights[j] += weight * math.expm1(right - loss) / math.expm1(right - left)
         weights[j + 1] += weight * math.expm1(left - loss) / math.expm1(left - right)
     return tuple(zip(grid, weights, strict=True))

@@ -13,7 +13,7 @@ def border(
 ) -> float:
     """The argument nearest to `bad`, to a precision, whose excess was found to be at most 0, as it is at `good`.
 
-    By the rule of false position, in its Illinois form, which needs few steps where the excess is smooth; where it is
+    By the rule of false position, in its Illinois form, which needs few steps where the excess is smooth; if it is
     infinite, and every fourth time, the middle is taken. Candidates keep a distance from both ends, so that the last
     ones fall on either side of the border and the interval closes.
     """

@@ -49,7 +49,7 @@ def above_threshold(
     Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbours; the
     threshold is public. Cost: epsilon-DP, or the epsilon that costs rho, however many queries are asked. Queries are
     taken from the iterable one by one, none after the crossing. `noise="laplace"` is the textbook form; "exponential",
-    one-sided noise, has two thirds of its deviation.
+    one-sided noise, has two thirds of its standard deviation.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def above_threshold(
     epsilon, rho : float, optional
         The budget, one of the two.
     noise : {"laplace", "exponential"}
-        Two-sided noise, or one-sided noise with two thirds of its deviation.
+        Two-sided noise, or one-sided noise with two thirds of its standard deviation.
     neighbours : {"replace", "add_remove"}
         The relation for which the caller's proof holds, and with it the cost.
     ledger : Ledger, optional

@@ -115,7 +115,7 @@ def add_groups(parser: argparse.ArgumentParser) -> None:
 
 
 def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:
-    """Adds the relation; where there may be groups nothing is assumed, since theirs is another one."""
+    """Adds the relation; if there may be groups nothing is assumed, since theirs is another one."""
     parser.add_argument(
         "--neighbours",
         choices=get_args(Neighbours),

@@ -158,7 +158,7 @@ def _read_attended(
     beside: Sequence[str | int],
 ) -> Records:
     lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
-    # Without a header the first line is a record, also where it is blank: a missing value of a single column.
+    # Without a header the first line is a record, also if it is blank: a missing value of a single column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
     if first is None:
         raise ValueError("the file is empty")

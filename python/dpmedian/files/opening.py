@@ -72,7 +72,7 @@ def open_points(
     cache : path, optional
         The folder for a conversion; by default that of the system's temporary files.
     d : int, optional
-        The public dimension, where no record may decide it.
+        The public dimension, if no record may decide it.
     progress : bool or callable, optional
         None shows a bar on a terminal while a conversion takes more than two seconds.
 

@@ -85,7 +85,7 @@ def read_points(
     format, delimiter, decimal, encoding : str, optional
         How the file is written, where its name or its header does not say it.
     d : int, optional
-        The public dimension, where no record may decide it.
+        The public dimension, if no record may decide it.
     labels : list of str or int, optional
         Columns beside the points, by name or by number from 1, that hold ids or the names of groups. Blanks around a
         label do not count, and an empty one is missing.

@@ -4,10 +4,10 @@
 |---|---|
 | `moments.py` | what was released: curvature, second moments, directions, and the noise of each |
 | `error.py` | the law of the error that follows from it |
-| `region.py` | a ball and, where it is afforded, an ellipsoid, at any level |
+| `region.py` | a ball and, if it is afforded, an ellipsoid, at any level |
 | `axes.py` | the axes and the shape of the data |
 
-Why it covers, and where it does not: inference.md.
+Why it covers, and when it does not: inference.md.
 """
 
 from dpmedian.inference.axes import Axes, Shape, axes_of, shape_of

@@ -49,7 +49,7 @@ class Moments:
 
     With u the direction to a record and r its distance: `curvature` is the sum of 1 within `radius` and of
     (1 - 1/d) radius/r beyond it, `hessian` that of (radius/r) u u^T beyond it, `directions` that of u u^T, each over
-    `records` records. None of the three is known where many records coincide, and the latter two where their noise
+    `records` records. None of the three is known if many records coincide, and the latter two where their noise
     would hide them. `size` is the number of records, or a noisy one, and `gradient_variance` that of the noise in every
     coordinate of the gradients that made the point. `least` is a radius that no region falls below. `position` is the
     released point in space, where the records are positions on a globe: regions are those of its direction, in degrees.

@@ -40,7 +40,7 @@ class Region:
     The probability is asymptotic, for records that are drawn independently from one population whose median is a single
     point; it counts the sampling of the records and the noise of the release. `radius` is that of a ball around
     `center`. Where the budget affords its shape, `covariance` is that of the error, `standard_errors` are the roots of
-    its diagonal, and the region is an ellipsoid too; otherwise both are None, as where many records coincide.
+    its diagonal, and the region is an ellipsoid too; otherwise both are None, as if many records coincide.
     `intervals` has one row for each coordinate, the limits that hold this coordinate of the median with probability
     `level`; without a covariance they are those of the ball, which hold all of them together. On a globe the radius is
     in degrees of arc, and the coordinates are longitude and latitude. `notes` say where to be careful.
@@ -79,7 +79,7 @@ class Region:
         return "\n".join(lines)
 
     def contains(self, point: ArrayLike) -> bool:
-        """Whether the point lies in the ellipsoid, or in the ball where there is no ellipsoid.
+        """Whether the point lies in the ellipsoid, or in the ball if there is no ellipsoid.
 
         Parameters
         ----------

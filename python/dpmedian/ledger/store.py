@@ -33,7 +33,7 @@ __all__ = ["FileStore", "MemoryStore", "Terms"]
 
 _FORMAT, _SECOND_FORMAT, _FIRST_FORMAT = (f"dpmedian ledger {number}" for number in (3, 2, 1))
 
-# How often a lock is tried anew because its file was replaced while we waited. Nobody deletes files so often, but a
+# How often a lock is tried again because its file was replaced while we waited. Nobody deletes files so often, but a
 # file system without stable numbers of files would look like it, and waiting for ever would not say why.
 _TRIES = 1000
 
@@ -286,7 +286,7 @@ class FileStore:
     # prefers to refuse; and it would be the second dependency at run time.
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        # Every transaction opens the file anew, so threads exclude each other as processes do.
+        # Every transaction opens the file again, so threads exclude each other as processes do.
         beside = self.path.with_name(self.path.name + ".lock")
         if sys.platform != "win32":
             with self._locked(beside, "ab"):

@@ -30,7 +30,7 @@ class NoisyBisection:
 
     @staticmethod
     def queries(low: int, high: int) -> int:
-        """ceil(log2(high - low + 1)), but at least 1, so that the cost is fixed even where there is nothing to find."""
+        """ceil(log2(high - low + 1)), but at least 1, so that the cost is fixed even if there is nothing to find."""
         if low > high:
             raise ValueError(f"low must not exceed high, got {low} and {high}")
         return max((high - low).bit_length(), 1)

@@ -75,7 +75,7 @@ class CoordinateSearch:
         """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`, which fall off
         from 2^octave, or from a likely octave and a width; cells narrower than `resolution` are not divided. It stops
         when the intervals that hold all but `sure` of the posteriors, as the sides of a box, have a diagonal below
-        `width`, or where that is 0, when the box no longer shrinks: then it is as large as the noise makes it."""
+        `width`, or if that is 0, when the box no longer shrinks: then it is as large as the noise makes it."""
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
         gain = 0.5 * self.n / self.ranks.noise**2

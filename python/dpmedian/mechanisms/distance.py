@@ -21,7 +21,7 @@ from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Bound
 
 __all__ = ["Counted", "DistanceCount", "DistanceSearch", "radius_of"]
 
-# A count minus half of all records needs no number of records where that is private, and moves by half a record there.
+# A count minus half of all records needs no number of records if that is private, and moves by half a record there.
 _HALF = (1, 1)
 
 
@@ -105,7 +105,7 @@ class DistanceSearch:
         """The quarter octave of the radius, `origin` plus a multiple of the stride, and what was answered.
 
         The share is one of `size` records, which there are, or are thought to be: a share near one half hardly depends
-        on it. It stops when less than `sure` is in doubt.
+        on it. It stops when less than `sure` of the posterior mass lies elsewhere.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

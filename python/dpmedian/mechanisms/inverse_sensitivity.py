@@ -76,7 +76,7 @@ class Lattice:
 class InverseSensitivity:
     """One exact draw with weights exp(-epsilon/2 score/sensitivity).
 
-    Neighbors and sensitivity: those of the score, 1 where a record is replaced and 1/2 where one is added or removed,
+    Neighbors and sensitivity: those of the score, 1 if a record is replaced and 1/2 if one is added or removed,
     with weights up to rounding.
     Cost: epsilon, pure, and a bounded range of epsilon. Failure: none."""
 

@@ -68,7 +68,7 @@ class PairSearch:
     count: PairCount
 
     def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:
-        """It stops when less than `sure` is in doubt."""
+        """It stops when less than `sure` of the posterior mass lies elsewhere."""
         radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
         table = self.count.table(source, tape, radii, self.share)
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

@@ -17,7 +17,7 @@ _COIN_BITS = 48
 class HiddenSample:
     """A random sample of `size` of about n records, drawn from hidden randomness of the tape.
 
-    Where n is public, and exact, the sample is uniform of that size. Where it is private, and noisy, every record is in
+    If n is public, and exact, the sample is uniform of that size. If it is private, and noisy, every record is in
     it with probability size/n, by a coin of its own. Sensitivity: every statistic has on the sample the
     one that it has on all records. Cost: none of its own, and releases about the sample cost what they would about all
     records. Failure: none.

@@ -1,4 +1,4 @@
-"""The noisy number of records, or sum of their weights, where that is private. Proof: size.md."""
+"""The noisy number of records, or sum of their weights, if that is private. Proof: size.md."""
 
 from __future__ import annotations
 

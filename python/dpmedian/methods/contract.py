@@ -96,7 +96,7 @@ def most_failures(parameters: PublicParameters) -> float:
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
     """Why a release would be worth nothing, whatever the core radius of the data is, or None.
 
-    It would fail more often than not (or more often than `failure_probability`, where that is larger), or its predicted
+    It would fail more often than not (or more often than `failure_probability`, if that is larger), or its predicted
     error is at least half of what returning the center would have, where a point that is lost without a word counts as
     the center.
     """
@@ -130,7 +130,7 @@ def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicP
 def sensitivity_gain(parameters: PublicParameters) -> int:
     """What a record weighs against the noise, in records of neighbors that replace one.
 
-    Gradients, centered ranks and counts minus a half have half the sensitivity where a record is added or removed, so
+    Gradients, centered ranks and counts minus a half have half the sensitivity if a record is added or removed, so
     with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
     """
     return 2 if parameters.neighbours == "add_remove" else 1
@@ -218,7 +218,7 @@ class Reads(NamedTuple):
     """On data with one middle."""
     most: int
     sample: int = 0
-    """Records of the sample, 0 where there is none, and how often they are read on such data."""
+    """Records of the sample, 0 if there is none, and how often they are read on such data."""
     sample_expected: float = 0.0
     memory: int = 0
     """Bytes beyond the records of an array in C order, at most; 0 where nothing is said."""
@@ -280,7 +280,7 @@ class Method(Protocol):
     relations: frozenset[str]
     """The neighbor relations that it is proved for."""
     sized: bool
-    """Whether it is calibrated to the number of records, which is released first where it is private."""
+    """Whether it is calibrated to the number of records, which is released first if it is private."""
 
     def check(self, parameters: PublicParameters) -> None:
         """Raises if an argument that it needs is missing or out of its reach."""

@@ -136,7 +136,7 @@ class PrivateSize(CalibratedMethod):
 
     @property
     def enough_to_see(self) -> int:
-        """The same so that a run sees that they are enough, as often as it must, where the guess is right."""
+        """The same so that a run sees that they are enough, as often as it must, if the guess is right."""
         rho, found = self.cost.rho, self.enough
         sure = max(_SURE - NormalDist().inv_cdf(most_failures(self.parameters)), 0.0)
         for _ in range(20):  # The noise of the size grows with the guess, far more slowly than that.

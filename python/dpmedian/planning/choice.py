@@ -74,7 +74,7 @@ def choose(parameters: PublicParameters) -> Plan:
     """Of all methods that the parameters allow the plan whose predicted error is nowhere far above the least.
 
     The core radius of the data is not public, so methods are compared at every one that is assumed: what counts is the
-    largest ratio of a plan's predicted error to the best one's there. Where that is the same, the first of the registry
+    largest ratio of a plan's predicted error to the best one's there. If that is the same, the first of the registry
     is taken.
     """
     if parameters.budget.pure:

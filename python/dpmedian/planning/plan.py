@@ -95,7 +95,7 @@ class Plan(Recorded):
 
     @property
     def expected_error(self) -> float:
-        """The predicted distance to the median, failures included, for the spread that plans assume."""
+        """The predicted distance to the median, failures included, for the core radius that plans assume."""
         return self.prediction.expected_error(self.parameters.assumed_core_radius)
 
     def refuse_if_hopeless(self) -> None:

@@ -58,7 +58,7 @@ class PredictionCurves:
         return float(getattr(self.plan.prediction, self.measure))
 
     def predicted(self, n: int, asked: float) -> float | None:
-        """With n records and this much of the budget; None where no plan is possible, or it would probably fail."""
+        """With n records and this much of the budget; None if no plan is possible, or it would probably fail."""
         budget = self.plan.parameters.budget
         try:
             asked_for = Budget.of(delta=budget.delta, **{budget.measure: asked})

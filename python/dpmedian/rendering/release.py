@@ -26,7 +26,7 @@ _REGION_DIMENSION = 200
 
 
 def _coordinates(release: Release) -> list[tuple[str, str]]:
-    """Names and values, with an ellipsis where there are too many; without names they are numbered from 0."""
+    """Names and values, with an ellipsis if there are too many; without names they are numbered from 0."""
     names = release.columns or tuple(map(str, range(release.point.size)))
     return _shown([(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)])
 

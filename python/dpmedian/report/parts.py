@@ -46,7 +46,7 @@ def delta_of(cost: PrivacyCost) -> float:
 
 
 def section(title: str, content: str) -> str:
-    """A section, or nothing where it has no content."""
+    """A section, or nothing if it has no content."""
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
 
 

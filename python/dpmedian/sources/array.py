@@ -39,7 +39,7 @@ class ArraySource:
     ) -> ArraySource:
         """Admits the records: raises at the first value that is not finite, or maps such records to the center.
 
-        Where the number of records is private, such records may also be dropped.
+        If the number of records is private, such records may also be dropped.
 
         Without a copy the caller promises not to change the array for as long as the source is used: a value that is no
         number would make sums exceed their sensitivity.
@@ -72,7 +72,7 @@ class ArraySource:
         return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
 
     def weighted(self, stream: Stream) -> ArraySource:
-        """The records with their weights, rounded by hidden coins, or as they are where there are none."""
+        """The records with their weights, rounded by hidden coins, or as they are if there are none."""
         if self._weights is None:
             return self
         return ArraySource(self._points.weighted(stream, self._weights), self._progress, self._share)

@@ -34,7 +34,7 @@ class Column:
     kind: str
     numbers: Callable[[Dtype], Floats]
     cells: Callable[[], Sequence[Any]]
-    # Of lists: the length of each, negative where it is missing, and their numbers, NaN where the length is not d.
+    # Of lists: the length of each, negative if it is missing, and their numbers, NaN where the length is not d.
     lengths: Callable[[], NDArray[Any]] | None = None
     lists: Callable[[int], Numbers] | None = None
     # The length that the type says, if it does.

@@ -2,7 +2,7 @@
 
 Two labels are the same if they read the same: text by its characters, whole numbers by their digits, whatever type
 holds them (a missing value makes doubles of a column of integers in many readers). No label is digested, since two that
-collide would make one unit of two. A label is missing where there is none, or where it is none of these: each is read
+collide would make one unit of two. A label is missing if there is none, or if it is none of these: each is read
 on its own, and what it holds is never an error here.
 """
 
@@ -54,7 +54,7 @@ class Labels:
         return int(found[0]) if len(found) else None
 
     def listed(self) -> list[Any]:
-        """The labels one by one, as numbers or bytes; what is listed where one is missing means nothing."""
+        """The labels one by one, as numbers or bytes; what is listed if one is missing means nothing."""
         if isinstance(self.values, np.ndarray):
             return list(self.values.tolist())
         whole, ends = self.values[0].tobytes(), self.values[1].tolist()
@@ -81,7 +81,7 @@ class Labels:
         return cls(_joined([text for part in parts for text in part.as_text().listed()]), missing, parts[0].name)
 
     def ranks(self) -> tuple[NDArray[np.int64], int]:
-        """The place of each label among all different ones, or -1 where it is missing; and how many there are."""
+        """The place of each label among all different ones, or -1 if it is missing; and how many there are."""
         return _core.label_ranks(self.values, self.missing)
 
     def places(self, keys: Labels) -> NDArray[np.int64]:
@@ -271,7 +271,7 @@ def _joined(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64
 
 
 def _text(cell: Any) -> bytes | None:
-    """How a label reads, or None where there is none."""
+    """How a label reads, or None if there is none."""
     try:
         if isinstance(cell, str):
             return str.encode(cell, "utf-8", "surrogatepass") or None

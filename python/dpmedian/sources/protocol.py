@@ -30,7 +30,7 @@ class Source(Protocol):
     def sample(self, stream: Stream, size: int) -> Source:
         """A uniform random sample of this many records, or of all if there are fewer, by hidden randomness.
 
-        Only where neighbors replace a record.
+        Only if neighbors replace a record.
         """
         ...
 

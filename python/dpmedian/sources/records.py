@@ -1,4 +1,4 @@
-"""Records: whatever a user hands over as points, as one C-order array of doubles, or of singles where it is one.
+"""Records: whatever a user hands over as points, as one C-order array of doubles, or of singles if it is one.
 
 With `nonfinite="raise"` the curator is there: whatever is not a finite number is an error that names its place. The
 other modes are for unattended runs, in which an error or a message would show something of a record that nobody has
@@ -43,7 +43,7 @@ HINT = "correct it, or let nonfinite='center' replace such records by the center
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Points as a C-order (n, d) array of floats, with the names of their columns where there are any.
+    """Points as a C-order (n, d) array of floats, with the names of their columns if there are any.
 
     It passes for a data frame wherever points are expected. An array of doubles or singles that is in C order is not
     copied: its records are read where they lie.
@@ -313,7 +313,7 @@ def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> 
 
 
 def number(cell: Any, unattended: bool, column: int | None = None) -> float:
-    """A cell as a double: NaN where it is missing, and infinity where it is too large.
+    """A cell as a double: NaN if it is missing, and infinity if it is too large.
 
     What is no number is refused, or NaN in an unattended run, where text that reads as a number is one.
     """

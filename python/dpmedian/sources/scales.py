@@ -22,7 +22,7 @@ __all__ = ["finishing", "scaled", "scales_by_column"]
 
 
 def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tuple[float, ...] | None:
-    """One scale for each column, from a list of them or from a mapping by name or by number; 1 where there is none."""
+    """One scale for each column, from a list of them or from a mapping by name or by number; 1 if there is none."""
     if scales is None or not isinstance(scales, Mapping):
         return scales_of(scales, d)
     if not scales:

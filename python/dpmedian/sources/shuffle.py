@@ -33,7 +33,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a partition, with the unit and the group of each where there are any."""
+    """Rows of a partition, with the unit and the group of each if there are any."""
 
     records: Records
     ids: Labels | None

@@ -25,7 +25,7 @@ _LONGITUDE = {"lon", "lng", "long", "longitude"}
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
-    """Every position as a unit vector, NaN where there is none: a latitude beyond a pole counts as not finite."""
+    """Every position as a unit vector, NaN if there is none: a latitude beyond a pole counts as not finite."""
     positions = records.array
     if positions.shape[1] != 2:
         raise ValueError(

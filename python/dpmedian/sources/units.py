@@ -49,7 +49,7 @@ def as_unit_records(
 
     `unit` is a column of ids, or the name of one in a frame. With `nonfinite="raise"` a row that is not finite is an
     error. Otherwise such rows are left out, and a unit of which nothing is left is NaN, for the run to replace or to
-    drop. A row without an id is refused under "replace", where the number of units is public, and left out under
+    drop. A row without an id is refused under "replace", because the number of units is public, and left out under
     "add_remove". With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which become unit
     vectors before they are reduced. `weights` need the public cap `weight_max`.
     """
@@ -77,7 +77,7 @@ def as_unit_records(
 
 
 def check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
-    """Raises unless there are weights exactly where there is a public cap."""
+    """Raises unless weights and their public cap are given together."""
     if weights is not None and weight_max is None:
         raise ValueError("sample_weight needs weight_max=, a public cap: never take the largest weight of the data")
     prepared = isinstance(points, Records) and points.weights is not None
@@ -93,7 +93,7 @@ def weighted(records: Records, weights: Any, weight_max: float | None, nonfinite
 
 
 def check_reducer(reducer: str, unit: Any) -> None:
-    """Raises unless it is one of `REDUCERS`, and where it was chosen for rows of which nobody has several."""
+    """Raises unless it is one of `REDUCERS`, and if it was chosen for rows of which nobody has several."""
     if reducer not in REDUCERS:
         raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
     if unit is None and reducer != "median":
