@@ -15,6 +15,7 @@ often, with half of the noise against the same claim: an audit that does not not
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import math
 import sys
@@ -42,10 +43,12 @@ from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
+from dpmedian.sources.arriving import ArrivingSource, layers_of
 from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.records import Records
 from dpmedian.sources.units import as_unit_records
 from dpmedian.statistics import Bound, Exact, Size
+from dpmedian.stepping import plan_step
 from dpmedian.tape import Tape
 
 # The probability, per row, that an honest claim is refuted. Half of it goes to each of the two error rates.
@@ -359,6 +362,26 @@ def runs(claim: PrivacyCost, sides: list[list[tuple[dpmedian.Plan, Records]]], t
     return Game(claim, play, times, claim.neighbours)
 
 
+def step(noise: float, neighbours: Neighbours) -> Game:
+    """Four records at 1 and -1 that arrive one by one; one is added at -1, or one turns around.
+
+    The sum moves by the sensitivity, and under "add_remove" the noisy size by one.
+    """
+    records = [1.0, 1.0, -1.0, -1.0]
+    others = [*records, -1.0] if neighbours == "add_remove" else [-1.0, *records[1:]]
+    n = 4 if neighbours == "replace" else None
+    honest, actual = (plan_step(n, 1, rho=rho, neighbours=neighbours) for rho in (0.5, 0.5 / noise**2))
+
+    def play(side: bool, tape: Tape) -> Views:
+        arrived = ((layers_of(np.array([x])), 1 << 20) for x in (others if side else records))
+        # So few records cannot be told from none. What was released is seen all the same.
+        with contextlib.suppress(dpmedian.ReleaseFailed):
+            actual.calibrated.run(ArrivingSource(arrived, 1, False, n), tape)
+        return {"release": np.array([entry[4][0] for entry in tape.entries()], dtype=float)}
+
+    return Game(honest.cost, play, neighbours=neighbours)
+
+
 def units(noise: float) -> Game:
     """`method` with one to three rows of each unit, of which one moves across with all of its rows."""
     options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "unit": "unit"}
@@ -514,6 +537,8 @@ GAMES: dict[str, Row] = {
     "loc_cutting_plane, add_remove": Row(
         lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED, **ADDED), slow=True
     ),
+    "robust step": Row(lambda noise: step(noise, "replace")),
+    "robust step, add_remove": Row(lambda noise: step(noise, "add_remove")),
     "units": Row(units),
     "groups": Row(groups, slow=True),
     "unlisted keys": Row(unlisted_keys),

@@ -36,16 +36,24 @@ LAYERS = [
         "dpmedian.inference",
         "dpmedian.release",
         "dpmedian.places",
+        "dpmedian.step",
     },
     {"dpmedian.mechanisms"},
-    {"dpmedian.methods", "dpmedian.clusters"},
+    {"dpmedian.methods", "dpmedian.clusters", "dpmedian.steps"},
     {"dpmedian.files"},
     {"dpmedian.dataset"},
     {"dpmedian.ledger", "dpmedian.rendering"},
     {"dpmedian.running"},
     {"dpmedian.planning"},
     {"dpmedian.groups"},
-    {"dpmedian.api", "dpmedian.building_blocks", "dpmedian.grouped", "dpmedian.clustering", "dpmedian.sessions"},
+    {
+        "dpmedian.api",
+        "dpmedian.building_blocks",
+        "dpmedian.grouped",
+        "dpmedian.clustering",
+        "dpmedian.sessions",
+        "dpmedian.stepping",
+    },
 ]
 
 

@@ -168,6 +168,6 @@ def test_columns_of_different_size_make_a_note_and_scales_do_not():
 
 def test_a_record_of_an_older_version_has_no_scales():
     record = json.loads(released(POINTS).to_json())
-    for name in ("scales", "lone_delta", "clusters", "trim", "axes"):
+    for name in ("scales", "lone_delta", "clusters", "trim", "axes", "threshold"):
         del record[name]
     assert dpmedian.Release.from_json(json.dumps(record)).plan.parameters.scales is None

@@ -24,6 +24,8 @@ from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.sessions import NoisyValue, QuerySession, SessionExceeded, session
+from dpmedian.step import Step
+from dpmedian.stepping import robust_step
 from dpmedian.trace import Query, Trace
 from dpmedian.verification import Verification, verify
 from dpmedian.warning import ConversionWarning, InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
@@ -47,6 +49,7 @@ __all__ = [
     "ReleaseFailed",
     "Releases",
     "SessionExceeded",
+    "Step",
     "Trace",
     "Verification",
     "WeakPrivacyWarning",
@@ -59,6 +62,7 @@ __all__ = [
     "plan_groups",
     "plan_k_medians",
     "required_n",
+    "robust_step",
     "session",
     "set_threads",
     "verify",

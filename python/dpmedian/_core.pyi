@@ -125,6 +125,32 @@ class MeanShift(Statistic):
     def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
 
 @final
+class RobustStep(Statistic):
+    """The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits.
+
+    Without a center differences are taken from the origin. The threshold is 0, or lies between 2^-300 and 2^300.
+    """
+
+    def __new__(
+        cls, d: int, center: NDArray[np.float32] | NDArray[np.float64] | None, threshold: float, bits: int
+    ) -> RobustStep: ...
+    @staticmethod
+    def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
+
+@final
+class Accumulator:
+    """The robust step of records that arrive one by one and are not kept, and their number."""
+
+    def __new__(cls, step: RobustStep, weighted: bool = False) -> Accumulator: ...
+    def add(self, parts: Sequence[NDArray[np.float32] | NDArray[np.float64]], weight: int = 1048576) -> bool:
+        """Whether all coordinates are finite numbers; otherwise the record is not there."""
+    def add_center(self, weight: int = 1048576) -> None:
+        """A record that counts and moves nothing."""
+    def size(self, bits: int) -> Exact: ...
+    def sum(self) -> Exact:
+        """The sum, which is taken out."""
+
+@final
 class Ranks(Statistic):
     """In every coordinate the number of records at or below its threshold, in units of 2^-bits.
 

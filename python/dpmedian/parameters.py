@@ -43,7 +43,7 @@ GEOMETRIES = ("euclidean", "sphere")
 """What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
 # The arguments that only some methods use: giving one to a method that ignores it is an error.
-METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim", "axes")
+METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim", "axes", "threshold")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,8 @@ class PublicParameters:
     """The share of the records, those farthest from all centers, that does not count for k-medians."""
     axes: float = 0.0
     """The share of the budget that is for the axes of the data."""
+    threshold: float | None = None
+    """The distance below which a record moves a robust step by less than 1, or 0; None for a release of points."""
 
     @classmethod
     def of(
@@ -109,6 +111,7 @@ class PublicParameters:
         clusters: int | None = None,
         trim: float = 0.0,
         axes: float = 0.0,
+        threshold: float | None = None,
     ) -> PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -152,6 +155,7 @@ class PublicParameters:
             clusters=None if clusters is None else _clusters(clusters, n),
             trim=_share("trim", trim, "records"),
             axes=_share("axes", axes, "budget"),
+            threshold=None if threshold is None else _threshold(threshold),
         )
 
     @classmethod
@@ -311,6 +315,16 @@ def _share(name: str, value: object, of: str) -> float:
     if not 0.0 <= float(value) < 0.5:
         raise ValueError(f"{name} must be at least 0 and below 0.5, a share of the {of}, got {value!r}")
     return float(value)
+
+
+def _threshold(value: object) -> float:
+    """A threshold of a robust step: 0, or far from where the squares of doubles under- and overflow."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"threshold must be a number, got {value!r}")
+    threshold = float(value)
+    if threshold != 0.0 and not 2.0**-300 <= threshold <= 2.0**300:
+        raise ValueError(f"threshold must be 0 or lie between 2**-300 and 2**300, got {value!r}")
+    return threshold
 
 
 def geometry_of(value: object) -> str:

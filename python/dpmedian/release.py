@@ -19,7 +19,7 @@ from dpmedian.trace import Trace
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
-__all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "now"]
+__all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "StepResult", "now"]
 
 
 def now() -> str:
@@ -95,6 +95,15 @@ class ClusterResult(MethodResult):
     radii: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     sizes: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     size_sigma: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult(MethodResult):
+    """What a robust step returns: the private mean of unit or clipped differences, and how far these agree."""
+
+    coherence: float = 0.0
+    coherence_interval: tuple[float, float] = (0.0, 1.0)
+    noise_std: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
 from dpmedian.sources.array import ArraySource
+from dpmedian.sources.arriving import ArrivingSource
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, capped_tape, seed_bytes
@@ -194,7 +195,7 @@ class Session:
         """Return the records with their weights, rounded by hidden coins, if the parameters have weights."""
         if not parameters.weighted:
             return source
-        if not isinstance(source, ArraySource):
+        if not isinstance(source, (ArraySource, ArrivingSource)):
             raise TypeError("weights are for rows in memory")
         return source.weighted(self.tape().hidden())
 

@@ -9,6 +9,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `Gradient` | the unit vector from the record to theta |
 | `MeanShift` | the difference from theta in units of a radius, if it lies within the radius |
 | `BallSize` | 1, if it lies within a radius of theta |
+| `RobustStep` | its difference from a center, divided by its length or by a threshold if that is larger |
 | `Ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
 | `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, less a target |
 | `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
@@ -56,6 +57,7 @@ from dpmedian._core import (
     ObjectiveDifferences,
     PairCounts,
     Ranks,
+    RobustStep,
     Sensitivity,
     ShellsAndDirections,
     Size,
@@ -85,6 +87,7 @@ __all__ = [
     "ObjectiveDifferences",
     "PairCounts",
     "Ranks",
+    "RobustStep",
     "Sensitivity",
     "ShellsAndDirections",
     "Size",
@@ -95,6 +98,7 @@ BOUNDS: dict[str, Callable[..., Sensitivity]] = {
     "gradient": Gradient.bound,
     "mean shift": MeanShift.bound,
     "ball size": BallSize.bound,
+    "robust step": RobustStep.bound,
     "ranks": Ranks.bound,
     "distance counts": DistanceCounts.bound,
     "curvature": Curvature.bound,

@@ -27,6 +27,7 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "gradient": ((), "theta", ()),
     "mean shift": (("radius",), "theta", ()),
     "ball size": (("radius",), "theta", ()),
+    "robust step": (("threshold",), "center", ()),
     "curvature": (("radius",), "theta", ()),
     "hessian": (("radius", "weight"), "theta", ()),
     "gradient and directions": (("weight",), "theta", ()),

@@ -3,6 +3,7 @@
 //! The answer of a statistic knows its sensitivity. Outside this folder nothing reads its values: there is no accessor,
 //! no comparison and no serialisation, and `Debug` shows the form and the length only.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -64,12 +65,45 @@ impl Query {
     }
 }
 
+/// Integers as they are kept.
+#[derive(Clone)]
+enum Values {
+    /// Totals have 128 bits, so no number of records overflows them.
+    Wide(Vec<i128>),
+    /// Totals that fit 64 bits, in half of the memory.
+    Narrow(Vec<i64>),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Self::Wide(values) => values.len(),
+            Self::Narrow(values) => values.len(),
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<i128> {
+        match self {
+            Self::Wide(values) => values.get(index).copied(),
+            Self::Narrow(values) => values.get(index).copied().map(i128::from),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = i128> {
+        let (wide, narrow): (&[i128], &[i64]) = match self {
+            Self::Wide(values) => (values, &[]),
+            Self::Narrow(values) => (&[], values),
+        };
+        wide.iter().copied().chain(narrow.iter().copied().map(i128::from))
+    }
+}
+
 /// Exact integers with their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
-    /// Totals have 128 bits, so no number of records overflows them. They are rounded and clamped once, by the tape:
-    /// rounded or clamped shards would depend on how the records were partitioned.
-    values: Vec<i128>,
+    /// They are rounded and clamped once, by the tape: rounded or clamped shards would depend on how the records were
+    /// partitioned.
+    values: Values,
     /// Values are multiples of 2^-surplus lattice units, and the tape rounds them to whole ones.
     surplus: u32,
     sensitivity: Sensitivity,
@@ -83,7 +117,12 @@ pub struct Exact {
 impl Exact {
     /// An answer that is released as a whole.
     pub(crate) fn vector(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
-        Self { values, surplus: 0, sensitivity, form: Form::Vector, shard: None, query: None }
+        Self { values: Values::Wide(values), surplus: 0, sensitivity, form: Form::Vector, shard: None, query: None }
+    }
+
+    /// An answer that is released as a whole, with values of 64 bits.
+    pub(crate) fn narrow(values: Vec<i64>, sensitivity: Sensitivity) -> Self {
+        Self { values: Values::Narrow(values), ..Self::vector(Vec::new(), sensitivity) }
     }
 
     /// An answer that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that of
@@ -154,7 +193,7 @@ impl Exact {
 
     /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.len() == 0
     }
 
     /// How far the values may move between neighbours.
@@ -173,7 +212,7 @@ impl Exact {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),
             None => Err(Error::Refused(format!("there is no entry {index} among {}", self.len()))),
-            Some(&value) => {
+            Some(value) => {
                 let query = self.query().map(|query| Arc::new(Query { entry: Some(index), ..query.clone() }));
                 Ok(Self { query, ..Self::rounded(vec![value], self.surplus, self.sensitivity) })
             }
@@ -197,11 +236,12 @@ impl Exact {
                 return Err(Error::Refused(format!("{first:?} and {exact:?} are no shards of one answer")));
             }
             admissions.extend_from_slice(&shard.admissions);
-            values.iter_mut().zip(&exact.values).for_each(|(total, x)| *total = total.saturating_add(*x));
+            values.iter_mut().zip(exact.values.iter()).for_each(|(total, x)| *total = total.saturating_add(x));
         }
         let admissions = distinct(admissions)
             .ok_or_else(|| Error::Refused("these are no shards of one answer: they have records in common".into()))?;
         let shard = question.map(|question| Shard { question, admissions });
+        let values = Values::Wide(values);
         let (surplus, sensitivity, form) = (first.surplus, first.sensitivity, first.form);
         Ok(Self { values, shard, surplus, sensitivity, form, query: first.query.clone() })
     }
@@ -218,7 +258,7 @@ impl Exact {
 
     /// The values in two halves each, for a channel to encipher.
     pub(in crate::release) fn halves(&self) -> impl Iterator<Item = u64> {
-        self.values.iter().flat_map(|value| [*value as u64, (*value >> 64) as u64])
+        self.values.iter().flat_map(|value| [value as u64, (value >> 64) as u64])
     }
 
     /// A shard of these halves, with the sensitivity of the query that it answers.
@@ -231,7 +271,7 @@ impl Exact {
         admissions: &[Identity],
     ) -> Self {
         let value = |[low, high]: &[u64; 2]| (i128::from(high.cast_signed()) << 64) | i128::from(*low);
-        let values = halves.as_chunks::<2>().0.iter().map(value).collect();
+        let values = Values::Wide(halves.as_chunks::<2>().0.iter().map(value).collect());
         let whole = Self { values, surplus: surplus.min(126), sensitivity, form, shard: None, query: None };
         whole.into_shard(question, admissions)
     }
@@ -251,12 +291,23 @@ impl Exact {
         let half = 1i128 << self.surplus >> 1;
         let rounded = |value: i128| value.saturating_add(half) >> self.surplus;
         let origin = match self.form {
-            Form::Scores => self.values.iter().copied().map(rounded).min().unwrap_or(0),
+            Form::Scores => self.values.iter().map(rounded).min().unwrap_or(0),
             Form::Vector | Form::Table => 0,
         };
         // A difference beyond 128 bits is beyond the clamp as well.
-        let clamped = |value: &i128| rounded(*value).saturating_sub(origin).clamp(-LARGEST, LARGEST) as i64;
+        let clamped = |value: i128| rounded(value).saturating_sub(origin).clamp(-LARGEST, LARGEST) as i64;
         self.values.iter().map(clamped).collect()
+    }
+
+    /// The values for the tape, without a copy of a vector that is as it is opened.
+    pub(in crate::release) fn opened(&self) -> Cow<'_, [i64]> {
+        let within = |value: &i64| (-LARGEST..=LARGEST).contains(&i128::from(*value));
+        match &self.values {
+            Values::Narrow(values) if self.form == Form::Vector && self.surplus == 0 && values.iter().all(within) => {
+                Cow::Borrowed(values)
+            }
+            _ => Cow::Owned(self.open()),
+        }
     }
 }
 
@@ -293,6 +344,18 @@ mod tests {
     fn shards<const N: usize>(answers: [Exact; N]) -> [Exact; N] {
         let question = Identity::fresh();
         answers.map(|exact| exact.into_shard(question, &[Identity::fresh()]))
+    }
+
+    #[test]
+    fn values_of_64_bits_are_opened_as_those_of_128() {
+        for values in [vec![], vec![3, -4, 1 << 62, -(1 << 62)], vec![5, i64::MAX], vec![i64::MIN, 0]] {
+            let wide = Exact::vector(values.iter().copied().map(i128::from).collect(), sensitivity());
+            let narrow = Exact::narrow(values, sensitivity());
+            assert_eq!((narrow.opened().to_vec(), narrow.len()), (wide.open(), wide.len()));
+            assert_eq!((narrow.open(), wide.opened().to_vec()), (wide.open(), wide.open()));
+            let halved = |exact: &Exact| Exact { surplus: 1, ..exact.clone() }.opened().to_vec();
+            assert_eq!(halved(&narrow), halved(&wide));
+        }
     }
 
     fn sum<const N: usize>(shards: &[Exact; N]) -> Result<Exact, Error> {

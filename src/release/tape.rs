@@ -174,7 +174,7 @@ where
     check_form(name, exact, Form::Vector)?;
     let request = Request::new(name, noise, exact.sensitivity().under(tape.state().neighbours))?;
     tape.state_mut().allowance.spend(&request)?;
-    let noisy = tape.release(&request, &exact.open())?;
+    let noisy = tape.release(&request, &exact.opened())?;
     tape.state_mut().trace.keep(&request, exact.query(), &noisy);
     Ok(noisy)
 }

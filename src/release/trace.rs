@@ -14,6 +14,9 @@ use super::noise::{Noise, Request};
 /// A trace holds at most this many numbers (32 MB); later answers and parameters are left out, and their entries say so.
 pub const NUMBERS_MAX: usize = 1 << 22;
 
+/// A longer answer is left out as well: it is what the run returns, and a second copy of a model is as large as the model.
+pub const ANSWER_MAX: usize = 1 << 17;
+
 /// One release.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traced {
@@ -53,7 +56,7 @@ impl Trace {
             Noise::Laplace { .. } | Noise::Geometric { .. } => return,
         };
         let parameters = query.map_or(0, |query| query.parameters.floats.len() + query.parameters.numbers.len());
-        let fits = self.numbers + answer.len() + parameters <= NUMBERS_MAX;
+        let fits = answer.len() <= ANSWER_MAX && self.numbers + answer.len() + parameters <= NUMBERS_MAX;
         if fits {
             self.numbers += answer.len() + parameters;
         }

@@ -18,6 +18,7 @@ pub mod mean_shift;
 pub mod objective_differences;
 pub mod pair_counts;
 pub mod ranks;
+pub mod robust_step;
 pub mod second_moments;
 pub mod shells;
 pub mod size;

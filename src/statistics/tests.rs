@@ -17,6 +17,7 @@ use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::pair_counts::PairCounts;
 use super::ranks::Ranks;
+use super::robust_step::{Center, RobustStep};
 use super::shells::ShellsAndDirections;
 use super::size::Size;
 use crate::numeric::float_scale::{LARGEST, norm};
@@ -65,6 +66,8 @@ pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Sta
         Box::new(Gradient::new(theta, 32).unwrap()),
         Box::new(MeanShift::new(theta, radius, 40).unwrap()),
         Box::new(BallSize::new(theta, radius, 21).unwrap()),
+        Box::new(RobustStep::new(Center::Doubles(theta.into()), 0.0, 40).unwrap()),
+        Box::new(RobustStep::new(Center::Doubles(theta.into()), radius.clamp(1e-90, 1e90), 32).unwrap()),
         Box::new(Ranks::new(theta, 7, false).unwrap()),
         Box::new(Ranks::new(theta, 7, true).unwrap()),
         Box::new(DistanceCounts::new(theta, 3, (0, 0)).unwrap()),
@@ -342,6 +345,9 @@ fn every_statistic_says_what_it_is() {
     let sums_at_a_point = [
         "gradient",
         "mean shift",
+        "ball size",
+        "robust step",
+        "robust step",
         "ranks",
         "ranks",
         "distance counts",
@@ -369,6 +375,7 @@ fn sensitivities_are_those_of_the_proofs() {
     let (replaced, added) = both(Gradient::bound(5, 32));
     assert!(replaced == 2.0 * added && added > 2f64.powi(32) && added < 2f64.powi(32) + 2.0);
     assert_eq!(both(MeanShift::bound(5, 32)), (replaced, added));
+    assert_eq!(both(RobustStep::bound(5, 32)), (replaced, added));
     let (replaced, added) = both(Ranks::bound(4, 10, false));
     assert!(replaced == added && replaced > 2048.0 && replaced < 2049.0);
     assert_eq!(both(Ranks::bound(4, 10, true)), (replaced, added / 2.0));
@@ -421,6 +428,10 @@ fn parameters_that_make_no_question_are_refused() {
     for radius in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324] {
         assert!(MeanShift::new(&[0.0], radius, 32).is_err());
     }
+    for threshold in [-1.0, f64::NAN, f64::INFINITY, 5e-324, 1e300] {
+        assert!(RobustStep::new(Center::Origin(1), threshold, 32).is_err());
+    }
+    assert!(RobustStep::new(Center::Origin(1), 0.0, 41).is_err());
     assert!(Ranks::new(&[0.0], 63, false).is_err() && DistanceCounts::new(&[0.0], 63, (0, 0)).is_err());
     assert!(Curvature::new(&[0.0], 1.0, 19).is_err() && Curvature::new(&[0.0], 1.0, 63).is_err());
     assert!(DistanceCounts::new(&[0.0], 2, (1, 3)).is_err() && DistanceCounts::bound(2, (5, 2)).is_err());

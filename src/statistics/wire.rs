@@ -11,6 +11,7 @@ use super::hessian::Hessian;
 use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
 use super::ranks::Ranks;
+use super::robust_step::{Center, RobustStep};
 use super::shells::ShellsAndDirections;
 use super::size::Size;
 use super::{BadParameter, Statistic};
@@ -72,6 +73,10 @@ pub fn read(name: &str, parameters: &Parameters, identity: Identity) -> Result<B
     let question: Box<dyn Statistic> = match name {
         "gradient" => Box::new(Gradient::new(floats, bits)?),
         "mean shift" => Box::new(MeanShift::new(around()?.1, *around()?.0, bits)?),
+        "robust step" => {
+            let (threshold, center) = around()?;
+            Box::new(RobustStep::new(Center::Doubles(center.into()), *threshold, bits)?)
+        }
         "curvature" => Box::new(Curvature::new(around()?.1, *around()?.0, bits)?),
         "hessian" => match floats.as_slice() {
             [radius, weight, theta @ ..] => Box::new(Hessian::new(theta, *radius, *weight, bits)?),

@@ -97,6 +97,10 @@ STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
     statistics.MeanShift: StatisticCase(
         lambda at, n: statistics.MeanShift(at, 1.5, 32), lambda at, n: statistics.MeanShift.bound(len(at), 32)
     ),
+    statistics.RobustStep: StatisticCase(
+        lambda at, n: statistics.RobustStep(len(at), at, 0.7, 32),
+        lambda at, n: statistics.RobustStep.bound(len(at), 32),
+    ),
     statistics.Ranks: StatisticCase(
         lambda at, n: statistics.Ranks(at, 10), lambda at, n: statistics.Ranks.bound(len(at), 10)
     ),

@@ -119,6 +119,41 @@ NOISE = [
 
 SENSITIVITY = [
     Mutant(
+        "a robust step that counts long differences more",
+        "src/statistics/robust_step.rs",
+        "squares.sqrt().max(self.threshold)",
+        "squares.sqrt().min(self.threshold.max(1.0))",
+        "cargo statistics::robust_step::tests::a_clipped_record_moves_the_sum_by_at_most_one",
+    ),
+    Mutant(
+        "robust step sensitivity 1 instead of 2",
+        "src/statistics/robust_step.rs",
+        "Gradient::bound(d, bits)",
+        "Sensitivity::of_sum(f64::from(bits).exp2(), f64::from(bits).exp2()).weighted(d as f64)",
+        "cargo statistics::robust_step::tests::a_record_that_turns_around_needs_the_rounding_in_the_sensitivity",
+    ),
+    Mutant(
+        "a record that is no number joins the sum",
+        "src/statistics/robust_step.rs",
+        "if largest.iter().any(|x| x.is_nan()) {\n            return false;\n        }",
+        "",
+        "cargo statistics::robust_step::tests::a_record_that_is_no_number_is_not_there",
+    ),
+    Mutant(
+        "a sum of records that arrive wraps around",
+        "src/statistics/robust_step.rs",
+        "total.saturating_add(*x)",
+        "total.wrapping_add(*x)",
+        "cargo statistics::robust_step::tests::more_records_than_64_bits_hold_saturate",
+    ),
+    Mutant(
+        "records that do not arrive are missing from a public number",
+        f"{PACKAGE}/sources/arriving.py",
+        "if not there and (parts is None or self._count is not None):",
+        "if not there and parts is None:",
+        "pytest tests/test_robust_step.py::test_it_replays_on_neighbors[replace]",
+    ),
+    Mutant(
         "gradient sensitivity 1 instead of 2",
         "src/statistics/gradient.rs",
         "(2.0 * unit + d.sqrt()",

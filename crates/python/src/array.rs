@@ -4,11 +4,12 @@
 //! other extension that keeps to rust-numpy's rules writes to it while kernels read it without the GIL.
 
 use nalgebra::DMatrixView;
-use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use dpmedian_core::runtime::memory::{Memory, Table};
+use dpmedian_core::statistics::robust_step::{Piece, Pieces};
 
 /// An array that is borrowed for reading: doubles or singles, of shape (n, d) in C order.
 #[derive(FromPyObject)]
@@ -38,6 +39,26 @@ impl Reading<'_> {
             Self::Singles(array) => Held::Singles((**array).clone().unbind()),
         }
     }
+}
+
+/// A vector, or a part of one: doubles or singles that lie one after the other.
+#[derive(FromPyObject)]
+pub(super) enum Part<'py> {
+    /// As kernels compute with them.
+    #[pyo3(transparent, annotation = "a contiguous array of float64 with one dimension")]
+    Doubles(PyReadonlyArray1<'py, f64>),
+    /// Each of them is a double.
+    #[pyo3(transparent, annotation = "a contiguous array of float32 with one dimension")]
+    Singles(PyReadonlyArray1<'py, f32>),
+}
+
+/// The vector of these parts.
+pub(super) fn pieces<'a>(parts: &'a [Part<'_>]) -> PyResult<Pieces<'a>> {
+    let pieces = parts.iter().map(|part| match part {
+        Part::Doubles(values) => Ok(Piece::Doubles(values.as_slice()?)),
+        Part::Singles(values) => Ok(Piece::Singles(values.as_slice()?)),
+    });
+    pieces.collect::<PyResult<_>>().map(Pieces::new)
 }
 
 /// A reference to an array between two calls.

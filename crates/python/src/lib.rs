@@ -30,6 +30,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<statistics::Gradient>()?;
     module.add_class::<statistics::BallSize>()?;
     module.add_class::<statistics::MeanShift>()?;
+    module.add_class::<statistics::RobustStep>()?;
+    module.add_class::<statistics::Accumulator>()?;
     module.add_class::<statistics::Ranks>()?;
     module.add_class::<statistics::DistanceCounts>()?;
     module.add_class::<statistics::Curvature>()?;

@@ -1,16 +1,19 @@
 //! The queries, each with its sensitivity for calibration before there is a query.
 
+use std::sync::{Mutex, PoisonError};
+
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::array::view;
-use super::call::bad_parameter;
+use super::array::{Part, pieces, view};
+use super::call::{bad_parameter, without_gil};
 use super::sensitivity::Sensitivity;
-use super::tape::Stream;
+use super::tape::{Exact, Stream};
 use dpmedian_core::release::exact::Form;
 use dpmedian_core::statistics::{
     self, ball_counts, ball_size, cluster_gradients, curvature, directions, distance_counts, gradient, grid_cells,
-    hessian, mean_shift, objective_differences, pair_counts, ranks, shells, size,
+    hessian, mean_shift, objective_differences, pair_counts, ranks, robust_step, shells, size,
 };
 
 /// A query about the records, with public parameters only.
@@ -112,6 +115,80 @@ impl BallSize {
     #[pyo3(signature = (bits, weighted=false))]
     fn bound(bits: u32, weighted: bool) -> Sensitivity {
         Sensitivity::of(ball_size::BallSize::bound(bits), Form::Vector, 1, weighted)
+    }
+}
+
+/// The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits. Without a center differences
+/// are taken from the origin.
+#[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
+pub(super) struct RobustStep(robust_step::RobustStep);
+
+#[pymethods]
+impl RobustStep {
+    #[new]
+    fn new(d: usize, center: Option<Part<'_>>, threshold: f64, bits: u32) -> PyResult<PyClassInitializer<Self>> {
+        let center = match center {
+            None => robust_step::Center::Origin(d),
+            Some(Part::Doubles(center)) => robust_step::Center::Doubles(center.as_slice()?.into()),
+            Some(Part::Singles(center)) => robust_step::Center::Singles(center.as_slice()?.into()),
+        };
+        let made = robust_step::RobustStep::new(center, threshold, bits).map_err(bad_parameter)?;
+        if statistics::Statistic::dimension(&made) != Some(d) {
+            return Err(PyValueError::new_err(format!("the center must have {d} coordinates")));
+        }
+        Ok(PyClassInitializer::from(Statistic(Box::new(made.clone()))).add_subclass(Self(made)))
+    }
+
+    /// The sensitivity, for calibration.
+    #[staticmethod]
+    #[pyo3(signature = (d, bits, weighted=false))]
+    fn bound(d: usize, bits: u32, weighted: bool) -> Sensitivity {
+        Sensitivity::of(robust_step::RobustStep::bound(d, bits), Form::Vector, d, weighted)
+    }
+}
+
+/// The robust step of records that arrive one by one and are not kept, and their number. No exact number can be read.
+#[pyclass(frozen, module = "dpmedian._core")]
+pub(super) struct Accumulator(Mutex<robust_step::Accumulator>);
+
+#[pymethods]
+impl Accumulator {
+    #[new]
+    #[pyo3(signature = (step, weighted=false))]
+    fn new(step: &Bound<'_, RobustStep>, weighted: bool) -> Self {
+        Self(Mutex::new(robust_step::Accumulator::new(step.get().0.clone(), weighted)))
+    }
+
+    /// Adds a record whose coordinates lie in these arrays, one after the other, with a weight in units of 2^-20, and says
+    /// whether all of them are finite numbers; otherwise it is not there.
+    #[pyo3(signature = (parts, weight=1 << 20))]
+    fn add(&self, py: Python<'_>, parts: Vec<Part<'_>>, weight: u32) -> PyResult<bool> {
+        let record = pieces(&parts)?;
+        let added = without_gil(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).add(&record, weight));
+        added.map_err(|refused| {
+            PyValueError::new_err(match refused {
+                robust_step::NotAdded::Dimension(d) => format!("a record of {d} coordinates was added to another sum"),
+                robust_step::NotAdded::Weight => format!("a weight must be at most 2^20, got {weight}"),
+                robust_step::NotAdded::Closed => "the sum was taken already".into(),
+            })
+        })
+    }
+
+    /// Adds a record at the center, which counts and moves nothing.
+    #[pyo3(signature = (weight=1 << 20))]
+    fn add_center(&self, weight: u32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add_center(weight);
+    }
+
+    /// The number of records, or the sum of their weights, in units of 2^-bits.
+    fn size(&self, bits: u32) -> PyResult<Exact> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).size(bits).map(Exact).map_err(bad_parameter)
+    }
+
+    /// The sum, which is taken out: nothing can be added afterwards.
+    fn sum(&self) -> PyResult<Exact> {
+        let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner).sum();
+        sum.map(Exact).ok_or_else(|| PyValueError::new_err("the sum was taken already"))
     }
 }
 

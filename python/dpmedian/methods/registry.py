@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dpmedian import clusters
+from dpmedian import clusters, steps
 from dpmedian.methods import adaptive
 from dpmedian.methods.contract import Method
 from dpmedian.methods.paper import dpgd, inverse_sensitivity, loc_cutting_plane, loc_dpgd
 
-__all__ = ["CLUSTERING", "METHODS", "method_named"]
+__all__ = ["CLUSTERING", "METHODS", "STEPS", "method_named"]
 
 METHODS: dict[str, Method] = {
     method.name: method for method in (adaptive, dpgd, loc_dpgd, loc_cutting_plane, inverse_sensitivity)
@@ -16,7 +16,10 @@ METHODS: dict[str, Method] = {
 CLUSTERING: dict[str, Method] = {clusters.name: clusters}
 """Methods that release several points: they are offered by functions of their own."""
 
+STEPS: dict[str, Method] = {steps.name: steps}
+"""Methods that release a direction from a public point, and no point."""
+
 
 def method_named(name: str) -> Method:
-    """The method of this name, of one point or of several."""
-    return METHODS[name] if name in METHODS else CLUSTERING[name]
+    """The method of this name, whatever it releases."""
+    return {**METHODS, **CLUSTERING, **STEPS}[name]

@@ -10,7 +10,7 @@ from dpmedian.accounting import calibrate
 from dpmedian.methods import adaptive, private_size
 from dpmedian.methods.contract import CalibratedMethod, Method, hopeless
 from dpmedian.methods.paper import inverse_sensitivity
-from dpmedian.methods.registry import CLUSTERING, METHODS, method_named
+from dpmedian.methods.registry import CLUSTERING, METHODS, STEPS, method_named
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.plan import Plan
 
@@ -22,7 +22,7 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
     if method == "auto":
         _refuse_unused(parameters, METHODS.values(), "auto")
         return choose(parameters)
-    if method not in METHODS and method not in CLUSTERING:
+    if method not in {**METHODS, **CLUSTERING, **STEPS}:
         raise ValueError(f"method must be 'auto' or one of {sorted(METHODS)}, got {method!r}")
     _refuse_unused(parameters, [method_named(method)], method)
     return _calibrated(parameters, method_named(method))
@@ -32,9 +32,8 @@ def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method],
     """An argument that was given and would be ignored is an error: its caller believes that it matters."""
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
-            users = ", ".join(
-                repr(name) for name, candidate in {**METHODS, **CLUSTERING}.items() if argument in candidate.uses
-            )
+            methods = {**METHODS, **CLUSTERING, **STEPS}
+            users = ", ".join(repr(name) for name, candidate in methods.items() if argument in candidate.uses)
             raise ValueError(f"method {method!r} does not use {argument}=; the methods that do: {users}")
 
 

@@ -22,11 +22,12 @@ from dpmedian.methods.registry import method_named
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters
 from dpmedian.places import Places
 from dpmedian.recorded import Recorded
-from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed
+from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed, StepResult
 from dpmedian.rendering.plan import plan_html, plan_text
 from dpmedian.rendering.record import plan_record
 from dpmedian.running import Session, check_name
 from dpmedian.sources.scales import finishing
+from dpmedian.step import Step
 from dpmedian.trace import Trace
 from dpmedian.warning import LikelyFailureWarning, warn_caller
 
@@ -40,6 +41,10 @@ _SHARP = 0.1
 
 # A value that is this many times as large as another one is in another unit, or about another thing.
 _DIFFERENT = 10.0
+
+
+# What a release without a name is called in a ledger, if it is no geometric median.
+_NAMES = {"k_medians": "k-medians", "robust_step": "robust step"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +222,7 @@ class Plan(Recorded):
         )
         session = Session(
             self.cost,
-            name=name or ("geometric median" if self.parameters.clusters is None else "k-medians"),
+            name=name or _NAMES.get(self.method, "geometric median"),
             method=self.method,
             record=None if ledger is None else self.to_dict(),
             ledger=ledger,
@@ -254,13 +259,13 @@ class Plan(Recorded):
             moments=result.moments,
             trace=trace,
         )
-        if not isinstance(result, ClusterResult):
-            return release
-        return Places.of(release, result)
+        if isinstance(result, StepResult):
+            return Step.of(release, result)
+        return Places.of(release, result) if isinstance(result, ClusterResult) else release
 
     def at_size(self, size: int | None) -> Plan:
         """The plan as it was run: where the number of records is private, that of the noisy size that was released."""
-        if size is None:
+        if size is None or (not method_named(self.method).sized and self.stages[0].statistic == "size"):
             return self
         if not isinstance(self.calibrated, PrivateSize):
             raise ValueError(f"method {self.method!r} releases no number of records: none of {size} can be seen")

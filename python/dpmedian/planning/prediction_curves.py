@@ -34,6 +34,8 @@ class PredictionCurves:
     def of(cls, plan: Plan) -> PredictionCurves | None:
         """None where nothing can be predicted without data."""
         examples = [n for n, _ in plan.calibrated.examples]
+        if plan.n is None and not examples:
+            return None
         known = plan if plan.n is not None else make_plan(plan.parameters.at_size(examples[1]), plan.method)
         assert known.n is not None
         few, many, more = examples or [max(known.n // 4, 2), known.n, 4 * known.n]

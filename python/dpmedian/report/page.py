@@ -19,6 +19,7 @@ from dpmedian.report.history import history
 from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
 from dpmedian.report.words import guarantee, limits, who
 from dpmedian.spherical import kilometers
+from dpmedian.step import Step
 from dpmedian.verification.reading import read
 
 __all__ = ["page_of_release"]
@@ -32,13 +33,10 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
     found = read(record)
     plan = found if isinstance(found, Plan) else found.plan
     assert plan is not None
-    several = plan.parameters.clusters is not None
-    what = f"{plan.parameters.clusters} private medians" if several else "Private geometric median"
+    what, kind = _kind(plan)
     title = record.get("name") or what
     sections = [
-        head(
-            title, record, "differentially private k-medians" if several else "differentially private geometric median"
-        ),
+        head(title, record, f"differentially private {kind}"),
         alarm(record),
         _facts(found, plan),
         section("What was released", _outcome(found, plan)),
@@ -52,6 +50,15 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
         section("How to check this", checks(record)),
     ]
     return document(title, sections)
+
+
+def _kind(plan: Plan) -> tuple[str, str]:
+    """What was released, as a title and in a sentence."""
+    if plan.parameters.threshold is not None:
+        return "Private robust step", "robust step"
+    if plan.parameters.clusters is not None:
+        return f"{plan.parameters.clusters} private medians", "k-medians"
+    return "Private geometric median", "geometric median"
 
 
 def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
@@ -100,12 +107,8 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         return paragraphs(
             [
                 "Nothing yet: this is a plan, made from public parameters alone. What it would release is "
-                + (
-                    "the private geometric median, the point whose sum of distances to all records is smallest, "
-                    if plan.parameters.clusters is None
-                    else f"{plan.parameters.clusters} private centers that are near to all records, "
-                )
-                + "with noise that limits what it shows of anybody."
+                + _promised(plan)
+                + ", with noise that limits what it shows of anybody."
             ]
         )
     if isinstance(found, ReleaseFailed):
@@ -117,6 +120,8 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         )
     if isinstance(found, Places):
         return _clusters(found, plan)
+    if isinstance(found, Step):
+        return _step(found)
     texts = [
         "A typical point of the data: the geometric median is the point whose sum of distances to all records is "
         "smallest, and a few extreme records hardly move it. This one was computed from noisy answers only, so it is "
@@ -153,6 +158,35 @@ def _scales(found: Release, plan: Plan) -> list[str]:
         "The columns were divided by public scales, so that they count alike, and what was released is in the units of "
         f"the columns again. The scales are {listed}."
     ]
+
+
+def _promised(plan: Plan) -> str:
+    """What a plan would release."""
+    if plan.parameters.threshold is not None:
+        return "the mean direction from a public point to the records"
+    if plan.parameters.clusters is not None:
+        return f"{plan.parameters.clusters} private centers that are near to all records"
+    return "the private geometric median, the point whose sum of distances to all records is smallest"
+
+
+def _step(step: Step) -> str:
+    """A direction, and how far the records agree about it."""
+    low, high = step.coherence_interval
+    texts = [
+        "A direction: the mean of the unit vectors from a public point to the records, so that each record counts "
+        "alike, however far away it lies. It was released with noise of a standard deviation of "
+        f"{step.noise_std:.3g} in every coordinate.",
+        f"The coherence, the length of this mean without its noise, is about {step.coherence:.3g}, and with a "
+        f"confidence of 95 % it lies between {low:.3g} and {high:.3g}. If all records are honest, hostile ones up to a "
+        f"share of {100.0 * step.withstands:.3g} % cannot turn the step around.",
+    ]
+    notes = "".join(f"<li>{escape(note)}</li>" for note in step.notes)
+    if step.point.size == 0:
+        texts.append(
+            f"The step has {step.plan.d:,} coordinates, too many for a record, which has the SHA-256 of their 64-bit "
+            "little-endian bytes instead."
+        )
+    return (_point(step) if step.point.size else "") + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
 
 
 def _clusters(places: Places, plan: Plan) -> str:

@@ -11,6 +11,7 @@ __all__ = ["QUERIES", "change", "guarantee", "limits", "odds", "power", "who"]
 QUERIES = {
     "gradient": "In which direction do most records lie, seen from a point?",
     "mean shift": "In which direction do the nearby records lie, seen from a point?",
+    "robust step": "In which direction do most records lie, seen from a public point?",
     "ranks": "In every coordinate, how many records lie below a value?",
     "distance counts": "How many records lie within some distance of a point?",
     "ball size": "How many records lie in a ball?",

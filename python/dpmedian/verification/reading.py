@@ -21,9 +21,10 @@ from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
 from dpmedian.parameters import PublicParameters
 from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
-from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed
+from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed, StepResult
 from dpmedian.rendering.record import FORMAT
 from dpmedian.sources.protocol import Source
+from dpmedian.step import Step
 from dpmedian.tape import Tape
 
 __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"]
@@ -144,6 +145,9 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
         if record["outcome"] == "failed":
             return ReleaseFailed(_of("message", str, record), cost, plan=plan, **told)
         columns, point = record["columns"], record["point"]
+        if point is None:
+            _of("point_sha256", str, record)
+            point = []
         if isinstance(point, dict):
             if columns is None or list(point) != columns:
                 raise ValueError("point and columns name different coordinates")
@@ -161,6 +165,8 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
             columns=None if columns is None else tuple(columns),
             **told,
         )
+        if plan.parameters.threshold is not None:
+            return _step(release, record)
         return release if plan.parameters.clusters is None else _places(release, record)
     except KeyError as missing:
         raise ValueError(f"the record has no entry {missing}") from None
@@ -183,9 +189,23 @@ def _places(release: Release, record: Mapping[str, Any]) -> Places:
     return Places.of(release, ClusterResult(release.point, centers=centers, size_sigma=sigma, **clusters))
 
 
+def _step(release: Release, record: Mapping[str, Any]) -> Step:
+    """A robust step, with what it says about the agreement of the records."""
+    low, high = (_number("coherence_interval", value) for value in record["coherence_interval"])
+    result = StepResult(
+        release.point,
+        coherence=_number("coherence", record["coherence"]),
+        coherence_interval=(low, high),
+        noise_std=_number("noise_std", record["noise_std"]),
+    )
+    return Step.of(release, result)
+
+
 def release_of(text: str) -> Release:
     """The release of a record, from its text."""
     found = read(parsed(text))
+    if isinstance(found, Step) and found.point.size == 0:
+        raise ValueError("this record has the digest of a large step, and not the step: verify and report read it")
     if isinstance(found, Release):
         return found
     what = "a failure, which has no point" if isinstance(found, ReleaseFailed) else "a plan: nothing was released"
@@ -214,7 +234,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
     return RecordedPlan(parameters, _of("method", str, record), recorded, record["reason"] or "")
 
 
-_ADDED = {"scales", "lone_delta", "clusters", "trim", "axes"}
+_ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:

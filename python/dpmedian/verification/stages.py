@@ -33,6 +33,7 @@ _COORDINATES: dict[str, Callable[[int, Mapping[str, Any]], int]] = {
     "gradient": lambda d, _: d,
     "mean shift": lambda d, _: d,
     "ranks": lambda d, _: d,
+    "robust step": lambda d, _: d,
     "hessian": lambda d, _: 1 + d * (d + 1) // 2,
     "gradient and directions": lambda d, _: d + d * (d + 1) // 2,
     "shells and directions": lambda d, given: SHELLS + (d * (d + 1) // 2 if given["weight"] > 0.0 else 0),

@@ -174,7 +174,7 @@ class _Review:
                 yield f"{name} is {stated!r}, and that of the cost is {of_cost!r}"
         if self.plan.parameters.private_size and self.told["n"] is not None:
             yield f"n = {self.told['n']} is stated, and under 'add_remove' or with weights it is private"
-        if isinstance(self.found, Release):
+        if isinstance(self.found, Release) and self.told["point"] is not None:
             size, columns = self.found.point.size, self.found.columns
             wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d
             if size != wanted or (columns is not None and len(columns) != size):

@@ -1,0 +1,57 @@
+"""One noisy robust step: a sum of unit differences from a public point. Proof: robust_step.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian._core import Tape
+from dpmedian.mechanisms.gaussian import Gaussian
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Bound, Exact, RobustStep
+
+__all__ = ["NoisyStep"]
+
+# The finest lattice on which the sum of 2^25 records fits 64 bits.
+_FINEST = 36
+
+# So many numbers are converted at a time.
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class NoisyStep(Gaussian):
+    """One Gaussian release of the sum of (x - center)/max(|x - center|, threshold).
+
+    Neighbors and sensitivity: those of `RobustStep`, 1 under add/remove and 2 under replacement, plus the rounding.
+    Cost: one Gaussian release. Failure: none.
+    """
+
+    @classmethod
+    def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyStep:
+        """The release that costs rho."""
+        bound = Bound.of("robust step", parameters.neighbours, parameters.weighted, d=parameters.d)
+        spec = Gaussian.calibrate(name, bound, rho, largest=None, coordinates=parameters.d, finest=_FINEST)
+        return cls(**vars(spec))
+
+    def toward(
+        self,
+        source: Source,
+        tape: Tape,
+        center: NDArray[np.float32] | NDArray[np.float64] | None,
+        threshold: float,
+    ) -> NDArray[np.float64]:
+        """The noisy sum of the differences from a public center, in natural units."""
+        return self.release(tape, source.answer(RobustStep(source.d, center, threshold, self.bits)))
+
+    def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
+        """The exact sum with noise, converted where it lies: a model of ten million parameters has one copy."""
+        noisy = tape.gaussian(self.name, exact, self.noise_multiplier)
+        natural, unit = noisy.view(np.float64), math.ldexp(1.0, -self.bits)
+        for start in range(0, len(noisy), _CHUNK):
+            natural[start : start + _CHUNK] = noisy[start : start + _CHUNK] * unit
+        return natural

@@ -1,0 +1,66 @@
+"""A robust step as text, HTML and JSON."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmedian.digests import sealed
+from dpmedian.rendering.plan import plan_tables
+from dpmedian.rendering.record import release_record
+from dpmedian.rendering.release import SEEDED, records_text
+from dpmedian.rendering.table import html_block, html_table, text_pairs
+
+if TYPE_CHECKING:
+    from dpmedian.step import Step
+
+__all__ = ["step_html", "step_record", "step_text"]
+
+# A record with more numbers than these is megabytes of text, and a ledger makes one in every round.
+_COORDINATES_MAX = 10_000
+
+
+def _facts(step: Step) -> list[tuple[str, str]]:
+    low, high = step.coherence_interval
+    facts = [
+        ("point", f"{step.point.size:,} coordinates, each with noise of standard deviation {step.noise_std:.3g}"),
+        ("coherence", f"{step.coherence:.3g}, 95 % interval {low:.3g} to {high:.3g}"),
+        ("withstands", f"hostile records up to a share of {100.0 * step.withstands:.3g} %"),
+        ("records", records_text(step)),
+        ("cost", str(step.cost)),
+    ]
+    named = [] if step.name is None else [("name", step.name)]
+    seeded = [("seeded", SEEDED)] if step.seeded else []
+    return [*named, *facts, *seeded, *(("note", note) for note in step.notes)]
+
+
+def step_text(step: Step) -> str:
+    """One row for each thing that was released."""
+    return "Robust step\n" + text_pairs(_facts(step))
+
+
+def step_html(step: Step) -> str:
+    """The same for a notebook, with the plan to unfold."""
+    alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if step.seeded else ""
+    plan = f"<details><summary>What was asked of the data</summary>{plan_tables(step.plan)}</details>"
+    return html_block(alarm, html_table(None, _facts(step), row_names=True, caption=["Robust step"]), plan)
+
+
+def step_record(step: Step) -> dict[str, Any]:
+    """The record of a release, and what a step says beyond it.
+
+    The point of a large model is not in it: its digest says which one it was.
+    """
+    long = step.point.size > _COORDINATES_MAX
+    told = release_record(replace(step, point=step.point[:0])) | {"point": None} if long else release_record(step)
+    own = {
+        "point_sha256": hashlib.sha256(np.ascontiguousarray(step.point, dtype="<f8").data).hexdigest(),
+        "coherence": step.coherence,
+        "coherence_interval": list(step.coherence_interval),
+        "noise_std": step.noise_std,
+    }
+    return sealed(told | own)

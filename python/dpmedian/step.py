@@ -1,0 +1,60 @@
+"""What a robust step gives back: a private direction, and how far the records agree about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpmedian.release import Release, StepResult
+
+__all__ = ["Step"]
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Release):
+    """A differentially private mean of unit vectors from a public point to the records, and what it cost.
+
+    `point` is that mean, of length at most 1 but for its noise, which has the standard deviation `noise_std` in every
+    coordinate. Multiply it by a public step length. `coherence` estimates the length of the mean without the noise: 1
+    if all records lie in one direction, and 0 if they agree about nothing or if the noise hides it.
+    `coherence_interval` holds it in 19 of 20 runs. `size` is the noisy number of records; None if the sum was divided
+    by a public number.
+    """
+
+    coherence: float = 0.0
+    coherence_interval: tuple[float, float] = (0.0, 1.0)
+    noise_std: float = 0.0
+
+    @classmethod
+    def of(cls, release: Release, result: StepResult) -> Step:
+        """A release of a robust step, with what its result says beyond the point."""
+        return cls(
+            **vars(release),
+            coherence=result.coherence,
+            coherence_interval=result.coherence_interval,
+            noise_std=result.noise_std,
+        )
+
+    @property
+    def withstands(self) -> float:
+        """The share of hostile records below which the step still points forward, coherence/(1 + coherence).
+
+        It is true if all records are honest; if some are hostile already, it says which share more could be.
+        """
+        return self.coherence / (1.0 + self.coherence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit record: that of a release, with the coherence, its interval and the noise of a coordinate."""
+        from dpmedian.rendering.step import step_record
+
+        return step_record(self)
+
+    def __repr__(self) -> str:
+        from dpmedian.rendering.step import step_text
+
+        return step_text(self)
+
+    def _repr_html_(self) -> str:
+        from dpmedian.rendering.step import step_html
+
+        return step_html(self)

@@ -1,0 +1,210 @@
+"""The public function for training and other searches in many dimensions: `robust_step`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmedian.accounting.neighbours import RECORD
+from dpmedian.dataset import Dataset
+from dpmedian.dataset.arriving import Arriving, arrivals
+from dpmedian.dataset.reading import Reading
+from dpmedian.parameters import LARGEST, PublicParameters, whole
+from dpmedian.planning.choice import make_plan
+from dpmedian.planning.plan import Plan
+from dpmedian.step import Step
+from dpmedian.steps.method import CalibratedStep
+
+__all__ = ["plan_step", "robust_step"]
+
+
+def robust_step(
+    points: Any,
+    d: int | None = None,
+    center: ArrayLike | None = None,
+    threshold: float = 0.0,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    neighbours: str = "add_remove",
+    n: int | None = None,
+    unit: str | None = None,
+    sample_weight: Iterable[float] | None = None,
+    weight_max: float | None = None,
+    ledger: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Step:
+    """Differentially private mean of the unit vectors from a public point to the records, in any number of dimensions.
+
+    One step of a search for the geometric median from a public point, such as a round of federated training from the
+    current model: there it works although the median itself would be lost in the noise. A record moves the sum by at
+    most 1, wherever it lies.
+
+    Neighbors are data sets of which one has one record more; with "replace" data sets of the same public size n that
+    differ in one replaced record. Sensitivity: 1, or 2 with "replace". The full cost is charged before the first record
+    is read, and stays charged if the run fails.
+
+    Parameters
+    ----------
+    points : array of shape (n, d), or an iterable of records
+        Each record is an array of d numbers, or a list of arrays that lie one after the other, such as the layers of a
+        model. An iterable is read once, and no record is kept: the memory is that of two vectors, for any number of
+        records. A record with a value that is not finite is left out, or with "replace" counts as one that does not
+        move. A `Dataset` is taken, too.
+    d : int, optional
+        The dimension; needed if there is no center and `points` is no array.
+    center : d numbers, optional
+        The public point from which the differences are taken; the origin by default, for records that are differences
+        already. Singles stay singles.
+    threshold : float
+        Records nearer than this move the step by their distance over the threshold, so that it grows shorter near the
+        median. It is public. 0, the default, counts every record alike and has nothing to tune.
+    epsilon, delta, rho : float, optional
+        The budget: epsilon and delta, rho, or rho and delta. There is no default.
+    neighbours : {"add_remove", "replace"}
+        Whether a neighbor has one record more or less, so that their number is private, or one replaced.
+    n : int, optional
+        With "add_remove" or weights a public number by which the sum is divided. It is never counted, and then no
+        budget is spent on a noisy number. With "replace" the public number of records; those that do not arrive count
+        as records that do not move.
+    unit : str, optional
+        What a record is called in costs and ledgers, such as "client".
+    sample_weight : one number for each record, optional
+        Private weights; larger ones than `weight_max` count as that.
+    weight_max : float, optional
+        The public cap of the weights. Never take it from the data.
+    ledger : Ledger, optional
+        The budget that is charged, before the first record is read.
+    seed : int, optional
+        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    name : str, optional
+        What is released, for the ledger and the reader.
+
+    Returns
+    -------
+    Step
+        `.point` (d,), the mean of the contributions with noise; `.coherence`, an estimate of its length without the
+        noise; `.withstands`, the share of hostile records below which it still points forward; `.size`; `.cost`.
+        `ReleaseFailed` is raised instead if hardly any record was seen; its cost is spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = np.linspace(-1.0, 1.0, 20_000)
+    >>> updates = (truth + np.random.default_rng(k).normal(size=20_000) for k in range(500))
+    >>> step = robust_step(updates, d=20_000, rho=0.5)
+    >>> step.point.shape, 0.45 < step.coherence < 0.55
+    ((20000,), True)
+    """
+    if isinstance(points, Dataset):
+        data, d = points, points.d
+        n = data.shape[0] if n is None and neighbours == "replace" and data.weight_max is None else n
+        weight_max, unit = data.weight_max, data.unit
+    else:
+        records, n, d = _records(points, n, _dimension(points, d, center), neighbours, weight_max is not None)
+        weights = arrivals(records, sample_weight, weight_max)
+        data = Dataset(Arriving(weights, d, n, unit or RECORD), Reading(weight_max=weight_max))
+        if (sample_weight is None) != (weight_max is None):
+            raise ValueError("sample_weight and weight_max, its public cap, are given together")
+    made = plan_step(
+        n,
+        d,
+        threshold,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbours=neighbours,
+        unit=unit,
+        weight_max=weight_max,
+    )
+    return taken_step(made, data, center, ledger=ledger, seed=seed, name=name)
+
+
+def plan_step(
+    n: int | None, d: int, threshold: float = 0.0, *, neighbours: str = "add_remove", **arguments: Any
+) -> Plan:
+    """Calibrate a robust step from public parameters; nothing is spent.
+
+    Parameters
+    ----------
+    n : int or None
+        With "replace" the public number of records, otherwise a public divisor or None.
+    d : int
+        The dimension.
+    threshold : float
+        As in `robust_step`.
+    neighbours : {"add_remove", "replace"}
+        As in `robust_step`.
+    **arguments
+        The budget, `unit` and `weight_max`, as in `robust_step`.
+
+    Returns
+    -------
+    Plan
+        Its stages, their noise and its cost.
+    """
+    known: dict[str, Any] = {"threshold": threshold, "inference": False, "neighbours": neighbours}
+    return make_plan(PublicParameters.of(n, d, **known, **arguments), "robust_step")
+
+
+def taken_step(made: Plan, data: Dataset, center: ArrayLike | None, **options: Any) -> Step:
+    """The step of a plan from a public point."""
+    if not isinstance(made.calibrated, CalibratedStep):
+        raise TypeError("this plan is for no robust step")
+    calibrated = replace(made.calibrated, center=None if center is None else _center(center, made.d))
+    step = replace(made, calibrated=calibrated).run(data, progress=False, **options)
+    if not isinstance(step, Step):
+        raise TypeError("a run of a robust step gives a Step")
+    return step
+
+
+def _dimension(points: Any, d: int | None, center: ArrayLike | None) -> int:
+    """The dimension, from public arguments or from the shape of an array."""
+    if d is not None:
+        return whole("d", d)
+    if center is not None:
+        return int(np.size(center))
+    if isinstance(points, np.ndarray) and points.ndim == 2:
+        return int(points.shape[1])
+    raise ValueError("d, the number of coordinates of a record, is not known: give d= or center=")
+
+
+def _records(
+    points: Any, n: int | None, d: int, neighbours: str, weighted: bool
+) -> tuple[Iterable[Any], int | None, int]:
+    """The records one by one, and their public number."""
+    if isinstance(points, (str, bytes)) or hasattr(points, "columns") or not isinstance(points, Iterable):
+        raise TypeError(
+            f"points must be an array of shape (n, d) or an iterable of records, got {type(points).__name__}; "
+            "files, frames and collections go through dpmedian.Dataset.of(...)"
+        )
+    if isinstance(points, np.ndarray) and points.ndim != 2:
+        raise ValueError(f"points must have the shape (n, d), got {points.shape}")
+    if isinstance(points, np.ndarray) and points.shape[1] != d:
+        raise ValueError(f"points must have d = {d} columns, got {points.shape[1]}")
+    if n is None and neighbours == "replace" and not weighted:
+        if not isinstance(points, (np.ndarray, list, tuple)):
+            raise ValueError("neighbours='replace' takes the number of records for public: give n=")
+        n = len(points)
+    return points, n, d
+
+
+def _center(center: ArrayLike, d: int) -> NDArray[np.float32] | NDArray[np.float64]:
+    """A public point in singles or doubles."""
+    given = np.asarray(center)
+    point: NDArray[np.float32] | NDArray[np.float64] = (
+        np.ascontiguousarray(given).reshape(-1)
+        if given.dtype == np.float32
+        else np.ascontiguousarray(given, dtype=np.float64).reshape(-1)
+    )
+    if point.shape != (d,):
+        raise ValueError(f"center must have {d} coordinates like the records, got {point.shape}")
+    if not np.all(np.abs(point) <= LARGEST):
+        raise ValueError("center must be finite, at most 2**1000 in magnitude")
+    return point
