@@ -1,5 +1,6 @@
 """The Flower strategy, with Flower's own messages: one record per client, whatever a client sends."""
 
+import itertools
 import logging
 import math
 
@@ -16,6 +17,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
 from dpmedian.flower import PrivateGeometricMedian
+from dpmedian.flower_messages import updates
 
 logging.getLogger("flwr").setLevel(logging.CRITICAL)
 
@@ -135,17 +137,17 @@ MALFORMED = {
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_whatever_a_client_sends_concerns_its_own_record_alone(strategy, kind, neighbours):
+def test_whatever_a_client_sends_concerns_its_own_record_alone(kind, neighbours):
     """A malformed reply is a drop-out: under "replace" a row of zeros, under "add_remove" none."""
 
     def rows(behaviour):
-        made, grid = strategy(neighbours=neighbours), Clients(behaviour, nodes=range(1, 11))
-        made._model, made._asked = start(), grid.nodes
+        grid = Clients(behaviour, nodes=range(1, 11))
         requests = [
             Message(RecordDict({"arrays": start()}), dst_node_id=node, message_type="train") for node in grid.nodes
         ]
         flat = np.array([0, 0, 0, 0, 0, 0, 1.0])
-        return made._updates(grid.send_and_receive(requests), start(), flat, grid.nodes)
+        only_there = neighbours == "add_remove"
+        return updates(grid.send_and_receive(requests), start(), flat, grid.nodes, only_there=only_there)
 
     everyone = rows(honest)
     one_less = rows(lambda node, arrays: MALFORMED[kind](honest(node, arrays)) if node == 4 else honest(node, arrays))
@@ -157,16 +159,15 @@ def test_whatever_a_client_sends_concerns_its_own_record_alone(strategy, kind, n
         assert not np.any(one_less[3])
 
 
-def test_a_client_has_one_record_however_often_it_replies(strategy):
+def test_a_client_has_one_record_however_often_it_replies():
     def twice(node, arrays):
         return [honest(node, arrays), honest(node + 1000, arrays)]
 
-    made = strategy(neighbours="add_remove")
     requests = [Message(RecordDict({"arrays": start()}), dst_node_id=node, message_type="train") for node in (1, 2, 3)]
     replies = Clients(twice).send_and_receive(requests)
     assert len(replies) == 6
-    assert made._updates(replies, start(), np.zeros(7), [1, 2, 3]).shape == (3, 7)
-    assert made._updates(replies, start(), np.zeros(7), [1, 2]).shape == (2, 7), "only those that were asked"
+    for asked in ([1, 2, 3], [1, 2]):
+        assert updates(replies, start(), np.zeros(7), asked, only_there=True).shape == (len(asked), 7)
 
 
 def test_a_failure_keeps_the_model_and_stays_charged(strategy):
@@ -200,13 +201,101 @@ def test_rounds_share_a_ledger_and_nobody_is_asked_when_it_is_used_up(strategy):
 
 def test_what_cannot_work_is_refused_before_anyone_trains(strategy):
     ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
-    made, grid = strategy(ledger=ledger, rho=0.01), Clients()
+    made, grid = strategy(ledger=ledger, rho=0.01, aggregate="median"), Clients()
     large = model(weight=np.zeros((100, 200)))
-    with pytest.raises(ValueError, match=r"n sqrt\(rho/d\) = 0.28") as refused:
+    with pytest.raises(ValueError, match=r"n sqrt\(rho/d\) = 0.28\. Take steps .* or give radius=") as refused:
         made.start(grid, large, num_rounds=1)
     least = dpmedian.required_n(20_000, excess=0.01, rho=0.01, neighbours="add_remove")
     assert f"{least:,} clients a round would do" in str(refused.value)
     assert (grid.sent, ledger.spent.rho) == ([], 0.0)
+
+
+LARGE = 20_000
+AWAY = np.linspace(-1.0, 1.0, LARGE).astype(np.float32)
+
+
+def large(node, arrays):
+    """The update of an honest client: in a common direction, with as much of its own."""
+    noise = np.random.default_rng(node).normal(size=LARGE) * 0.6
+    return model(weight=(arrays["weight"].numpy().ravel() + AWAY + noise).astype(np.float32).reshape(100, 200))
+
+
+def beginning():
+    return model(weight=np.full((100, 200), 0.1, dtype=np.float32))
+
+
+def direction(result):
+    movement = result.arrays["weight"].numpy().ravel().astype(float) - 0.1
+    return float(movement @ AWAY / np.linalg.norm(movement) / np.linalg.norm(AWAY))
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(strategy, neighbours):
+    def behaviour(node, arrays):
+        if node % 5:
+            return large(node, arrays)
+        return model(weight=arrays["weight"].numpy() - 1e9 * AWAY.reshape(100, 200))
+
+    made = strategy(neighbours=neighbours, aggregate="auto", rho=0.05)
+    assert made.method(LARGE, CLIENTS) == "step"
+    result = made.start(Clients(behaviour), beginning(), num_rounds=3)
+    assert direction(result) > 0.2
+    assert result.arrays["weight"].numpy().dtype == np.float32
+    assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "coherence", "withstands"}
+    # Four fifths of the honest coherence, 0.69, less a fifth.
+    assert all(abs(release.coherence - 0.35) < 0.1 for release in made.releases)
+    assert made.cost.rho == pytest.approx(0.15)
+    assert (made.cost.neighbours, made.cost.unit) == (neighbours, "client")
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("kind", [kind for kind in MALFORMED if kind not in ("other names", "text", "not a number")])
+def test_a_malformed_reply_is_a_drop_out_of_a_step(strategy, kind, neighbours):
+    """The same bits as if the client had not been there, or with "replace" as if it had not moved."""
+
+    def bits(behaviour):
+        made = strategy(neighbours=neighbours, aggregate="step", rho=1.0)
+        made.start(Clients(behaviour, nodes=range(1, 41)), start(), num_rounds=1)
+        (release,) = made.releases
+        return release.point.tolist()
+
+    def still(node, arrays):
+        return arrays if neighbours == "replace" else None
+
+    broken = bits(lambda node, arrays: MALFORMED[kind](honest(node, arrays)) if node == 4 else honest(node, arrays))
+    assert broken == bits(lambda node, arrays: still(node, arrays) if node == 4 else honest(node, arrays))
+
+
+def test_a_client_has_one_record_in_a_step_however_often_it_replies(strategy):
+    def bits(behaviour):
+        made = strategy(aggregate="step", rho=1.0)
+        made.start(Clients(behaviour, nodes=range(1, 41)), start(), num_rounds=1)
+        return made.releases[0].point.tolist()
+
+    assert bits(honest) == bits(lambda node, arrays: [honest(node, arrays), honest(node + 1000, arrays)])
+
+
+def test_momentum_repeats_a_share_of_the_last_movement(strategy):
+    """The updates count from there: a movement that is right already leaves steps of no direction."""
+    made = strategy(aggregate="step", rho=2.0, momentum=0.5, step_length=1.0)
+    history = []
+    made.start(
+        Clients(large),
+        beginning(),
+        num_rounds=2,
+        evaluate_fn=lambda _, arrays: history.append(arrays["weight"].numpy()),
+    )
+    first, second = (np.ravel(b.astype(float) - a) for a, b in itertools.pairwise(history))
+    length = np.linalg.norm(beginning()["weight"].numpy())
+    assert np.allclose(first, length * made.releases[0].point, atol=1e-5)
+    assert np.allclose(second, 0.5 * first + length * made.releases[1].point, atol=1e-5)
+
+
+def test_auto_takes_the_median_if_it_will_be_found_and_steps_otherwise(strategy):
+    assert strategy().method(10) == "median"
+    assert strategy(clients=None).method(10) == "step"
+    assert strategy(rho=0.01).method(20_000) == "step"
+    assert strategy(aggregate="median", rho=0.01).method(20_000) == "median"
 
 
 @pytest.mark.slow
@@ -245,6 +334,10 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
             "rounds must be at least 1, got 0",
         ),
         ({"fraction_train": 0.0}, r"fraction_train must lie in \(0, 1\], got 0.0"),
+        ({"aggregate": "mean"}, "aggregate must be 'auto', 'median' or 'step', got 'mean'"),
+        ({"step_length": 0.0}, "step_length must be positive"),
+        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\)"),
+        ({"threshold": -1.0}, "threshold"),
         ({"server_learning_rate": math.nan}, "server_learning_rate must be positive, got nan"),
         ({"neighbours": "swap"}, "swap"),
         ({"radius": -1.0}, "radius"),

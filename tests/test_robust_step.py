@@ -83,6 +83,17 @@ def test_records_that_arrive_have_the_bits_of_every_other_source(relation, sourc
     assert outcome(plan, arriving(layers, plan, n), Tape.draw(KEY, relation)) == whole
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_many_records_in_many_dimensions_have_the_bits_of_an_array_in_any_order(seed):
+    """They are added in 32 bits, which are emptied into 64 in time."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(150, 6000)).astype(np.float32) * rng.exponential(size=(150, 1)).astype(np.float32)
+    points[:5, 0] *= 1e3
+    plan = plan_step(None, 6000, rho=0.1)
+    whole = outcome(plan, SOURCES["array"](points, plan.parameters), Tape.draw(KEY, "add_remove"))
+    assert outcome(plan, arriving(rng.permutation(points), plan), Tape.draw(KEY, "add_remove")) == whole
+
+
 def test_singles_and_layers_of_any_shape_are_not_converted():
     rows = cloud(50, 12).astype(np.float32)
     flat = robust_step(iter(rows), d=12, rho=1.0, seed=1, n=50)

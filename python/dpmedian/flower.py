@@ -2,8 +2,10 @@
 
 >>> from dpmedian.flower import PrivateGeometricMedian
 >>> strategy = PrivateGeometricMedian(rho=0.02, clients=3000)
->>> round(strategy.signal_to_noise(parameters=50), 1)  # n sqrt(rho/d): some tens are fine, near one all is noise
+>>> round(strategy.signal_to_noise(parameters=50), 1)  # n sqrt(rho/d): with some tens the median is found
 60.0
+>>> strategy.method(parameters=50), strategy.method(parameters=1_000_000)
+('median', 'step')
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from logging import INFO, WARNING
 from typing import Any
 
@@ -20,14 +22,21 @@ from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import plan, required_n
+from dpmedian.dataset import Dataset
+from dpmedian.dataset.arriving import Arriving
+from dpmedian.dataset.reading import Reading
+from dpmedian.flower_messages import arriving, flat, floating, moved, updates
 from dpmedian.ledger import BudgetExceeded, Ledger
+from dpmedian.methods.contract import hopeless
 from dpmedian.parameters import whole
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.step import Step
+from dpmedian.stepping import plan_step, taken_step
 from dpmedian.warning import LikelyFailureWarning
 
 try:
-    from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+    from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
     from flwr.common.logger import log
     from flwr.serverapp import Grid
     from flwr.serverapp.strategy import FedAvg
@@ -36,6 +45,10 @@ except ImportError as error:
     raise ImportError("dpmedian.flower needs Flower 1.22 or newer: pip install 'dpmedian[flower]'") from error
 
 __all__ = ["PrivateGeometricMedian"]
+
+# A step moves the model by at most this share of its first length: a few hundredths change no layer beyond repair, and
+# some dozens of rounds are as long as the model itself.
+_STEP_LENGTH = 0.05
 
 # The excess for which an error message says how many clients it would take.
 _USEFUL_EXCESS = 0.01
@@ -48,11 +61,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     one vector of d coordinates. Hostile clients, up to nearly a half, cannot pull the median far away, and no client's
     update shows. The server sees the updates: it is trusted, as in Flower's own central differential privacy.
 
-    **The limit is n sqrt(rho/d)**, n clients a round and rho the budget of a round: some tens or more are fine, near
-    one everything is noise, and no clipping bound, learning rate or patience changes that. A model with a million
-    parameters needs tens of thousands of clients a round. So train few parameters: the last layer over a public
-    backbone, low-rank adapters, or a public random projection of the update to some hundred coordinates. What cannot
-    work is refused before any client trains, with the number of clients that it would take.
+    **Two ways to aggregate.** If the signal is enough, n sqrt(rho/d) of some tens for n clients in a round and rho the
+    budget of the round, the model moves to the private median of the updates. Otherwise it moves by a private robust
+    step, the mean of the unit vectors of the updates: the noise of a step is large, averages out over the rounds, and
+    models of millions of parameters train with it. What limits a step is the coherence of the honest updates, which is
+    the length c of their mean unit vector: a step withstands a share of hostile clients below c/(1 + c), and every
+    round estimates it.
 
     Parameters
     ----------
@@ -68,17 +82,26 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         Whether a neighbour has one client more or less, the default, or one client replaced by another. Under
         "add_remove" the number of clients is private: drop-outs are left out, and the number is released with noise.
         Under "replace" it is public: whoever drops out counts as an update of zero.
+    aggregate : {"auto", "median", "step"}
+        What the model moves by. "auto" takes the median if it is predicted to be found, and steps otherwise.
     clients : int, optional
-        Under "add_remove" a public guess of the number of clients that answer, never counted; without one nothing can
-        be refused beforehand. Under "replace" they are counted.
+        Under "add_remove" a public guess of the number of clients that answer, never counted; without one "auto" takes
+        steps. Under "replace" they are counted.
     radius : float, optional
-        A public bound on the length of an update; longer ones are shortened to it. Not needed, but it helps few
-        clients.
+        For medians: a public bound on the length of an update; longer ones are shortened to it. Not needed, but it
+        helps few clients.
+    threshold : float
+        For steps: updates shorter than this public length count by their length. 0, the default, counts all alike.
+    step_length : float
+        For steps: how far the model moves if all updates have one direction, as a share of the length of the first
+        model (of 1, if that is all zeros).
+    momentum : float
+        For steps: this share of the last movement is made again, and clients' updates count from there.
     fraction_train : float
         The share of the connected nodes that is asked in each round. Under "add_remove" every node is asked with this
         probability, independently. The cost is stated without regard to it.
     server_learning_rate : float
-        How much of the median the model moves by.
+        How much of the median, or of the step, the model moves by.
     min_train_nodes, min_available_nodes, arrayrecord_key, configrecord_key
         As in `flwr.serverapp.strategy.FedAvg`.
     unit : str
@@ -89,10 +112,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     Notes
     -----
     *Neighbours.* Runs that differ in all that one client (one node) sends in all rounds. *Sensitivity and cost.* Each
-    round is a release of `dpmedian.geometric_median` of one record per client, charged before the updates are looked
-    at; rounds compose. What a client sends is turned into its record by itself: with wrong names, shapes or types, with
-    values that are not finite, or not at all, it counts as a drop-out, and of several replies one counts. *Failure*
-    keeps the model, and stays charged.
+    round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` of one record per client, charged before
+    the updates are looked at; rounds compose. A step reads each update once, and keeps a single sum. What a client
+    sends is turned into its record by itself: with wrong names, shapes or types, with values that are not finite, or
+    not at all, it counts as a drop-out, and of several replies one counts. *Failure* keeps the model, and stays
+    charged.
 
     What clients report besides their arrays (losses, numbers of examples) is neither used nor aggregated, since none of
     it would be private: updates are not weighted, and there is no evaluation on clients. Evaluate on the server, with
@@ -111,8 +135,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         ledger: Ledger | None = None,
         rounds: int | None = None,
         neighbours: str = "add_remove",
+        aggregate: str = "auto",
         clients: int | None = None,
         radius: float | None = None,
+        threshold: float = 0.0,
+        step_length: float = _STEP_LENGTH,
+        momentum: float = 0.0,
         fraction_train: float = 1.0,
         server_learning_rate: float = 1.0,
         min_train_nodes: int = 2,
@@ -141,6 +169,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             raise ValueError(f"fraction_train must lie in (0, 1], got {fraction_train}")
         if not math.isfinite(server_learning_rate) or server_learning_rate <= 0.0:
             raise ValueError(f"server_learning_rate must be positive, got {server_learning_rate}")
+        if aggregate not in ("auto", "median", "step"):
+            raise ValueError(f"aggregate must be 'auto', 'median' or 'step', got {aggregate!r}")
+        if not math.isfinite(step_length) or step_length <= 0.0:
+            raise ValueError(f"step_length must be positive, got {step_length}")
+        if not 0.0 <= momentum < 1.0:
+            raise ValueError(f"momentum must lie in [0, 1), got {momentum}")
         if ledger is not None and (ledger.neighbours, ledger.unit) != (neighbours, unit):
             raise ValueError(
                 f"the ledger counts {ledger.unit}s under {ledger.neighbours!r} and the strategy {unit}s under "
@@ -157,16 +191,32 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self.rho, self.epsilon, self.delta, self.radius = rho, epsilon, delta, radius
         self.ledger, self.neighbours, self.unit, self.clients, self.seed = ledger, neighbours, unit, clients, seed
         self.server_learning_rate = server_learning_rate
+        self.aggregate, self.threshold, self.step_length, self.momentum = aggregate, threshold, step_length, momentum
         self.releases: list[Release | ReleaseFailed] = []
         self._model: ArrayRecord | None = None
         self._asked: list[int] | None = None
-        self._plan_of(2 if clients is None and neighbours == "replace" else clients, 1)  # wrong arguments raise here
+        self._first_length: float | None = None
+        self._velocity: NDArray[np.float64] | None = None
+        # Wrong arguments raise here.
+        self._median_plan(2 if clients is None and neighbours == "replace" else clients, 1)
+        self._step_plan(2, 1)
 
     def signal_to_noise(self, parameters: int) -> float:
         """The number n sqrt(rho/d) of a model with so many parameters, for the guessed number of clients."""
         if self.clients is None:
             raise ValueError("clients is not given, so n sqrt(rho/d) is not known")
-        return self.clients * math.sqrt(self._plan_of(self.clients, parameters).cost.rho / parameters)
+        return self.clients * math.sqrt(self._median_plan(self.clients, parameters).cost.rho / parameters)
+
+    def method(self, parameters: int, clients: int | None = None) -> str:
+        """Whether a model of so many parameters moves by a "median" or a "step", for so many or the guessed clients."""
+        if self.aggregate != "auto":
+            return self.aggregate
+        n = self.clients if clients is None else clients
+        if n is None:
+            return "step"
+        made = self._median_plan(n, parameters)
+        enough = made.prediction.failure <= made.parameters.failure_probability
+        return "median" if enough and hopeless(made.calibrated, made.parameters) is None else "step"
 
     @property
     def cost(self) -> PrivacyCost | None:
@@ -178,7 +228,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         """Logs the configuration."""
         log(INFO, "\t├──> Private geometric median of the updates:")
         log(INFO, "\t│\t├── Neighbours: %s, the unit is a %s", self.neighbours, self.unit)
-        log(INFO, "\t│\t└── Budget of a round: %s", self._plan_of(self.clients or 1000, 1).parameters.budget)
+        log(INFO, "\t│\t└── Budget of a round: %s", self._step_plan(2, 1).parameters.budget)
         super().summary()
 
     def configure_train(
@@ -187,8 +237,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         """Asks clients to train, unless the release could not work (an error) or would not fit the ledger (nobody)."""
         self._model, self._asked = arrays, None
         nodes = self._choose(grid)
-        made = self._plan_of(len(nodes) if self.neighbours == "replace" else self.clients, _flat(arrays).size)
-        self._refuse_if_hopeless(made)
+        start = flat(arrays)
+        if self._first_length is None:
+            self._first_length = float(np.linalg.norm(start)) or 1.0
+        made = self._plan_of(nodes, start.size)
+        if made.method != "robust_step":
+            self._refuse_if_hopeless(made)
         failure = made.prediction.failure
         if failure > made.parameters.failure_probability:
             log(
@@ -211,26 +265,27 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The model moved by the private median of the updates, or as it was where the release fails."""
+        """The model moved by the private median or the step, or as it was if the release fails."""
         model, asked = self._model, self._asked
         if model is None or asked is None:  # The ledger cannot pay for this round.
             return None, None
-        start = _flat(model)
-        updates = self._updates(replies, model, start, asked)
-        made = self._plan_of(len(updates) if self.neighbours == "replace" else self.clients, start.size)
-        seed = None if self.seed is None else self.seed + server_round
+        start = flat(model)
+        made = self._plan_of(asked, start.size)
+        options: dict[str, Any] = {
+            "ledger": self.ledger,
+            "seed": None if self.seed is None else self.seed + server_round,
+            "name": f"round {server_round}",
+        }
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LikelyFailureWarning)  # said before the clients were asked
-                release = made.run(
-                    updates,
-                    unit=range(len(updates)),
-                    unit_reduce="first",  # there is one row of each
-                    ledger=self.ledger,
-                    seed=seed,
-                    name=f"round {server_round}",
-                    progress=False,
-                )
+                release: Release
+                if made.method == "robust_step":
+                    release, movement = self._stepped(made, replies, model, start, asked, options)
+                else:
+                    rows = updates(replies, model, start, asked, only_there=self.neighbours != "replace")
+                    release = self._median(made, rows, options)
+                    movement = release.point
         except BudgetExceeded as refused:
             log(WARNING, "aggregate_train: the model stays as it is: %s", refused)
             return model, None
@@ -239,13 +294,59 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             log(WARNING, "aggregate_train: round %s failed and is charged; the model stays as it is", server_round)
             return model, self._metrics(None)
         self.releases.append(release)
-        return _moved(model, self.server_learning_rate * release.point), self._metrics(release)
+        return moved(model, self.server_learning_rate * movement), self._metrics(release)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """None: what clients report about themselves is not private."""
         return None
 
-    def _plan_of(self, n: int | None, d: int) -> Plan:
+    def _median(self, made: Plan, updates: NDArray[np.float64], options: dict[str, Any]) -> Release:
+        ids = range(len(updates))
+        return made.run(updates, unit=ids, unit_reduce="first", progress=False, **options)  # there is one row of each
+
+    def _stepped(
+        self,
+        made: Plan,
+        replies: Iterable[Message],
+        model: ArrayRecord,
+        start: NDArray[np.float64],
+        asked: list[int],
+        options: dict[str, Any],
+    ) -> tuple[Step, NDArray[np.float64]]:
+        """The step of a round and the movement that it makes; each reply is read once and added to one sum."""
+        again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
+        single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
+        center = start if again is None else start + again
+        public = len(asked) if self.neighbours == "replace" else None
+        records = Arriving(arriving(replies, model, asked), start.size, public, self.unit)
+        step = taken_step(
+            made,
+            Dataset(records, Reading(unit=self.unit)),
+            center.astype(np.float32) if single and again is None else center,
+            **options,
+        )
+        length = self.step_length * (self._first_length or 1.0)
+        movement = length * step.point if again is None else again + length * step.point
+        self._velocity = movement if self.momentum > 0.0 else None
+        return step, movement
+
+    def _plan_of(self, asked: list[int], d: int) -> Plan:
+        n = len(asked) if self.neighbours == "replace" else self.clients
+        return self._step_plan(n, d) if self.method(d, n) == "step" else self._median_plan(n, d)
+
+    def _step_plan(self, n: int | None, d: int) -> Plan:
+        return plan_step(
+            n if self.neighbours == "replace" else None,
+            d,
+            self.threshold,
+            rho=self.rho,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighbours=self.neighbours,
+            unit=self.unit,
+        )
+
+    def _median_plan(self, n: int | None, d: int) -> Plan:
         return plan(
             n,
             d,
@@ -283,49 +384,13 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 )
                 needed = f"{least:,} clients a round would do (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
             except ValueError:
-                needed = "no number of clients would do"
+                needed = "no number of clients would do for a median"
             raise ValueError(
-                f"{n:,} clients a round are too few for a model of {d:,} parameters at rho = {rho:.3g} a round: "
-                f"n sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}, and {needed}. Train fewer parameters (the last "
-                "layer, an adapter, a random projection of the update), ask more clients, or spend more."
+                f"{n:,} clients a round are too few for the median of {d:,} parameters at rho = {rho:.3g} a round: "
+                f"n sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}. Take steps instead of medians, aggregate='step' or "
+                "'auto', which train models of any size; or give radius=, a public bound on the length of an update; "
+                f"or train fewer parameters, ask more clients or spend more: {needed}."
             ) from refused
-
-    def _updates(
-        self, replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], asked: list[int]
-    ) -> NDArray[np.float64]:
-        """One row per client: its update, made of its own first reply alone. Others have no row, or one of zeros."""
-        rows: dict[int, NDArray[np.float64]] = {}
-        chosen = set(asked)
-        for message in replies:
-            node = message.metadata.src_node_id
-            sent = None if node in rows or node not in chosen else self._sent(message, model)
-            if sent is None:
-                continue
-            with np.errstate(all="ignore"):
-                update = sent - start
-            if np.all(np.isfinite(update)):
-                rows[node] = update
-        zero = np.zeros_like(start)
-        if self.neighbours == "replace":
-            return np.array([rows.get(node, zero) for node in asked])
-        return np.array([rows[node] for node in sorted(rows)]).reshape(len(rows), start.size)
-
-    def _sent(self, message: Message, model: ArrayRecord) -> NDArray[np.float64] | None:
-        """The flattened arrays of a reply, or None where they are not of the model's names and shapes."""
-        try:
-            if message.has_error():
-                return None
-            (record,) = message.content.array_records.values()
-            if set(record) != set(model):
-                return None
-            arrays = {key: record[key].numpy() for key in model}
-            if any(arrays[key].shape != array.numpy().shape for key, array in model.items()):
-                return None
-            if any(arrays[key].dtype.kind not in "fiu" for key in model):
-                return None
-            return _flat(record, like=model)
-        except Exception:  # A client may send anything; whatever is wrong with it concerns this client alone.
-            return None
 
     def _metrics(self, release: Release | None) -> MetricRecord:
         """What may be shown of a round: released values and costs only."""
@@ -333,33 +398,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         if self.cost is not None:
             shown["rho-spent"] = self.cost.rho
         if release is not None:
-            values: Mapping[str, Any] = {"error-radius": release.error_radius, "scale": release.scale}
+            values: dict[str, Any] = {"error-radius": release.error_radius, "scale": release.scale}
+            if isinstance(release, Step):
+                values |= {"coherence": release.coherence, "withstands": release.withstands}
             shown |= {name: float(value) for name, value in values.items() if value is not None}
         return MetricRecord(shown)
-
-
-def _floating(array: Array) -> bool:
-    return np.dtype(array.dtype).kind == "f"
-
-
-def _flat(arrays: ArrayRecord, like: ArrayRecord | None = None) -> NDArray[np.float64]:
-    """All floating-point arrays in one vector, in the order of the model. Others, such as counters, are left out."""
-    order = arrays if like is None else like
-    parts = [np.asarray(arrays[key].numpy(), dtype=np.float64).ravel() for key in order if _floating(order[key])]
-    if not parts:
-        raise ValueError("the model has no array of floating-point numbers")
-    return np.concatenate(parts)
-
-
-def _moved(model: ArrayRecord, step: NDArray[np.float64]) -> ArrayRecord:
-    """The model with a flat step added to its floating-point arrays, in their shapes and types."""
-    moved, at = ArrayRecord(), 0
-    for key, array in model.items():
-        value = array.numpy()
-        if _floating(array):
-            part = step[at : at + value.size].reshape(value.shape)
-            moved[key] = Array(np.asarray(value + part, dtype=value.dtype))
-            at += value.size
-        else:
-            moved[key] = array
-    return moved

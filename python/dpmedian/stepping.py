@@ -13,7 +13,7 @@ from dpmedian.accounting.neighbours import RECORD
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving, arrivals
 from dpmedian.dataset.reading import Reading
-from dpmedian.parameters import LARGEST, PublicParameters, whole
+from dpmedian.parameters import PublicParameters, whole
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.step import Step
@@ -205,6 +205,6 @@ def _center(center: ArrayLike, d: int) -> NDArray[np.float32] | NDArray[np.float
     )
     if point.shape != (d,):
         raise ValueError(f"center must have {d} coordinates like the records, got {point.shape}")
-    if not np.all(np.abs(point) <= LARGEST):
-        raise ValueError("center must be finite, at most 2**1000 in magnitude")
+    if not np.all(np.isfinite(point)):
+        raise ValueError("center must be finite, and has a coordinate that is not")
     return point

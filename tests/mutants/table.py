@@ -1193,17 +1193,24 @@ FLOWER = [
     ),
     Mutant(
         "what a client sends stops the round of all",
-        f"{PACKAGE}/flower.py",
-        "if set(record) != set(model):\n                return None",
-        "if set(record) != set(model):\n                raise SystemExit",
+        f"{PACKAGE}/flower_messages.py",
+        "if set(record) != set(model):\n            return None",
+        "if set(record) != set(model):\n            raise SystemExit",
         f"pytest {FLOWER_TESTS}::test_whatever_a_client_sends_concerns_its_own_record_alone[other names-replace]",
     ),
     Mutant(
         "replies of nodes that were not asked",
-        f"{PACKAGE}/flower.py",
+        f"{PACKAGE}/flower_messages.py",
         "node in rows or node not in chosen",
         "node in rows",
         f"pytest {FLOWER_TESTS}::test_a_client_has_one_record_however_often_it_replies",
+    ),
+    Mutant(
+        "a client that replies again counts again in a step",
+        f"{PACKAGE}/flower_messages.py",
+        "waiting.discard(node)",
+        "pass",
+        f"pytest {FLOWER_TESTS}::test_a_client_has_one_record_in_a_step_however_often_it_replies",
     ),
     Mutant(
         "what clients report is shown",

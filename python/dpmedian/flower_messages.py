@@ -1,0 +1,94 @@
+"""Flower's messages and models as the vectors that are released. The strategy is in `flower.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.sources.arriving import Parts, layers_of
+from dpmedian.sources.weights import WHOLE_WEIGHT
+
+try:
+    from flwr.app import Array, ArrayRecord, Message
+except ImportError as error:
+    raise ImportError("dpmedian.flower needs Flower 1.22 or newer: pip install 'dpmedian[flower]'") from error
+
+__all__ = ["arriving", "flat", "floating", "layers", "moved", "updates"]
+
+
+def layers(message: Message, model: ArrayRecord) -> Parts | None:
+    """The floating-point arrays of a reply in the order of the model, or None if names or shapes are others."""
+    try:
+        if message.has_error():
+            return None
+        (record,) = message.content.array_records.values()
+        if set(record) != set(model):
+            return None
+        arrays = {key: record[key].numpy() for key in model}
+        if any(arrays[key].shape != array.numpy().shape for key, array in model.items()):
+            return None
+        if any(arrays[key].dtype.kind not in "fiu" for key in model):
+            return None
+        return [layer for key in model if floating(model[key]) for layer in layers_of(arrays[key])]
+    except Exception:  # A client may send anything; whatever is wrong with it concerns this client alone.
+        return None
+
+
+def floating(array: Array) -> bool:
+    return np.dtype(array.dtype).kind == "f"
+
+
+def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -> Iterator[tuple[Parts | None, int]]:
+    """The layers of each client that was asked, from its own first reply of the model's names and shapes."""
+    waiting = set(asked)
+    for message in replies:
+        node = message.metadata.src_node_id
+        sent = layers(message, model) if node in waiting else None
+        if sent is not None:
+            waiting.discard(node)
+            yield sent, WHOLE_WEIGHT
+
+
+def updates(
+    replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], asked: list[int], *, only_there: bool
+) -> NDArray[np.float64]:
+    """One row per client: its update, made of its own first reply alone. Others have no row, or one of zeros."""
+    rows: dict[int, NDArray[np.float64]] = {}
+    chosen = set(asked)
+    for message in replies:
+        node = message.metadata.src_node_id
+        parts = None if node in rows or node not in chosen else layers(message, model)
+        if parts is None:
+            continue
+        with np.errstate(all="ignore"):
+            update = np.concatenate(parts, dtype=np.float64) - start
+        if np.all(np.isfinite(update)):
+            rows[node] = update
+    if only_there:
+        return np.array([rows[node] for node in sorted(rows)]).reshape(len(rows), start.size)
+    zero = np.zeros_like(start)
+    return np.array([rows.get(node, zero) for node in asked])
+
+
+def flat(arrays: ArrayRecord) -> NDArray[np.float64]:
+    """All floating-point arrays in one vector. Others, such as counters, are left out."""
+    parts = [np.asarray(array.numpy(), dtype=np.float64).ravel() for array in arrays.values() if floating(array)]
+    if not parts:
+        raise ValueError("the model has no array of floating-point numbers")
+    return np.concatenate(parts)
+
+
+def moved(model: ArrayRecord, step: NDArray[np.float64]) -> ArrayRecord:
+    """The model with a flat step added to its floating-point arrays, in their shapes and types."""
+    result, at = ArrayRecord(), 0
+    for key, array in model.items():
+        value = array.numpy()
+        if floating(array):
+            part = step[at : at + value.size].reshape(value.shape)
+            result[key] = Array(np.asarray(value + part, dtype=value.dtype))
+            at += value.size
+        else:
+            result[key] = array
+    return result
