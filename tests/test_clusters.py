@@ -337,6 +337,16 @@ def test_the_reach_is_that_of_the_outermost_shells_that_stand_out():
     assert grid.reach_of(counts, 10.0) == shell_ends()[34]
 
 
+def test_leaves_are_trimmed_as_far_away_as_the_farthest_records():
+    """The shells of the records end at 1, 2^(1/2), ...: 100 records lie beyond 64, and 300 between 8 and 2^(7/2)."""
+    counts = np.zeros(SHELLS)
+    counts[12], counts[18], counts[24] = 600.0, 300.0, 100.0
+    counts[30] = 15.0  # Noise.
+    leaves = grid.Leaves(np.array([[1.2, 0.0], [9.0, 0.0], [70.0, 0.0]]), np.array([500.0, 150.0, 30.0]))
+    for far, weight in ((50.0, 15.0), (100.0, 30.0), (200.0, 80.0), (400.0, 180.0)):
+        assert grid.trimmed_weight(counts, 10.0, leaves, far) == pytest.approx(weight)
+
+
 def test_weights_are_trimmed_from_the_farthest_on():
     weights = start.trimmed(np.array([1.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), 0.375)
     assert weights.tolist() == [0.0, 2.0, 0.5]

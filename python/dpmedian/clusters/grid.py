@@ -21,9 +21,9 @@ __all__ = [
     "expanded",
     "grid_of",
     "levels_of",
-    "missing_far",
     "reach_of",
     "search",
+    "trimmed_weight",
 ]
 
 Vector = NDArray[np.float64]
@@ -36,6 +36,9 @@ _CORE = -FIRST_HALF_OCTAVE
 # Standard deviations by which a run of one, two or four shells stands out of the noise: among about 120 such runs noise
 # alone exceeds this in one data set of fifteen, and then the grid is a little larger than it must be.
 _STANDS_OUT = 3.3
+
+# A shell counts as occupied above this many standard deviations.
+_OCCUPIED = 2.0
 
 # A grid has at most so many axes, so many levels, and 2^13 cells at its first level.
 AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
@@ -175,19 +178,20 @@ def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, 
     return Leaves(found * longer[:, None], masses)
 
 
-def missing_far(counts: Vector, leaves: Leaves, grid: Grid, far: float) -> float:
-    """The noisy number of records far from the center that are in no leaf: they are trimmed already.
+def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> float:
+    """The weight of the leaves that are as far from the center as the `far` farthest records are.
 
-    `counts` are those of the shells. Far are the outermost shells within the reach that hold `far` records, at most.
+    The noisy counts of the shells, with this standard deviation, say how far these are. Leaves have less weight than
+    there are records, because cells with few records are lost, and most of these lie far away.
     """
-    within = shell_ends() * grid.scale <= grid.reach
-    beyond = np.cumsum(np.where(within, counts, 0.0)[::-1])[::-1]
-    outer = np.flatnonzero(beyond <= far)
-    if not len(outer) or outer[0] == 0:
-        return 0.0
-    start = shell_ends()[outer[0] - 1]
-    seen = leaves.weights[np.linalg.norm(leaves.places, axis=1) > start].sum()
-    return max(float(beyond[outer[0]] - seen), 0.0)
+    seen = np.where(counts > _OCCUPIED * noise, counts, 0.0)
+    lengths, starts = np.linalg.norm(leaves.places, axis=1), np.append(0.0, shell_ends()[:-1])
+    beyond = np.append(np.cumsum(seen[::-1])[::-1], 0.0)
+    weight = np.append((lengths >= starts[:, None]) @ leaves.weights, 0.0)
+    # Beyond the start of this shell lie more records than are trimmed, and beyond its end no more than these.
+    shell = int(np.flatnonzero(beyond > far)[-1]) if beyond[0] > far else 0
+    part = (far - beyond[shell + 1]) / max(beyond[shell] - beyond[shell + 1], 1e-300)
+    return float(weight[shell + 1] + min(part, 1.0) * (weight[shell] - weight[shell + 1]))
 
 
 def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]:

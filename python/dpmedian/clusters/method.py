@@ -210,7 +210,7 @@ class _Run:
 
         leaves = grid.search(made, self._spender.noise(method.cells, share), p.size, method.k, count)
         places, weights = _enough(leaves.places, np.maximum(leaves.weights, 1e-9), method.k)
-        far = max(p.trim * p.size - grid.missing_far(counts, leaves, made, 2.0 * p.trim * p.size), 0.0)
+        far = 0.0 if p.trim == 0.0 else grid.trimmed_weight(counts, noise, leaves, p.trim * p.size)
         trim = min(far / float(weights.sum()), 0.5)
         found = weighted_k_medians(places, weights, method.k, trim)
         nearest, distances = assign(places, found)
