@@ -127,3 +127,14 @@ def test_a_share_for_axes_that_cannot_be_used_is_refused():
             dpmedian.plan(2000, d, rho=0.1, **wrong)
     with pytest.raises(ValueError, match="'dpgd' does not use axes="):
         dpmedian.plan(2000, 3, rho=0.1, axes=0.1, method="dpgd", radius=5.0)
+
+
+def test_the_shape_of_a_few_long_axes_is_not_that_of_the_noise():
+    """Noise spreads the eighteen equal eigenvalues, and the two large ones are no reason to believe in small ones."""
+    rng, ratios = np.random.default_rng(6), []
+    for _ in range(20):
+        points = rng.normal(size=(2000, 20)) * ([4.0, 2.5] + [1.0] * 18)
+        found = shape_of(moments_of(points, 30.0, rng)).standard_deviations
+        ratios.append(found[0] / found[-1] / 4.0)
+    assert np.median(ratios) == pytest.approx(1.0, abs=0.1)
+    assert max(ratios) < 1.3

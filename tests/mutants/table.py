@@ -200,7 +200,7 @@ SENSITIVITY = [
         "src/statistics/cluster_gradients.rs",
         "up((4.0 + 2.0 * b * b).sqrt())",
         "up((1.0 + a * a + b * b).sqrt())",
-        "cargo statistics::cluster_gradients::tests::the_sensitivities_are_attained",
+        "cargo statistics::cluster_gradients::tests::a_record_moves_it_by_at_most_the_sensitivity",
     ),
     Mutant(
         "Huber gradients that are not clipped",

@@ -134,13 +134,16 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
 
 
 def _without_noise(spectrum: _Spectrum) -> Vector:
-    """The eigenvalues without what noise adds: one by one beyond the edge of its semicircle, the others together."""
+    """The eigenvalues without what noise adds: one by one beyond the edge of its semicircle, the others together.
+
+    The semicircle is that around most of the eigenvalues: a few large ones lift the mean above all the others.
+    """
     d = len(spectrum.values)
-    edge, mean = semicircle(spectrum.noise, d), float(spectrum.values.mean())
-    away = spectrum.values - mean
-    out = np.abs(away) > edge
+    edge, most = semicircle(spectrum.noise, d), float(np.median(spectrum.values))
+    away = spectrum.values - most
+    out = np.abs(away) > _BEYOND_EDGE * edge
     grown = np.sqrt(np.maximum(away**2 - edge**2, 0.0))
-    values = mean + np.where(out, 0.5 * (away + np.sign(away) * grown), 0.0)
+    values = most + np.where(out, 0.5 * (away + np.sign(away) * grown), 0.0)
     if not out.all():
         values[~out] += (1.0 - values.sum()) / int((~out).sum())
     values = np.maximum(values, _SMALLEST / d)
