@@ -18,7 +18,8 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import dpmedian
-from dpmedian.sources.dask import DaskRecords, DaskSource
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.dask import Holders
 from dpmedian.statistics import Gradient
 
 MOST_ROUNDS, MOST_SECONDS = 15, 0.015
@@ -30,19 +31,19 @@ def main() -> None:
     n = 100_000 if parser.parse_args().quick else 1_000_000
     points = np.random.default_rng(0).normal(size=(n, 10))
     rounds = 0
-    ask = DaskSource._round
+    ask = Holders._round
 
     def counted(source, question):  # type: ignore[no-untyped-def]
         nonlocal rounds
         rounds += 1
         return ask(source, question)
 
-    DaskSource._round = counted  # type: ignore[method-assign]
+    Holders._round = counted  # type: ignore[method-assign]
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         collection = dask.array.from_array(points, chunks=(-(-n // 8), 10)).persist()
-        held = DaskRecords.of(collection)
+        held = dpmedian.Dataset.of(collection)
         plan = dpmedian.plan(n, 10, epsilon=1.0, delta=1e-6)
         seconds, found = {}, {}
         for name, records in (("in the cluster", held), ("in memory", points)):
@@ -50,7 +51,8 @@ def main() -> None:
             found[name] = plan.run(records, seed=1).point
             seconds[name] = time.perf_counter() - start
         asked = rounds
-        small = DaskSource(DaskRecords.of(dask.array.from_array(points[:100], chunks=(50, 10))))
+        few = dpmedian.Dataset.of(dask.array.from_array(points[:100], chunks=(50, 10)))
+        small = few.source(PublicParameters.of(100, 10, rho=1.0))
         question, times = Gradient(np.zeros(10), 20), []
         for _ in range(50):
             start = time.perf_counter()

@@ -1,9 +1,11 @@
 """Groups under one budget: every key has a value, one charge, and no group sees another."""
 
 import csv
+import functools
 import io
 import json
 import math
+import operator
 import warnings
 
 import numpy as np
@@ -195,7 +197,7 @@ def test_a_unit_contributes_to_so_many_groups_by_its_own_rows():
     assert two.records.array.tolist() == [[2.0, 3.0], [6.0, 7.0], [0.0, 1.0], [10.0, 11.0]]
     without = as_group_records(rows, labels, group_keys(KEYS))
     assert without.starts.tolist() == [0, 2, 3, 6]
-    assert without.of(2).tolist() == rows[[0, 5, 6]].tolist()
+    assert without.records_of(2).array.tolist() == rows[[0, 5, 6]].tolist()
 
 
 def test_rows_that_are_not_finite():
@@ -238,8 +240,8 @@ def test_an_error_in_a_group_says_that_the_cost_is_spent(threads, monkeypatch):
     ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
     made = dpmedian.plan_groups(range(70), 2, rho=0.5)
 
-    def broken(self, grouped, index, key, session, nonfinite):
-        raise OSError("no more memory" if index == 40 else "")
+    def broken(self, place, session, opened):
+        raise OSError("no more memory" if place == 40 else "")
 
     monkeypatch.setattr(dpmedian.GroupsPlan, "_listed", broken)
     set_threads(threads)
@@ -260,8 +262,10 @@ def test_a_process_that_dies_is_noticed():
     set_threads(2)
     try:
         with pytest.raises(RuntimeError, match="a worker process ended before its work was done"):
-            list(workers.in_parallel(100, work))
-        assert sorted(workers.in_parallel(100, lambda index: -index)) == [(i, -i) for i in range(100)]
+            list(workers.in_parallel([functools.partial(work, index) for index in range(100)]))
+        assert sorted(workers.in_parallel([functools.partial(operator.neg, index) for index in range(100)])) == [
+            (i, -i) for i in range(100)
+        ]
     finally:
         set_threads(None)
 

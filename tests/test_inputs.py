@@ -104,6 +104,22 @@ def folder_of_files(columns, folder):
     return folder / "parts"
 
 
+def dask_array(columns, folder):
+    return pytest.importorskip("dask.array").from_array(numpy_array(columns, folder), chunks=(100, -1))
+
+
+def dask_frame(columns, folder):
+    return pytest.importorskip("dask.dataframe").from_pandas(pandas_frame(columns, folder), npartitions=3)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Workers that are threads of this process; tests/test_dask.py has real ones."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        yield client
+
+
 INPUTS = {
     "numpy array": numpy_array,
     "tensor known by DLPack": lambda columns, folder: Tensor(numpy_array(columns, folder)),
@@ -124,8 +140,11 @@ INPUTS = {
     "list of files": several,
     "folder of files": folder_of_files,
     "file that `open_points` opened": lambda columns, folder: open_points(npy(columns, folder)),
+    "Dask array": dask_array,
+    "Dask data frame": dask_frame,
 }
 NUMBERED = (".npy file", ".npz file", "file that `open_points` opened")
+BY_NUMBER = (*NUMBERED, "numpy array", "tensor known by DLPack", "Dask array")
 BESIDE = {"`unit=`": 2, "groups": 3, "weights": 4}
 
 
@@ -159,7 +178,7 @@ def run(name, option, folder, by_value):
     """What a release of this kind of input gives, with the extra column inside of the input or beside it."""
     place = BESIDE.get(option)
     if option == "`columns=`":
-        columns = [1, 2] if name in NUMBERED or name in ("numpy array", "tensor known by DLPack") else ["x", "y"]
+        columns = [1, 2] if name in BY_NUMBER else ["x", "y"]
         return released(INPUTS[name]([0, 1, 2], folder), option, columns=columns)
     if place is None:
         return released(INPUTS[name]([0, 1], folder), option)
@@ -182,7 +201,9 @@ def test_the_table_has_every_input():
 
 @pytest.mark.parametrize("option", ["plain", "`columns=`", "`unit=`", "groups", "weights", "sphere", "`scales=`"])
 @pytest.mark.parametrize("name", INPUTS)
-def test_a_cell_of_the_table_is_true(name, option, tmp_path):
+def test_a_cell_of_the_table_is_true(name, option, tmp_path, request):
+    if name.startswith("Dask"):
+        request.getfixturevalue("cluster")
     said = cells()[name][option]
     assert said in ("yes", "by value", "no")
     if said == "no":

@@ -34,7 +34,6 @@ PLAIN = (
 LEFT = {
     "python/dpmedian/methods/adaptive/evidence.py": 2,
     "python/dpmedian/methods/adaptive/run.py": 1,
-    "python/dpmedian/sources/dask.py": 4,
     "python/dpmedian/verification/check.py": 2,
     "python/dpmedian/verification/verify.py": 4,
 }

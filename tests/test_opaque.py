@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dpmedian._core import Channel, Exact, Points, Tape
+from dpmedian._core import Coins, Exact, Message, Points, Tape
 from dpmedian.statistics import Gradient, LargestBallCounts, PairCounts, Ranks
 
 POINTS = Points(np.array([[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]]))
@@ -113,10 +113,10 @@ def test_a_stream_of_hidden_randomness_is_used_once():
     uses = [
         lambda stream: POINTS.sample(stream, 2),
         lambda stream: POINTS.sample_by_coins(stream, coins),
-        lambda stream: POINTS.weighted(stream, np.full(POINTS.n, 77, dtype=np.uint32)),
+        Coins.of,
         lambda stream: PairCounts([1.0], 1, stream, 20),
-        lambda stream: Channel(bytes(32)).places(stream, [POINTS.n], 2),
-        lambda stream: Channel(bytes(32)).places_by_coins(stream, [POINTS.n], coins),
+        lambda stream: Message.places(stream, [POINTS.n], 2),
+        lambda stream: Message.places_by_coins(stream, [POINTS.n], coins),
     ]
     for first in uses:
         for second in uses:

@@ -227,6 +227,10 @@ def test_the_seed_of_a_group_follows_from_its_key():
     assert alone["9"].point.tolist() == beside["9"].point.tolist()
 
 
+def array_of(grouped, group):
+    return grouped.records_of(group).array
+
+
 @pytest.mark.parametrize("odd", [None, math.nan, "text", 7.5, b"\xff\xfe", True])
 def test_no_label_renames_a_group_or_moves_a_unit(odd):
     """A row whose label makes doubles, or text, of a column of integers: groups and choices of others stay."""
@@ -243,10 +247,10 @@ def test_no_label_renames_a_group_or_moves_a_unit(odd):
     fresh = [label for label in other.labels if label not in plain.labels]
     assert len(fresh) <= 1
     for place, label in enumerate(plain.labels):
-        assert other.of(other.labels.index(label)).tobytes() == plain.of(place).tobytes()
-    assert sum(len(other.of(i)) for i in range(len(other.labels))) <= len(plain.records.array) + 1
+        assert array_of(other, other.labels.index(label)).tobytes() == array_of(plain, place).tobytes()
+    assert sum(len(array_of(other, i)) for i in range(len(other.labels))) <= len(plain.records.array) + 1
     if odd == b"\xff\xfe":
-        assert len(other.of(other.labels.index(odd))) == 0, "a label that is no UTF-8 has no rows"
+        assert len(array_of(other, other.labels.index(odd))) == 0, "a label that is no UTF-8 has no rows"
 
 
 def test_a_fresh_unit_makes_at_most_so_many_groups_however_many_labels_it_has():

@@ -263,15 +263,28 @@ def test_no_weights_of_a_file_are_ignored(tmp_path):
         dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, weight_max=1.0).run(path)
 
 
-def test_weighted_records_are_no_shards_of_others():
-    """Their answers would come back with the sensitivity of a question that knows of no weights."""
-    points = _core.Points(np.zeros((4, 2)), ball=None, replacement=None)
-    weighted = points.weighted(Tape.draw(bytes(32), "replace").hidden(), np.full(4, 77, dtype=np.uint32))
-    channel, question = _core.Channel(), _core.Size(30)
-    assert weighted.answer(question).sensitivity.replace > 2.0**30
-    with pytest.raises(ValueError, match="is no shard"):
-        channel.answer(channel.ask(question), [weighted])
-    with pytest.raises(ValueError, match="sent nowhere"):
-        channel.records(weighted)
+def test_weighted_sums_of_parts_are_those_of_the_whole_with_its_sensitivity():
+    """Also after they were sent: a replacement moves the sum of the weights, and not the number of records."""
+    weights, whole = np.arange(6, dtype=np.uint32) * 77_777, np.arange(12.0).reshape(6, 2)
+    coins, question = _core.Coins.of(Tape.draw(bytes(32), "replace").hidden()), _core.Size(20)
+    parts = [
+        _core.Points(whole[rows].copy()).weighted(coins, weights[rows], rows.start)
+        for rows in (slice(0, 2), slice(2, 2), slice(2, 6))
+    ]
+    query = _core.Message.query(question)
+    sums = {
+        "here": _core.Points(whole).weighted(coins, weights).answer(question),
+        "parts": _core.Exact.sum([part.answer(question) for part in parts]),
+        "sent": _core.Message.answered([query.answer([part]) for part in parts], question),
+        "gathered": _core.Message.gathered([_core.Message.records(part) for part in parts]).answer(question),
+    }
+    released = []
+    for exact in sums.values():
+        assert exact.sensitivity.replace == sums["here"].sensitivity.replace > 2.0**20
+        tape = Tape.draw(bytes(32), "replace")
+        released.append(tape.gaussian("test", exact, 2.0**8).tolist())
+    assert released == [released[0]] * 4
+    with pytest.raises(ValueError, match="shards"):
+        _core.Exact.sum([parts[0].answer(question), _core.Points(np.zeros((4, 2))).answer(question)])
     with pytest.raises(ValueError, match="not joined"):
-        _core.Points.concatenate([weighted])
+        _core.Points.concatenate([parts[0]])

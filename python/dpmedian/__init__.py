@@ -28,7 +28,13 @@ from dpmedian.step import Step
 from dpmedian.stepping import robust_step
 from dpmedian.trace import Query, Trace
 from dpmedian.verification import Verification, verify
-from dpmedian.warning import ConversionWarning, InsecureSeedWarning, LikelyFailureWarning, WeakPrivacyWarning
+from dpmedian.warning import (
+    ConversionWarning,
+    InsecureSeedWarning,
+    LikelyFailureWarning,
+    PlainConnectionWarning,
+    WeakPrivacyWarning,
+)
 
 __all__ = [
     "BudgetExceeded",
@@ -40,6 +46,7 @@ __all__ = [
     "LikelyFailureWarning",
     "NoisyValue",
     "Places",
+    "PlainConnectionWarning",
     "Plan",
     "PrivacyCost",
     "Query",

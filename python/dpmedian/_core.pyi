@@ -16,7 +16,7 @@ __all__ = [
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
     "BallSize",
-    "Channel",
+    "Coins",
     "CoordinatePosterior",
     "Curvature",
     "DistanceCounts",
@@ -28,6 +28,7 @@ __all__ = [
     "Hessian",
     "LargestBallCounts",
     "MeanShift",
+    "Message",
     "ObjectiveDifferences",
     "PairCounts",
     "Points",
@@ -332,22 +333,29 @@ class RecordFile:
     def lay_out(self, pieces: Sequence[tuple[int, Sequence[tuple[int, int, bool]]]]) -> None: ...
 
 @final
-class Channel:
-    """The key that the processes of one run share. What goes from one to another is enciphered, and opaque at the ends.
+class Message:
+    """A query, an answer, records or places of records, for another process of a run: opaque at both ends.
 
-    `ask` gives a query to other processes, `answer` the enciphered sum over the shards of one of them, and
-    `answered` the sum over all. `places` and `places_by_coins` choose hidden places, a message for each shard;
-    `records` gives the records of a shard, all or those at hidden places, and `gathered` those of several messages.
+    It can be pickled, to get there, and shows its size only. Its bytes are in plain. `query` is for other processes,
+    `answer` the sum over the shards of one of them, and `answered` the sum over all. `places` and `places_by_coins`
+    choose hidden places, a message for each shard; `records` has the records of a shard with their weights, all or
+    those at hidden places, and `gathered` joins those of several messages.
     """
 
-    def __new__(cls, key: bytes | None = None) -> Channel: ...
-    def ask(self, statistic: Statistic) -> bytes: ...
-    def answer(self, question: bytes, shards: Sequence[Points]) -> bytes: ...
-    def answered(self, messages: Sequence[bytes], statistic: Statistic) -> Exact: ...
-    def places(self, stream: Stream, sizes: Sequence[int], m: int) -> list[bytes]: ...
-    def places_by_coins(self, stream: Stream, sizes: Sequence[int], probability: tuple[int, int]) -> list[bytes]: ...
-    def records(self, shard: Points, places: bytes | None = None) -> bytes: ...
-    def gathered(self, messages: Sequence[bytes]) -> Points: ...
+    def __new__(cls, bytes: bytes) -> Message: ...
+    @staticmethod
+    def query(statistic: Statistic) -> Message: ...
+    def answer(self, shards: Sequence[Points]) -> Message: ...
+    @staticmethod
+    def answered(messages: Sequence[Message], statistic: Statistic) -> Exact: ...
+    @staticmethod
+    def places(stream: Stream, sizes: Sequence[int], m: int) -> list[Message]: ...
+    @staticmethod
+    def places_by_coins(stream: Stream, sizes: Sequence[int], probability: tuple[int, int]) -> list[Message]: ...
+    @staticmethod
+    def records(shard: Points, places: Message | None = None) -> Message: ...
+    @staticmethod
+    def gathered(messages: Sequence[Message]) -> Points: ...
 
 @final
 class Points:
@@ -376,7 +384,7 @@ class Points:
     def concatenate(shards: Sequence[Points]) -> Points: ...
     def sample(self, stream: Stream, m: int) -> Points: ...
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Points: ...
-    def weighted(self, stream: Stream, weights: NDArray[np.uint32]) -> Points: ...
+    def weighted(self, coins: Coins, weights: NDArray[np.uint32], first: int = 0) -> Points: ...
     def answer(self, statistic: Statistic, pulse: _Pulse = None) -> Exact: ...
     def descend(
         self,
@@ -430,6 +438,17 @@ class Tape:
 @final
 class Stream:
     """Hidden randomness of a tape: independent of the data, the same in a replay, never shown, and good for one use."""
+
+@final
+class Coins:
+    """Hidden coins that round the weights of one data set, a coin for each of its rows, wherever these lie.
+
+    They can be pickled, to get to the processes that hold the records.
+    """
+
+    def __new__(cls, key: bytes) -> Coins: ...
+    @staticmethod
+    def of(stream: Stream) -> Coins: ...
 
 @final
 class Feasible:

@@ -200,12 +200,12 @@ def geometric_medians(
     grouped = data.grouped(by, found, whole("max_groups_per_unit", max_groups_per_unit))
     made = plan_groups(
         found,
-        2 if data.geometry == "sphere" else grouped.records.array.shape[1],
+        2 if data.geometry == "sphere" else grouped.d,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         n=n,
-        unit=grouped.records.unit,
+        unit=grouped.unit,
         max_groups_per_unit=max_groups_per_unit,
         minimum=minimum,
         method=method,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
+from dpmedian._core import Coins
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.neighbours import RECORD
 from dpmedian.dataset import Dataset
@@ -16,8 +17,6 @@ from dpmedian.ledger import as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.release import ReleaseFailed
-from dpmedian.sources.array import ArraySource
-from dpmedian.sources.arriving import ArrivingSource
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.units import UNNAMED
 from dpmedian.tape import Tape, capped_tape, seed_bytes
@@ -195,9 +194,7 @@ class Session:
         """Return the records with their weights, rounded by hidden coins, if the parameters have weights."""
         if not parameters.weighted:
             return source
-        if not isinstance(source, (ArraySource, ArrivingSource)):
-            raise TypeError("weights are for rows in memory")
-        return source.weighted(self.tape().hidden())
+        return source.weighted(Coins.of(self.tape().hidden()))
 
     @contextlib.contextmanager
     def spent(self) -> Iterator[None]:

@@ -7,7 +7,14 @@ import os
 import sys
 import warnings
 
-__all__ = ["ConversionWarning", "InsecureSeedWarning", "LikelyFailureWarning", "WeakPrivacyWarning", "warn_caller"]
+__all__ = [
+    "ConversionWarning",
+    "InsecureSeedWarning",
+    "LikelyFailureWarning",
+    "PlainConnectionWarning",
+    "WeakPrivacyWarning",
+    "warn_caller",
+]
 
 
 class ConversionWarning(UserWarning):
@@ -20,6 +27,10 @@ class InsecureSeedWarning(UserWarning):
 
 class LikelyFailureWarning(UserWarning):
     """A release is predicted to fail more often than `failure_probability`; it would be charged all the same."""
+
+
+class PlainConnectionWarning(UserWarning):
+    """Exact sums and records travel between machines in plain: start the cluster with TLS."""
 
 
 class WeakPrivacyWarning(UserWarning):

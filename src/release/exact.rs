@@ -41,10 +41,12 @@ impl Form {
 
 /// What makes an answer a part of a sum over all records.
 #[derive(Clone)]
-struct Shard {
-    question: Identity,
+pub(in crate::release) struct Shard {
+    pub(in crate::release) question: Identity,
     /// Whose records it is about.
-    admissions: Vec<Identity>,
+    pub(in crate::release) admissions: Vec<Identity>,
+    /// Whether the records have weights, so that the sensitivity is [`Sensitivity::weighted`].
+    pub(in crate::release) weighted: bool,
 }
 
 /// What an answer is about: a statistic with public parameters, for the trace of a run.
@@ -160,7 +162,15 @@ impl Exact {
 
     /// The answer to a query that adds over records, about those of some admissions.
     pub(crate) fn into_shard(self, question: Identity, admissions: &[Identity]) -> Self {
-        Self { shard: Some(Shard { question, admissions: admissions.to_vec() }), ..self }
+        Self { shard: Some(Shard { question, admissions: admissions.to_vec(), weighted: false }), ..self }
+    }
+
+    /// The weighted sum of such a question, in units of 2^-bits of what it is in without weights. It is a shard as well: the
+    /// weight of a record is a part of it and stands in one shard, and the values are rounded to the lattice once, when all
+    /// shards are summed.
+    pub(crate) fn into_weighted_shard(self, bits: u32, question: Identity, admissions: &[Identity]) -> Self {
+        let whole = self.weighted(bits);
+        Self { shard: Some(Shard { question, admissions: admissions.to_vec(), weighted: true }), ..whole }
     }
 
     /// The answer to a query.
@@ -224,14 +234,15 @@ impl Exact {
     pub fn sum(shards: &[&Self]) -> Result<Self, Error> {
         let first = shards.first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
         let mut values = vec![0i128; first.len()];
-        let (mut question, mut admissions) = (None, Vec::new());
+        let (mut of, mut admissions) = (None, Vec::new());
         for exact in shards {
             let Some(shard) = &exact.shard else {
                 let reason = "only answers of a statistic that adds over records are shards, and sums of them";
                 return Err(Error::Refused(format!("{exact:?} is no shard: {reason}")));
             };
             let alike = exact.form == first.form && exact.len() == first.len() && exact.surplus == first.surplus;
-            let of_one = *question.get_or_insert(shard.question) == shard.question;
+            let own = (shard.question, shard.weighted);
+            let of_one = *of.get_or_insert(own) == own;
             if !(alike && of_one && exact.sensitivity == first.sensitivity) {
                 return Err(Error::Refused(format!("{first:?} and {exact:?} are no shards of one answer")));
             }
@@ -240,40 +251,50 @@ impl Exact {
         }
         let admissions = distinct(admissions)
             .ok_or_else(|| Error::Refused("these are no shards of one answer: they have records in common".into()))?;
-        let shard = question.map(|question| Shard { question, admissions });
+        let shard = of.map(|(question, weighted)| Shard { question, admissions, weighted });
         let values = Values::Wide(values);
         let (surplus, sensitivity, form) = (first.surplus, first.sensitivity, first.form);
         Ok(Self { values, shard, surplus, sensitivity, form, query: first.query.clone() })
     }
 
-    /// The query that a shard answers, whose records it is about, and the units of its values: for a [`Channel`].
+    /// What makes it a shard, for a [`Message`].
     ///
-    /// [`Channel`]: super::channel::Channel
-    pub(in crate::release) fn shard_of(&self) -> Result<(Identity, &[Identity], u32), Error> {
-        match &self.shard {
-            Some(shard) => Ok((shard.question, &shard.admissions, self.surplus)),
-            None => Err(Error::Refused(format!("{self:?} is no shard, which another process could use"))),
-        }
+    /// [`Message`]: super::message::Message
+    pub(in crate::release) fn shard_of(&self) -> Result<&Shard, Error> {
+        let reason = || Error::Refused(format!("{self:?} is no shard, which another process could use"));
+        self.shard.as_ref().ok_or_else(reason)
     }
 
-    /// The values in two halves each, for a channel to encipher.
+    /// Its values are multiples of 2 to minus this.
+    pub(in crate::release) fn surplus(&self) -> u32 {
+        self.surplus
+    }
+
+    /// The values in two halves each, for a message.
     pub(in crate::release) fn halves(&self) -> impl Iterator<Item = u64> {
         self.values.iter().flat_map(|value| [value as u64, (value >> 64) as u64])
     }
 
-    /// A shard of these halves, with the sensitivity of the query that it answers.
+    /// A shard of these halves, with the sensitivity of the query that it answers, which knows of no weights.
     pub(in crate::release) fn from_halves(
         halves: &[u64],
         surplus: u32,
         sensitivity: Sensitivity,
         form: Form,
-        question: Identity,
-        admissions: &[Identity],
+        shard: Shard,
     ) -> Self {
         let value = |[low, high]: &[u64; 2]| (i128::from(high.cast_signed()) << 64) | i128::from(*low);
-        let values = Values::Wide(halves.as_chunks::<2>().0.iter().map(value).collect());
-        let whole = Self { values, surplus: surplus.min(126), sensitivity, form, shard: None, query: None };
-        whole.into_shard(question, admissions)
+        let values: Vec<i128> = halves.as_chunks::<2>().0.iter().map(value).collect();
+        let rounding = form.rounding(values.len());
+        let sensitivity = if shard.weighted { sensitivity.weighted(rounding) } else { sensitivity };
+        Self {
+            values: Values::Wide(values),
+            surplus: surplus.min(126),
+            sensitivity,
+            form,
+            shard: Some(shard),
+            query: None,
+        }
     }
 
     /// The values for the tape, rounded to the lattice and then clamped to 62 bits.

@@ -6,9 +6,9 @@
 //! mechanism cannot leak what it cannot read. An [`allowance::Allowance`] holds the tape to what was charged. The wall stops mistakes, not an attacker in the process.
 
 pub mod allowance;
-pub mod channel;
 pub mod error;
 pub mod exact;
+pub mod message;
 pub mod noise;
 pub mod recording;
 pub mod sample;

@@ -19,7 +19,8 @@
 
 use std::collections::HashSet;
 
-use rand_chacha::rand_core::Rng;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::error::Error;
 use super::sensitivity::Neighbours;
@@ -58,17 +59,53 @@ pub(super) fn coin_places_of(stream: Stream, n: usize, (numerator, halvings): (u
     Ok((0..n).filter(|_| heads()).collect())
 }
 
-/// A copy of the records with a weight each, at most [`WHOLE_WEIGHT`], which hidden coins round to few significant bits.
+/// Hidden coins that round the weights of one data set, a coin for each of its rows, wherever these lie.
+///
+/// They are a key of their own, which says nothing of the stream that it comes from nor of the noise of the tape, so that
+/// the processes that hold parts of the records can be told. Like all hidden randomness they must not be shown.
+pub struct Coins {
+    key: [u8; 32],
+}
+
+impl Coins {
+    /// Coins of a stream.
+    pub fn of(stream: Stream) -> Self {
+        let mut key = [0; 32];
+        stream.generator().fill_bytes(&mut key);
+        Self { key }
+    }
+
+    /// Those of another process of the run.
+    pub fn from_key(key: [u8; 32]) -> Self {
+        Self { key }
+    }
+
+    /// The key, for another process of the run.
+    pub fn key(&self) -> &[u8; 32] {
+        &self.key
+    }
+
+    /// The coins of the rows from this one on.
+    fn from_row(&self, row: usize) -> impl Iterator<Item = u64> {
+        let mut rng = ChaCha20Rng::from_seed(self.key);
+        // A coin has 64 bits, which are two words.
+        rng.set_word_pos(2 * row as u128);
+        std::iter::repeat_with(move || rng.next_u64())
+    }
+}
+
+/// A copy of the records with a weight each, at most [`WHOLE_WEIGHT`], which hidden coins round to few significant bits. The
+/// records are all of a data set, or a part whose first record is in the row `first` of it.
 ///
 /// A weight is a part of its record, and so is its coin: with the same coins the other records have the same rounded weights,
 /// whether a record is replaced, with its weight, or appended. So the weighted records are neighbors of the same relation,
 /// and answers about them move by the sensitivities that they carry.
-pub fn weighted(points: &Points<'_>, stream: Stream, weights: &[u32]) -> Result<Points<'static>, Error> {
+pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
     }
-    let mut rng = stream.generator();
-    let weighted = points.weighted(weights.iter().map(|&weight| rounded(weight, rng.next_u64())).collect());
+    let rounded = weights.iter().zip(coins.from_row(first)).map(|(&weight, coin)| rounded(weight, coin));
+    let weighted = points.weighted(rounded.collect());
     points.check().map_err(Error::Unreadable)?;
     Ok(weighted)
 }
@@ -144,7 +181,7 @@ mod tests {
         let weights: Vec<u32> = (0..n).map(|i| [0, WHOLE_WEIGHT / 4, WHOLE_WEIGHT][i % 3]).collect();
         for neighbours in [Neighbours::AddRemove, Neighbours::Replace] {
             let of = |n: usize, weights: &[u32]| {
-                let points = weighted(&numbered(n), stream(neighbours), weights).unwrap();
+                let points = weighted(&numbered(n), &Coins::of(stream(neighbours)), 0, weights).unwrap();
                 places(&kept(&points, &stream(neighbours)))
             };
             let found = of(n, &weights);
@@ -165,7 +202,8 @@ mod tests {
     #[test]
     fn a_weight_does_not_change_how_others_are_rounded() {
         let of = |weights: &[u32]| {
-            let points = weighted(&numbered(weights.len()), stream(Neighbours::Replace), weights).unwrap();
+            let points =
+                weighted(&numbered(weights.len()), &Coins::of(stream(Neighbours::Replace)), 0, weights).unwrap();
             points.weighting().unwrap().weights().to_vec()
         };
         let weights: Vec<u32> = (0..1000).map(|i| 1000 + 997 * i).collect();
@@ -183,18 +221,15 @@ mod tests {
 
     #[test]
     fn weights_are_one_for_each_record_and_at_most_whole() {
-        let stream = || stream(Neighbours::AddRemove);
-        assert!(weighted(&numbered(3), stream(), &[0; 2]).is_err());
-        assert!(weighted(&numbered(1), stream(), &[WHOLE_WEIGHT + 1]).is_err());
-        assert!(
-            weighted(&numbered(1), stream(), &[WHOLE_WEIGHT]).is_ok() && weighted(&numbered(0), stream(), &[]).is_ok()
-        );
+        let of = |n, weights: &[u32]| weighted(&numbered(n), &Coins::of(stream(Neighbours::AddRemove)), 0, weights);
+        assert!(of(3, &[0; 2]).is_err() && of(1, &[WHOLE_WEIGHT + 1]).is_err());
+        assert!(of(1, &[WHOLE_WEIGHT]).is_ok() && of(0, &[]).is_ok());
     }
 
     #[test]
     fn records_keep_their_weights_in_a_sample() {
         let weights: Vec<u32> = (0..500).map(|i| [64, 0, WHOLE_WEIGHT, 96][i % 4]).collect();
-        let points = weighted(&numbered(500), stream(Neighbours::Replace), &weights).unwrap();
+        let points = weighted(&numbered(500), &Coins::of(stream(Neighbours::Replace)), 0, &weights).unwrap();
         let sample = by_coins(&points, stream(Neighbours::Replace), (1, 1)).unwrap();
         let rows = coin_places_of(stream(Neighbours::Replace), 500, (1, 1)).unwrap();
         assert_eq!(places(&sample.unweighted(&(0..rows.len()).collect::<Vec<_>>())), rows);

@@ -76,27 +76,28 @@ pub trait Statistic: Send + Sync {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
 
     /// The exact answer, for any number of records. It knows its query and whose records it is about, so that only
-    /// shards of one answer can be summed. Where a record could not be read there is none. Where records have weights it is
-    /// the weighted sum, with the sensitivity of that, and a shard of nothing.
+    /// shards of one answer can be summed. Where a record could not be read there is none. If records have weights it is
+    /// the weighted sum, with the sensitivity of that.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the query.
     fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Error> {
         let exact = match (points.weighting(), self.coins()) {
+            _ if self.adds_over_records() => {
+                let (sum, admissions) = (self.exact(points, pulse)?, points.admissions());
+                match points.weighting() {
+                    None => sum.into_shard(self.identity(), admissions),
+                    Some(_) => sum.into_weighted_shard(WEIGHT_BITS, self.identity(), admissions),
+                }
+            }
             (None, _) => self.exact(points, pulse)?,
-            (Some(_), _) if self.adds_over_records() => self.exact(points, pulse)?.weighted(WEIGHT_BITS),
             (Some(_), Some(coins)) => self.exact(&sample::kept(points, coins), pulse)?.thinned(),
             (Some(_), None) => self.exact(&points.unweighted(&[]), pulse)?.unbounded(),
         };
         let exact = exact.about(Query::of(self.name(), self.parameters()));
         points.check().map_err(Error::Unreadable)?;
-        // Records get their weights when all of them are together, so a weighted sum is no shard of another one; and what
-        // comes back over a channel has the sensitivity of the query, which knows of no weights.
-        if !self.adds_over_records() || points.weighting().is_some() {
-            return Ok(exact);
-        }
-        Ok(exact.into_shard(self.identity(), points.admissions()))
+        Ok(exact)
     }
 }
 

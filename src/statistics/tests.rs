@@ -209,7 +209,7 @@ proptest! {
 /// Every row with its weight, which a hidden coin rounds.
 fn weighted(records: &DMatrix<f64>, weights: &[u32]) -> Points<'static> {
     let stream = Draw::new(Streams::from_key([4; 32]), Replace).hidden();
-    sample::weighted(&admitted(records), stream, &weights[..records.ncols()]).unwrap()
+    sample::weighted(&admitted(records), &sample::Coins::of(stream), 0, &weights[..records.ncols()]).unwrap()
 }
 
 proptest! {

@@ -16,8 +16,10 @@ from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.profile import Profile
 from dpmedian.sources.array import ArraySource
-from dpmedian.sources.dask import DaskRecords, DaskSource
+from dpmedian.sources.dask import DaskSource, Holders
+from dpmedian.sources.groups import Grouped
 from dpmedian.sources.partitioned import PartitionedSource
+from dpmedian.sources.records import as_records
 
 Array = NDArray[np.float64]
 
@@ -200,8 +202,10 @@ class _Cluster:
 
 
 def _dask(points: Array, parameters: PublicParameters) -> DaskSource:
-    parts = tuple(_Future(part) for part in np.array_split(np.asarray(points), 5))
-    return DaskSource(DaskRecords(_Cluster(), parts, points.shape), parameters.ball)
+    blocks = [as_records(np.ascontiguousarray(block)) for block in np.array_split(np.asarray(points), 5)]
+    sizes = [len(block.array) for block in blocks]
+    parts = tuple(_Future(Grouped(block, np.array([0, size]))) for block, size in zip(blocks, sizes, strict=True))
+    return DaskSource(Holders.of(_Cluster(), parts, parameters, "raise"), sizes, points.shape[1])
 
 
 SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {

@@ -281,17 +281,10 @@ SENSITIVITY = [
     ),
     Mutant(
         "an answer of another process is taken for any question",
-        "src/release/channel.rs",
-        "if about != [question.identity()] {",
+        "src/release/message.rs",
+        "if about != [query.identity()] {",
         "if about.len() != 1 {",
-        "cargo release::channel::tests::an_answer_to_another_question_is_refused",
-    ),
-    Mutant(
-        "answers cross the wire in plain",
-        "src/release/channel.rs",
-        "*byte ^= pad);",
-        "*byte ^= pad & 0);",
-        "cargo release::channel::tests::nothing_is_in_plain_and_no_two_messages_are_alike",
+        "cargo release::message::tests::an_answer_to_another_query_is_refused",
     ),
     Mutant(
         "an answer about a file that changed",
@@ -816,8 +809,8 @@ UNITS = [
     Mutant(
         "keys without a row left out of the result",
         f"{PACKAGE}/groups/plan.py",
-        "order = list(self.keys)",
-        "order = [key for i, key in enumerate(self.keys) if len(grouped.of(i))]",
+        "order = dict(enumerate(self.keys))",
+        "order = {i: key for i, key in enumerate(self.keys) if i in grouped.occurring}",
         "pytest tests/test_groups.py::test_every_key_has_a_value_and_every_other_label_is_left_out",
     ),
     Mutant(
@@ -831,7 +824,8 @@ UNITS = [
         "groups that run before they are charged",
         f"{PACKAGE}/groups/plan.py",
         "        with session, session.spent():\n",
-        "        self._listed(grouped, 0, self.keys[0], session, nonfinite)\n        with session, session.spent():\n",
+        "        self._listed(0, session, next(self._blocks(grouped, [0], nonfinite))[0])\n"
+        "        with session, session.spent():\n",
         "pytest tests/test_groups.py::test_no_group_runs_before_the_charge",
     ),
     Mutant(
@@ -951,9 +945,17 @@ UNITS = [
     Mutant(
         "a record without weight that takes no coin",
         "src/release/sample.rs",
-        "|&weight| rounded(weight, rng.next_u64())",
-        "|&weight| if weight == 0 { 0 } else { rounded(weight, rng.next_u64()) }",
+        "let rounded = weights.iter().zip(coins.from_row(first)).map(|(&weight, coin)| rounded(weight, coin));",
+        "let mut own = coins.from_row(first);\n    let rounded = weights.iter()"
+        ".map(|&weight| if weight == 0 { 0 } else { rounded(weight, own.next().unwrap()) });",
         "cargo release::sample::tests::a_weight_does_not_change_how_others_are_rounded",
+    ),
+    Mutant(
+        "parts of the records that share their coins",
+        "src/release/sample.rs",
+        "rng.set_word_pos(2 * row as u128);",
+        "rng.set_word_pos(2 * (row as u128 & 0));",
+        "cargo release::message::tests::a_query_that_was_away_is_the_same_and_so_is_its_answer",
     ),
     Mutant(
         "a dropped record that shifts the coins of others",
@@ -971,10 +973,10 @@ UNITS = [
     ),
     Mutant(
         "weighted sums that travel without the sensitivity of their weights",
-        "src/statistics/mod.rs",
-        "if !self.adds_over_records() || points.weighting().is_some() {",
-        "if !self.adds_over_records() {",
-        "cargo release::channel::tests::nothing_about_weighted_records_is_sent",
+        "src/release/exact.rs",
+        "let sensitivity = if shard.weighted { sensitivity.weighted(rounding) } else { sensitivity };",
+        "let _ = rounding;",
+        "cargo release::message::tests::a_query_that_was_away_is_the_same_and_so_is_its_answer",
     ),
     Mutant(
         "the weight of a unit adds up over its rows",
@@ -986,8 +988,8 @@ UNITS = [
     Mutant(
         "groups that forget their weights",
         f"{PACKAGE}/groups/plan.py",
-        "source.weighted(tape.hidden()) if plan.parameters.weighted else source, tape",
-        "source, tape",
+        "return source if self.coins is None else source.weighted(self.coins)",
+        "return source",
         "pytest tests/test_weights.py::test_groups_take_weights",
     ),
     Mutant(

@@ -3,7 +3,7 @@
 
 mod array;
 mod call;
-mod channel;
+mod message;
 mod nonprivate;
 mod points;
 mod postprocess;
@@ -45,10 +45,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<statistics::LargestBallCounts>()?;
     module.add_class::<statistics::ObjectiveDifferences>()?;
     module.add_class::<points::Points>()?;
-    module.add_class::<channel::Channel>()?;
     module.add_class::<record_file::RecordFile>()?;
     module.add_class::<tape::Exact>()?;
     module.add_class::<tape::Stream>()?;
+    module.add_class::<tape::Coins>()?;
+    module.add_class::<message::Message>()?;
     module.add_class::<tape::Tape>()?;
     module.add_class::<postprocess::Feasible>()?;
     module.add_class::<postprocess::VolumetricCenter>()?;

@@ -13,7 +13,7 @@ use super::call::{
 use super::postprocess::{BallArguments, as_ball, as_feasible};
 use super::record_file::RecordFile;
 use super::statistics::Statistic;
-use super::tape::{Exact, Stream, Tape};
+use super::tape::{Coins, Exact, Stream, Tape};
 use dpmedian_core::mechanism::descent::Descent;
 use dpmedian_core::mechanism::inverse_sensitivity::{self, DIMENSION_MAX, rate::Rate};
 use dpmedian_core::postprocess::projection::Ball;
@@ -38,12 +38,12 @@ pub(super) struct Points {
 }
 
 impl Points {
-    fn own(points: points::Points<'static>) -> Self {
+    pub(super) fn own(points: points::Points<'static>) -> Self {
         Self { admitted: Arc::clone(points.admitted()), home: Home::Own(points) }
     }
 
     /// A copy of all records of some shards.
-    pub(super) fn joined(shards: &[points::Points<'_>]) -> PyResult<Self> {
+    fn joined(shards: &[points::Points<'_>]) -> PyResult<Self> {
         let first = shards.first().ok_or_else(|| PyValueError::new_err("at least one shard is needed"))?;
         for shard in shards {
             check_dimension("a shard", shard.d(), first.d())?;
@@ -153,15 +153,19 @@ impl Points {
     }
 
     /// A copy of the records with a weight each, in units of 2^-20 of the cap, rounded by hidden coins.
+    ///
+    /// `first` is the row of the first record, if these are a part of the records of a data set.
+    #[pyo3(signature = (coins, weights, first=0))]
     fn weighted(
         &self,
         py: Python<'_>,
-        stream: &Bound<'_, Stream>,
+        coins: &Bound<'_, Coins>,
         weights: PyReadonlyArray1<'_, u32>,
+        first: usize,
     ) -> PyResult<Self> {
-        let (stream, weights) = (stream.get().take()?, weights.as_slice()?);
+        let (coins, weights) = (&coins.get().0, weights.as_slice()?);
         self.with(py, |points| {
-            without_gil(py, || sample::weighted(points, stream, weights)).map(Self::own).map_err(raised)
+            without_gil(py, || sample::weighted(points, coins, first, weights)).map(Self::own).map_err(raised)
         })
     }
 

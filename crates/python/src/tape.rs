@@ -5,11 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use super::call::{Integers, Vector, raised};
 use super::sensitivity::{Sensitivity, as_neighbours};
 use dpmedian_core::release::exact::Query;
 use dpmedian_core::release::recording::{Entry, Record, Replay};
+use dpmedian_core::release::sample;
 use dpmedian_core::release::sensitivity::Neighbours;
 use dpmedian_core::release::streams::{self, Streams};
 use dpmedian_core::release::trace::Traced;
@@ -73,6 +75,30 @@ impl Stream {
     pub(super) fn take(&self) -> PyResult<streams::Stream> {
         let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         stream.ok_or_else(|| PyRuntimeError::new_err("this stream of hidden randomness was used already: draw another"))
+    }
+}
+
+/// Hidden coins that round the weights of one data set, a coin for each of its rows, wherever these lie.
+///
+/// They can be pickled, to get to the processes that hold the records.
+#[pyclass(frozen, module = "dpmedian._core")]
+pub(super) struct Coins(pub(super) sample::Coins);
+
+#[pymethods]
+impl Coins {
+    #[new]
+    fn new(key: [u8; 32]) -> Self {
+        Self(sample::Coins::from_key(key))
+    }
+
+    /// Coins of a stream, which is used by that.
+    #[staticmethod]
+    fn of(stream: &Bound<'_, Stream>) -> PyResult<Self> {
+        Ok(Self(sample::Coins::of(stream.get().take()?)))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+        Ok((py.get_type::<Self>(), PyTuple::new(py, [PyBytes::new(py, self.0.key())])?))
     }
 }
 

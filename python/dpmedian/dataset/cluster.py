@@ -7,14 +7,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from dpmedian.dataset.memory import Memory
 from dpmedian.dataset.reading import Reading
+from dpmedian.dataset.shuffle import Rows, moved_rows
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
-from dpmedian.sources.columns import numbered, select
-from dpmedian.sources.dask import DaskRecords, DaskSource
-from dpmedian.sources.groups import Grouped, as_group_records
-from dpmedian.sources.records import Records
-from dpmedian.sources.shuffle import Rows, moved_rows
+from dpmedian.sources.dask import Collection, DaskGroups, DaskSource, Holders
+from dpmedian.sources.groups import Grouped, formed, with_all_labels
+from dpmedian.sources.key_columns import key_names, named_columns
+from dpmedian.sources.labels import take_column
 from dpmedian.sources.units import as_unit_records
 
 __all__ = ["Cluster"]
@@ -22,111 +25,144 @@ __all__ = ["Cluster"]
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """The rows of an array or a data frame of Dask."""
+    """The rows of an array or a data frame of Dask.
+
+    `head` has the rows of none of them, read with the same options: the names, the dimension and the scales.
+    """
 
     points: Any
     reading: Reading
+    head: Memory
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Cluster:
-        """Choose the columns; nothing is computed yet."""
-        if reading.scales is not None:
-            raise ValueError(
-                "scales take rows in memory or files, and points are a Dask collection; divide its columns by the "
-                "scales, and multiply the released point by them"
-            )
-        if reading.weight_max is not None:
-            raise ValueError(
-                "weights take rows in memory or files, and points are a Dask collection; load the columns, "
-                "points.compute(), or pass the files"
-            )
-        if reading.columns is None:
-            return cls(points, reading)
-        beside = [*reading.labels, *([reading.unit] if isinstance(reading.unit, str) else [])]
-        if hasattr(points, "columns"):
-            names = list(map(str, points.columns))
-            integers = any(isinstance(name, int) for name in points.columns)
-            wanted = [str(name) if integers else name for name in reading.columns]
-            places = [*select(names, wanted), *(select(names, list(dict.fromkeys(beside))) if beside else [])]
-            if len(set(places)) < len(places):
-                raise ValueError("a column was asked for twice, in columns= and as unit= or by=")
-            chosen = points[[points.columns[i] for i in places]]
-        else:
-            chosen = points[:, select(numbered(points.shape[1]), reading.columns)]
-        return cls(chosen, replace(reading, columns=None))
+        """Check the options on the columns; nothing is computed yet."""
+        empty = _without_rows(points)
+        # What lies beside the rows has none here, either.
+        named = replace(reading, unit=_named(reading.unit), sample_weight=_named(reading.sample_weight))
+        return cls(points, reading, Memory.of(empty, named))
 
     @functools.cached_property
-    def records(self) -> DaskRecords:
-        """The partitions as they are, or the records of units, made by the workers that have all rows of each."""
-        reading = self.reading
-        if reading.as_they_are:
-            return DaskRecords.of(self.points, reading.d)
-        return self._moved[0]
+    def collection(self) -> Collection:
+        return Collection.of(self.points)
 
     @functools.cached_property
-    def _moved(self) -> tuple[DaskRecords, int | None]:
+    def _parts(self) -> tuple[tuple[Any, ...], list[tuple[int, str]], int | None]:
+        """The records as futures, their number and unit in each part, and the first row that has no id."""
         reading = self.reading
-        finish = functools.partial(_unit_records, reducer=reading.unit_reduce, nonfinite=reading.nonfinite)
-        moved = moved_rows(
-            self.points,
-            finish,
-            unit=reading.unit,
-            nonfinite=reading.nonfinite,
-            d=reading.d,
-            geometry=reading.geometry,
+        finish = functools.partial(
+            _records, reducer=reading.unit_reduce, nonfinite=reading.nonfinite, weight_max=reading.weight_max
         )
-        found = moved.client.gather(moved.client.map(_described, moved.made, pure=False))
-        arrays = moved.client.map(Records.to_numpy, moved.made, pure=False)
-        shape = (sum(rows for (rows, _), _ in found), int(found[0][0][1]))
-        records = DaskRecords(moved.client, tuple(arrays), shape, moved.columns, found[0][1], reading.geometry)
-        return records, moved.first_missing
+        made, missing = moved_rows(self.collection, finish, reading)
+        client = self.collection.client
+        return tuple(made), client.gather(client.map(_described, made, pure=False)), missing
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.records.shape
+        return sum(rows for rows, _ in self._parts[1]), int(self.head.rows.shape[1])
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        return self.records.columns
+        return self.head.rows.columns
 
     @property
     def unit(self) -> str:
-        return self.records.unit
+        return self._parts[1][0][1]
 
     @property
-    def scales(self) -> None:
-        return None
+    def scales(self) -> tuple[float, ...] | None:
+        return self.head.scales
 
     @property
     def first_missing(self) -> int | None:
-        return None if self.reading.as_they_are else self._moved[1]
+        return self._parts[2]
 
     def source(self, parameters: PublicParameters, progress: Progress | None) -> DaskSource:
-        return self.records.source(parameters, progress, self.reading.nonfinite, self.reading.copy)
+        if self.reading.copy:
+            raise ValueError("copy=True is for arrays: the partitions of a Dask collection do not change")
+        parts, described, _ = self._parts
+        holders = Holders.of(self.collection.client, parts, parameters, self.reading.nonfinite)
+        return DaskSource(holders, [rows for rows, _ in described], self.shape[1], progress)
 
-    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
-        """The workers make the records of the groups, which are gathered in this process."""
-        reading = self.reading
-        return as_group_records(
-            self.points,
-            by,
-            keys,
-            reading.unit,
+    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> DaskGroups:
+        """The workers make the records of the groups and keep them."""
+        reading, names = self.reading, named_columns(self.points, by)
+        for name in names or ():
+            take_column(self.head.rows, name, "by")  # An error here is the same as in memory.
+        finish = functools.partial(
+            _groups,
+            names=names or key_names([None]),
+            keys=keys,
             most=most,
             reducer=reading.unit_reduce,
             nonfinite=reading.nonfinite,
-            d=reading.d,
-            geometry=reading.geometry,
         )
+        made, _ = moved_rows(self.collection, finish, reading, names or by)
+        client, labels = self.collection.client, None
+        if keys is None:
+            found = client.gather(client.map(_labels, made, pure=False))
+            labels = sorted(set().union(*found))
+            made = client.map(with_all_labels, made, labels=labels, pure=False)
+        sizes = client.gather(client.map(_sizes, made, pure=False))
+        unit = client.submit(_unit, made[0], pure=False).result()
+        d, columns = self.head.rows.shape[1], self.head.rows.columns
+        return DaskGroups(client, tuple(made), np.array(sizes), d, unit, columns, names or key_names([None]), labels)
 
 
-def _unit_records(rows: Rows, reducer: str, nonfinite: str) -> Records:
-    if rows.ids is None:
-        return rows.records
-    records, geometry = rows.records, rows.records.geometry
-    options: dict[str, Any] = {"reducer": reducer, "nonfinite": nonfinite, "geometry": geometry}
-    return as_unit_records(records, rows.ids, **options, neighbours="add_remove")
+def _named(side: Any) -> Any:
+    """The name of a column, or nothing of a column that lies beside the rows."""
+    return side if side is None or isinstance(side, str) else []
 
 
-def _described(records: Records) -> tuple[tuple[int, int], str]:
-    return records.shape, records.unit
+def _without_rows(points: Any) -> Any:
+    """An array or a frame with the columns of a collection and without rows."""
+    if hasattr(points, "chunks"):
+        if points.ndim != 2:
+            raise ValueError(f"points must have shape (n, d), got {points.ndim} dimensions")
+        return np.empty((0, int(points.shape[1])), dtype=points.dtype)
+    if hasattr(points, "columns"):
+        return points._meta
+    raise TypeError(f"of Dask's collections an array or a data frame has points, got {type(points).__name__}")
+
+
+# What the workers do.
+
+
+def _records(rows: Rows, reducer: str, nonfinite: str, weight_max: float | None) -> Grouped:
+    """The records of all rows, as the one group that they are."""
+    records = rows.records
+    if rows.ids is not None:
+        records = as_unit_records(
+            records,
+            rows.ids,
+            reducer=reducer,
+            nonfinite=nonfinite,
+            neighbours="add_remove",  # Whether rows without an id are allowed is for the plan to say.
+            geometry=records.geometry,
+            weight_max=weight_max,
+        )
+    if nonfinite == "drop":
+        records = records.finite()
+    return Grouped(records, np.array([0, len(records.array)], dtype=np.int64))
+
+
+def _groups(rows: Rows, **options: Any) -> Grouped:
+    if rows.groups is None:
+        raise ValueError("rows of groups need labels")
+    return formed(rows.records, rows.groups, rows.ids, **options)
+
+
+def _described(part: Grouped) -> tuple[int, str]:
+    return len(part.records.array), part.records.unit
+
+
+def _labels(part: Grouped) -> list[bytes]:
+    return part.labels or []
+
+
+def _sizes(part: Grouped) -> Any:
+    return np.diff(part.starts)
+
+
+def _unit(part: Grouped) -> str:
+    return part.records.unit

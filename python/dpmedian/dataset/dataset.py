@@ -16,7 +16,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.dask import is_dask
 from dpmedian.sources.file import FileRecords, is_path
-from dpmedian.sources.groups import Grouped
+from dpmedian.sources.groups import GroupRecords
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.units import check_missing
 
@@ -187,6 +187,6 @@ class Dataset:
         """The records for a run, after a pass that validates them."""
         return self._input.source(parameters, progress)
 
-    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
+    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
         """The records of groups of the rows."""
         return self._input.grouped(by, keys, most)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
-from dpmedian.sources.groups import Grouped
+from dpmedian.sources.groups import GroupRecords
 from dpmedian.sources.protocol import Source
 
 __all__ = ["Input"]
@@ -45,6 +45,6 @@ class Input(Protocol):
         """Validate the records by a pass over all of them, and answer statistics about them."""
         ...
 
-    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
+    def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
         """Make the records of groups of the same rows."""
         ...

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
+from dpmedian._core import Coins
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
 from dpmedian.accounting.neighbours import RECORD, Neighbours
 from dpmedian.accounting.parallel import cost_of_groups
@@ -29,8 +28,8 @@ from dpmedian.recorded import Recorded
 from dpmedian.release import MethodResult, Release, ReleaseFailed
 from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
 from dpmedian.running import Session, check_name, check_nonfinite, require_options, require_unit
-from dpmedian.sources.array import ArraySource
-from dpmedian.sources.groups import Grouped
+from dpmedian.sources.dask import DaskGroups
+from dpmedian.sources.groups import Grouped, GroupRecords
 from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text, named_columns
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.scales import finishing
@@ -150,8 +149,8 @@ class GroupsPlan(Recorded):
         parameters = self.parameters
         check_name(name)
         self.refuse_if_hopeless()
-        grouped = points
-        if not isinstance(points, Grouped):
+        grouped: GroupRecords = points
+        if not isinstance(points, (Grouped, DaskGroups)):
             data = Dataset.taken(
                 points,
                 columns=columns,
@@ -169,7 +168,7 @@ class GroupsPlan(Recorded):
             nonfinite = data.nonfinite
             grouped = data.grouped(by, self.keys, self.max_groups_per_unit)
         check_nonfinite(nonfinite, parameters)
-        require_unit(grouped.records.unit, parameters.unit, given=unit is not None)
+        require_unit(grouped.unit, parameters.unit, given=unit is not None)
         session = Session(
             self.cost,
             method=self.method,
@@ -180,22 +179,25 @@ class GroupsPlan(Recorded):
         )
         values: dict[Hashable, Release | ReleaseFailed] = {}
         with session, session.spent():
-            order: list[Hashable]
-            work: list[Callable[[], tuple[MethodResult | ReleaseFailed, Trace]]]
+            order: dict[int, Hashable]
+            run: dict[int, Callable[[Callable[[], Source]], tuple[MethodResult | ReleaseFailed, Trace]]]
             if self.keys is None:
                 shown = self._shown(grouped, session, nonfinite)
-                order, work = [group.key for group in shown], [group.run for group in shown]
+                order = {group.place: group.key for group in shown}
+                run = {group.place: group.run for group in shown}
             else:
-                order = list(self.keys)
-                work = [
-                    functools.partial(self._listed, grouped, i, key, session, nonfinite) for i, key in enumerate(order)
-                ]
+                order = dict(enumerate(self.keys))
+                run = {place: functools.partial(self._listed, place, session) for place in order}
             # How many groups occur in the data is private; how many are shown is released.
-            with Progress(float(len(work)), progress) as meter:
-                for index, (outcome, trace) in in_parallel(len(work), lambda index: work[index]()):
-                    meter.span(1.0)(1.0)
-                    values[order[index]] = self._value(order[index], outcome, grouped, name, session.seeded, trace)
-            found = Releases({key: values[key] for key in order}, self, session.seeded, name, by=grouped.by)
+            with Progress(float(len(order)), progress) as meter:
+                for block in self._blocks(grouped, sorted(order), nonfinite):
+                    places = list(block)
+                    work = [functools.partial(run[place], opened) for place, opened in block.items()]
+                    for index, (outcome, trace) in in_parallel(work):
+                        meter.span(1.0)(1.0)
+                        key = order[places[index]]
+                        values[key] = self._value(key, outcome, grouped, name, session.seeded, trace)
+            found = Releases({key: values[key] for key in order.values()}, self, session.seeded, name, by=grouped.by)
             session.keep(found)
         return found
 
@@ -210,20 +212,28 @@ class GroupsPlan(Recorded):
     def _plan_by_key(self) -> dict[Hashable, Plan]:
         return dict(zip(self.keys or (), self.plans, strict=True))
 
-    def _opened(self, grouped: Grouped, index: int, key: Hashable, session: Session, nonfinite: str) -> _Group:
-        """Return a group behind the privacy boundary: its records, and a tape of its own."""
+    def _blocks(
+        self, grouped: GroupRecords, groups: list[int], nonfinite: str
+    ) -> Iterator[dict[int, Callable[[], Source]]]:
+        """Return what opens the source of each group, in blocks of what this process holds at a time."""
+        whole = any(getattr(plan.calibrated, "needs_local_records", False) for plan in set(self.plans))
+        return grouped.blocks(groups, self.parameters, nonfinite, whole)
+
+    def _group(self, place: int, key: Hashable, session: Session) -> _Group:
+        """Return a group with a tape of its own, before its records are opened."""
         plan = self.plan_of(key)
         tape = session.part(plan.cost, _label(key))
-        source = ArraySource.of(grouped.records_of(index), plan.parameters, nonfinite=nonfinite)
-        return _Group(key, plan, source.weighted(tape.hidden()) if plan.parameters.weighted else source, tape)
+        return _Group(place, key, plan, tape, Coins.of(tape.hidden()) if plan.parameters.weighted else None)
 
     def _listed(
-        self, grouped: Grouped, index: int, key: Hashable, session: Session, nonfinite: str
+        self, place: int, session: Session, opened: Callable[[], Source]
     ) -> tuple[MethodResult | ReleaseFailed, Trace]:
         """Open a group of those that are listed, and run it: only the groups that run now are in memory twice."""
-        return self._opened(grouped, index, key, session, nonfinite).run()
+        if self.keys is None:
+            raise ValueError("groups that nobody has listed are selected first")
+        return self._group(place, self.keys[place], session).run(opened)
 
-    def _shown(self, grouped: Grouped, session: Session, nonfinite: str) -> list[_Group]:
+    def _shown(self, grouped: GroupRecords, session: Session, nonfinite: str) -> list[_Group]:
         """The groups that are shown if nobody has listed them, in an order that depends on their keys alone.
 
         Only groups that have a contribution are candidates, and nothing remains of those that are not shown:
@@ -233,18 +243,19 @@ class GroupsPlan(Recorded):
         if selection is None or grouped.labels is None or not isinstance(plan.calibrated, PrivateSize):
             raise ValueError("groups that nobody has listed need a plan with keys=None")
         shown = []
-        for index in np.flatnonzero(np.diff(grouped.starts)).tolist():
-            group = self._opened(grouped, index, key_of(grouped.labels[index], len(grouped.by)), session, nonfinite)
-            size = selection.among(group.source, group.tape)
-            if selection.shows(size):
-                shown.append(replace(group, size=size))
+        for block in self._blocks(grouped, grouped.occurring, nonfinite):
+            for place, opened in block.items():
+                group = self._group(place, key_of(grouped.labels[place], len(grouped.by)), session)
+                size = selection.among(group.weighted(opened()), group.tape)
+                if selection.shows(size):
+                    shown.append(replace(group, size=size))
         return sorted(shown, key=lambda group: canonical(group.key))
 
     def _value(
         self,
         key: Hashable,
         outcome: MethodResult | ReleaseFailed,
-        grouped: Grouped,
+        grouped: GroupRecords,
         name: str | None,
         seeded: bool,
         trace: Trace,
@@ -254,7 +265,7 @@ class GroupsPlan(Recorded):
         own = key_text(key) if name is None else f"{name}: {key_text(key)}"
         few = self.minimum is not None and size is not None and size < self.minimum
         if not few and not isinstance(outcome, ReleaseFailed):
-            return plan.released(outcome, columns=grouped.records.columns, seeded=seeded, name=own, trace=trace)
+            return plan.released(outcome, columns=grouped.columns, seeded=seeded, name=own, trace=trace)
         message = (
             outcome.message
             if not few and isinstance(outcome, ReleaseFailed)
@@ -275,22 +286,28 @@ class GroupsPlan(Recorded):
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """A group behind the privacy boundary: its records, a tape of its own, and the noisy size if it was released."""
+    """A group with a tape of its own, the coins that round its weights, and the noisy size if it was released."""
 
+    place: int
     key: Hashable
     plan: Plan
-    source: Source
     tape: Tape
+    coins: Coins | None
     size: int | None = None
 
-    def run(self) -> tuple[MethodResult | ReleaseFailed, Trace]:
+    def weighted(self, source: Source) -> Source:
+        """Return the records with their weights, if they have any."""
+        return source if self.coins is None else source.weighted(self.coins)
+
+    def run(self, opened: Callable[[], Source]) -> tuple[MethodResult | ReleaseFailed, Trace]:
         """Return the result, with positions in degrees on the sphere, or the failure as a value; and the trace."""
         calibrated, finish = self.plan.calibrated, finishing(self.plan.parameters)
         try:
+            source = self.weighted(opened())
             if self.size is not None and isinstance(calibrated, PrivateSize):
-                result = calibrated.run_at(self.size, self.source, self.tape)
+                result = calibrated.run_at(self.size, source, self.tape)
             else:
-                result = calibrated.run(self.source, self.tape)
+                result = calibrated.run(source, self.tape)
             return (result if finish is None else finish(result)), trace_of(self.tape)
         except ReleaseFailed as failed:
             return failed, trace_of(self.tape)

@@ -6,7 +6,7 @@ import multiprocessing
 import multiprocessing.connection
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from dpmedian import _core
@@ -19,17 +19,18 @@ Result = TypeVar("Result")
 _MANY = 64
 
 
-def in_parallel(count: int, work: Callable[[int], Result]) -> Iterator[tuple[int, Result]]:
-    """The results of `work(0)` to `work(count - 1)`, in any order.
+def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Result]]:
+    """Do all of the work, and return each result with its place, in any order.
 
     Runs on few records spend most of their time in the interpreter, of which a process has one at a time. So where
     processes can be forked, which lets them see the records without a copy, there are as many as threads; elsewhere the
     runs follow each other. A result is the same either way: every run has noise of its own.
     """
+    count = len(work)
     workers = min(_core.threads(), count)
     if workers == 1 or count < _MANY or sys.platform != "linux" or multiprocessing.current_process().daemon:
         for index in range(count):
-            yield index, work(index)
+            yield index, work[index]()
         return
     context = multiprocessing.get_context("fork")
     counter = context.Value("q", 0)
@@ -54,7 +55,7 @@ def in_parallel(count: int, work: Callable[[int], Result]) -> Iterator[tuple[int
             process.join()
 
 
-def _serve(count: int, work: Callable[[int], Any], counter: Any, writer: Any) -> None:
+def _serve(count: int, work: Sequence[Callable[[], Any]], counter: Any, writer: Any) -> None:
     """Takes one run after the other until none is left."""
     _core.set_threads(1)
     try:
@@ -64,7 +65,7 @@ def _serve(count: int, work: Callable[[int], Any], counter: Any, writer: Any) ->
                 counter.value += 1
             if index >= count:
                 return
-            writer.send((index, work(index), None))
+            writer.send((index, work[index](), None))
     except KeyboardInterrupt:
         return
     except Exception as error:

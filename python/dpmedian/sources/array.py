@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dpmedian._core import Exact, Points, Statistic, Stream
+from dpmedian._core import Coins, Exact, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.file import FileRecords
@@ -71,11 +71,11 @@ class ArraySource:
         share = math.ldexp(probability[0], -probability[1])
         return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
 
-    def weighted(self, stream: Stream) -> ArraySource:
+    def weighted(self, coins: Coins) -> ArraySource:
         """The records with their weights, rounded by hidden coins, or as they are if there are none."""
         if self._weights is None:
             return self
-        return ArraySource(self._points.weighted(stream, self._weights), self._progress, self._share)
+        return ArraySource(self._points.weighted(coins, self._weights), self._progress, self._share)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(self._share * passes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian._core import Accumulator, Exact, Statistic, Stream
+from dpmedian._core import Accumulator, Coins, Exact, Statistic, Stream
 from dpmedian.statistics import RobustStep
 
 __all__ = ["ArrivingSource", "Parts", "layers_of"]
@@ -21,7 +21,7 @@ class ArrivingSource:
     """Answers one robust step by reading the records once, and their size afterwards.
 
     `arrivals` yields a record as a list of arrays, or None for one that does not move, with its weight in units of
-    2^-20. It is read when the first question is asked, which is after the charge.
+    2^-20. It is read at the first query, which is after the charge.
     """
 
     local = None
@@ -63,7 +63,7 @@ class ArrivingSource:
                 sum_.add_center()
         return sum_
 
-    def weighted(self, stream: Stream) -> ArrivingSource:
+    def weighted(self, coins: Coins) -> ArrivingSource:
         """The same: every record came with its weight."""
         return self
 

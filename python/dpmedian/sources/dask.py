@@ -1,32 +1,41 @@
 """Records in the workers of a Dask cluster: each answers for its own, and this process sums the answers.
 
 One actor for each worker holds the records of its partitions, as the core's `Points`. Exact sums and sampled records
-leave a worker enciphered, and are opaque again here: `Channel`. The noise is added in this process alone. Workers,
-scheduler and this process are inside the trust boundary, like the records themselves.
+leave a worker as a `Message`, and are opaque again here. The noise is added in this process alone. Workers, scheduler
+and this process are inside the trust boundary, like the records themselves; on the way between them messages are in
+plain, as whatever Dask sends, unless the cluster was started with TLS.
 
-A worker that is lost takes its actor along. Its partitions are computed anew from their graph, all actors are made
-anew, and the question is asked again: it has one answer, which nobody has seen, so nothing is charged twice.
+A worker that is lost takes its actor along. Its partitions are computed again from their graph, all actors are made
+again, and the query is repeated: it has one answer, which nobody has seen, so nothing is charged twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpmedian._core import Channel, Exact, Points, Statistic, Stream
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian._core import Coins, Exact, Message, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
-from dpmedian.sources.records import as_records
+from dpmedian.sources.groups import Grouped
+from dpmedian.sources.protocol import Source
+from dpmedian.sources.records import Floats, Records
+from dpmedian.warning import PlainConnectionWarning, warn_caller
 
-__all__ = ["Collection", "DaskRecords", "DaskSource", "by_name", "is_dask"]
+__all__ = ["Collection", "DaskGroups", "DaskSource", "Holders", "by_name", "is_dask"]
 
-# A round that is lost is asked again this often: every time a worker was lost.
+# A round that is lost is repeated this often: every time a worker was lost.
 _ATTEMPTS = 5
+
+# A group of at most so many coordinates (8 MiB) is fetched when its turn comes, because a run sends dozens of queries
+# to a group that is too small for hidden samples; and so many (32 MiB) are fetched in one round, used and forgotten.
+_FEW, _FETCHED = 1 << 20, 1 << 22
 
 Ball = tuple[Sequence[float], float]
 Answer = TypeVar("Answer")
@@ -52,42 +61,56 @@ def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
     return partition.iloc[:, [names.index(name) for name in columns]]
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Whose records a query is about: those of a group, with weights that coins have rounded if there are any."""
+
+    group: int
+    coins: Coins | None
+    first: tuple[int, ...]
+    """The row that the first record of every partition has among all records of the group."""
+
+
 class Holder:
     """The actor of a worker: the records of some partitions, by their number."""
 
     def __init__(
         self,
-        channel: Channel,
         numbers: Sequence[int],
-        partitions: Sequence[Any],
-        ball: Ball | None,
-        replacement: Sequence[float] | None,
-        nonfinite: str,
-        d: int,
-        columns: tuple[str, ...] | None = None,
+        parts: Sequence[Grouped],
+        ball: Ball | None = None,
+        replacement: Sequence[float] | None = None,
     ) -> None:
-        self._channel = channel
-        self._points: dict[int, Points] = {}
-        for number, partition in zip(numbers, partitions, strict=True):
-            try:
-                records = as_records(by_name(partition, columns), nonfinite=nonfinite, d=d)
-                if nonfinite == "drop":
-                    records = records.finite()
-                self._points[number] = records.admitted(ball, replacement)
-            except ValueError as error:
-                raise ValueError(f"partition {number + 1}: {error}") from None
+        self._parts = dict(zip(numbers, parts, strict=True))
+        self._admission = (ball, replacement)
+        self._points: dict[tuple[int, int], Points] = {}
 
-    def sizes(self) -> dict[int, int]:
-        """The number of records of every partition that is here."""
-        return {number: points.n for number, points in self._points.items()}
+    def reply(self, query: Message, wanted: Wanted) -> Message:
+        """The sum over the partitions that are here."""
+        return query.answer([self._of(number, wanted) for number in self._parts])
 
-    def reply(self, question: bytes) -> bytes:
-        """The enciphered sum over the partitions that are here."""
-        return self._channel.answer(question, list(self._points.values()))
+    def records(self, places: dict[int, Message | None], wanted: Wanted) -> dict[int, Message]:
+        """The records of partitions, at hidden places or all."""
+        return {number: Message.records(self._of(number, wanted), chosen) for number, chosen in places.items()}
 
-    def records(self, places: dict[int, bytes | None]) -> dict[int, bytes]:
-        """The enciphered records of partitions, at hidden places or all."""
-        return {number: self._channel.records(self._points[number], chosen) for number, chosen in places.items()}
+    def rows(self, groups: Sequence[int]) -> dict[int, list[Records]]:
+        """The records of small groups, as they are, by the number of the partition."""
+        return {number: [part.records_of(group) for group in groups] for number, part in self._parts.items()}
+
+    def forget(self, group: int) -> None:
+        """Forgets what was prepared for a group."""
+        self._points = {key: points for key, points in self._points.items() if key[1] != group}
+
+    def _of(self, number: int, wanted: Wanted) -> Points:
+        """Some records, validated and weighted once."""
+        found = self._points.get((number, wanted.group))
+        if found is None:
+            records = self._parts[number].records_of(wanted.group)
+            found = records.admitted(*self._admission)
+            if wanted.coins is not None and records.weights is not None:
+                found = found.weighted(wanted.coins, records.weights, wanted.first[number])
+            self._points[number, wanted.group] = found
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +135,7 @@ class Collection:
             client: Any = distributed.get_client()
         except ValueError as error:
             raise ValueError("points is a Dask collection, and no cluster runs: make a distributed.Client") from error
+        _warn_if_plain(client)
         if hasattr(points, "chunks"):
             if points.ndim != 2:
                 raise ValueError(f"points must have shape (n, d), got {points.ndim} dimensions")
@@ -134,67 +158,134 @@ class Collection:
         return sizes
 
 
+def _warn_if_plain(client: Any) -> None:
+    """Warns if what the processes of the cluster tell each other leaves a machine without encryption."""
+    facts = client.scheduler_info()
+    plain = [address for address in (facts["address"], *facts["workers"]) if _is_plain(address)]
+    if plain:
+        warn_caller(
+            f"the connection to {plain[0]} is not encrypted: exact sums and records travel in plain; start the cluster "
+            "with TLS (distributed.security.Security), unless nobody else can read this network",
+            PlainConnectionWarning,
+        )
+
+
+def _is_plain(address: str) -> bool:
+    scheme, _, place = address.partition("://")
+    here = place.startswith(("127.", "[::1]", "localhost:"))
+    return not here and scheme not in ("tls", "wss", "inproc")
+
+
 def _computed(client: Any, collection: Any) -> tuple[Any, ...]:
     rows = np.atleast_1d(np.asarray(collection.to_delayed(), dtype=object))
     return tuple(client.compute([part for row in rows for part in np.ravel(row)]))
 
 
-@dataclass(frozen=True, eq=False)
-class DaskRecords:
-    """Records whose partitions were computed and stay in the workers' memory, with their shape."""
+@dataclass(eq=False)
+class Holders:
+    """The actors of all workers that hold parts of the records. The parts are futures, in order."""
 
     client: Any
-    partitions: tuple[Any, ...]
-    """Futures, in order; each is an array or a frame."""
-    shape: tuple[int, int]
-    columns: tuple[str, ...] | None = None
-    unit: str = RECORD
-    """Whose records these are: single rows, or one for each unit."""
-    geometry: str = "euclidean"
+    parts: tuple[Any, ...]
+    ball: Ball | None = None
+    replacement: Sequence[float] | None = None
+    _actors: list[Any] = field(default_factory=list)
+    _where: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, points: Any, d: int | None = None) -> DaskRecords:
-        """A record for each row of an array or a frame."""
-        found = Collection.of(points)
-        if d is not None and found.width != d:
-            raise ValueError(f"points must have d = {d} columns, got {found.width}")
-        return cls(found.client, found.partitions, (sum(found.sizes()), found.width), found.columns)
-
-    def finite(self) -> DaskRecords:
-        """The workers leave out what is not finite, where that was asked for."""
-        return self
-
-    def source(self, parameters: PublicParameters, progress: Progress | None, nonfinite: str, copy: bool) -> DaskSource:
-        """The records for a run."""
-        if copy:
-            raise ValueError("copy=True is for arrays: the partitions of a Dask collection do not change")
+    def of(cls, client: Any, parts: tuple[Any, ...], parameters: PublicParameters, nonfinite: str) -> Holders:
+        """Actors for runs with these parameters, made when they are needed."""
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
-        return DaskSource(self, parameters.ball, replacement, nonfinite, progress)
+        return cls(client, parts, parameters.ball, replacement)
+
+    def replies(self, query: Message, wanted: Wanted) -> list[Message]:
+        """The answers of all actors."""
+        return self._asked(lambda: self._round(lambda actor, _: actor.reply(query, wanted)))
+
+    def records(self, places: Sequence[Message | None], wanted: Wanted) -> list[Message]:
+        """The records at these places, one message for each part."""
+
+        def ask(actor: Any, mine: int) -> Any:
+            return actor.records({i: places[i] for i, at in enumerate(self._where) if at == mine}, wanted)
+
+        return self._by_part(lambda: self._round(ask))
+
+    def rows(self, groups: Sequence[int]) -> list[list[Records]]:
+        """The records of small groups in each part."""
+        return self._by_part(lambda: self._round(lambda actor, _: actor.rows(groups)))
+
+    def forget(self, group: int) -> None:
+        """Lets the actors forget what they have prepared for a group."""
+        if self._actors:
+            self._asked(lambda: self._round(lambda actor, _: actor.forget(group)))
+
+    def _by_part(self, ask: Callable[[], list[dict[int, Answer]]]) -> list[Answer]:
+        found: dict[int, Answer] = {}
+        for part in self._asked(ask):
+            found.update(part)
+        return [found[i] for i in range(len(self.parts))]
+
+    def _round(self, ask: Callable[[Any, int], Any]) -> list[Any]:
+        """Asks every actor at once."""
+        return [future.result() for future in [ask(actor, i) for i, actor in enumerate(self._actors)]]
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+        """What a round gives; if a worker was lost, what the same round gives with new actors."""
+        lost: BaseException | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                if not self._actors:
+                    self._settle()
+                return ask()
+            except Exception as error:
+                if not _is_lost(error):
+                    raise
+                self._actors, lost = [], error
+        raise RuntimeError(f"workers were lost {_ATTEMPTS} times in one round") from lost
+
+    def _settle(self) -> None:
+        """Makes one actor for each worker that holds parts; those of lost workers are computed again."""
+        for future in self.parts:
+            error = future.exception()  # Waits for the part and leaves it where it is.
+            if error is not None:
+                raise error
+        held = self.client.who_has(list(self.parts))
+        addresses = [next(iter(held[future.key]), None) for future in self.parts]
+        if None in addresses:
+            raise OSError("a partition is nowhere")
+        workers = sorted({str(address) for address in addresses})
+        made = []
+        for worker in workers:
+            numbers = [i for i, address in enumerate(addresses) if address == worker]
+            arguments = (numbers, [self.parts[i] for i in numbers], self.ball, self.replacement)
+            made.append(self.client.submit(Holder, *arguments, actor=True, workers=[worker], pure=False))
+        self._actors = [future.result() for future in made]
+        self._where = [workers.index(str(address)) for address in addresses]
 
 
 class DaskSource:
-    """Answers of the actors of all workers, summed."""
+    """The records of a group in all parts: the answers of the actors, summed."""
 
     def __init__(
         self,
-        records: DaskRecords,
-        ball: Ball | None = None,
-        replacement: Sequence[float] | None = None,
-        nonfinite: str = "raise",
+        holders: Holders,
+        sizes: Sequence[int],
+        d: int,
         progress: Progress | None = None,
+        *,
+        group: int = 0,
+        coins: Coins | None = None,
     ) -> None:
-        self._records = records
-        self._admission = (ball, replacement, nonfinite)
+        """`sizes` are the numbers of records of the group in each part."""
+        self._holders = holders
+        self._sizes = [int(size) for size in sizes]
+        self._d = d
         self._progress = progress if progress is not None else Progress(1.0, show=False)
-        self._channel = Channel()
-        self._holders: list[Any] = []
-        self._sizes: list[int] = []
-        self._where: list[int] = []
-        self._asked(lambda: None)
+        self._wanted = Wanted(group, coins, tuple(np.cumsum([0, *self._sizes])[:-1].tolist()))
 
     @property
     def d(self) -> int:
-        return self._records.shape[1]
+        return self._d
 
     @property
     def local(self) -> None:
@@ -204,86 +295,93 @@ class DaskSource:
         pulse = self.advance(passes)
         if not statistic.adds_over_records:
             return self._gathered([None] * len(self._sizes)).answer(statistic, pulse)
-        question = self._channel.ask(statistic)
-        messages = self._asked(lambda: self._round(lambda holder, _: holder.reply(question)))
+        messages = self._holders.replies(Message.query(statistic), self._wanted)
         pulse(1.0)
-        return self._channel.answered(messages, statistic)
+        return Message.answered(messages, statistic)
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
         """Gathered in this process: the places of a sample are drawn among all records."""
-        places = self._channel.places(stream, self._sizes, size)
+        places = Message.places(stream, self._sizes, size)
         return self._sampled(places, min(size / max(sum(self._sizes), 1), 1.0))
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
-        places = self._channel.places_by_coins(stream, self._sizes, probability)
+        places = Message.places_by_coins(stream, self._sizes, probability)
         return self._sampled(places, float(np.ldexp(probability[0], -probability[1])))
+
+    def weighted(self, coins: Coins) -> DaskSource:
+        """The records with their weights, which the workers round by these coins, as one process would."""
+        return DaskSource(self._holders, self._sizes, self._d, self._progress, group=self._wanted.group, coins=coins)
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(passes)
 
-    def _sampled(self, places: Sequence[bytes | None], share: float) -> ArraySource:
+    def _sampled(self, places: Sequence[Message | None], share: float) -> ArraySource:
         return ArraySource(self._gathered(places), self._progress, share)
 
-    def _gathered(self, places: Sequence[bytes | None]) -> Points:
-        def ask(holder: Any, mine: int) -> Any:
-            return holder.records({i: places[i] for i, at in enumerate(self._where) if at == mine})
+    def _gathered(self, places: Sequence[Message | None]) -> Points:
+        return Message.gathered(self._holders.records(places, self._wanted))
 
-        found: dict[int, bytes] = {}
-        for part in self._asked(lambda: self._round(ask)):
-            found.update(part)
-        return self._channel.gathered([found[i] for i in range(len(places))])
 
-    # Rounds.
+@dataclass(frozen=True, eq=False)
+class DaskGroups:
+    """The records of groups in the workers. `sizes` has a row for each part and a column for each group.
 
-    def _round(self, ask: Callable[[Any, int], Any]) -> list[Any]:
-        """Asks every actor at once."""
-        return [future.result() for future in [ask(holder, i) for i, holder in enumerate(self._holders)]]
+    It offers what `Grouped` does. The parts are futures of `Grouped` with the same groups.
+    """
 
-    def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """What a round gives; where a worker was lost, what the same round gives with new actors."""
-        lost: BaseException | None = None
-        for _ in range(_ATTEMPTS):
-            try:
-                if not self._holders:
-                    self._settle()
-                return ask()
-            except Exception as error:
-                if not _is_lost(error):
-                    raise
-                self._holders, lost = [], error
-        raise RuntimeError(f"workers were lost {_ATTEMPTS} times in one round") from lost
+    client: Any
+    parts: tuple[Any, ...]
+    sizes: NDArray[np.int64]
+    d: int
+    unit: str
+    columns: tuple[str, ...] | None
+    by: tuple[str, ...]
+    labels: list[bytes] | None = field(default=None, repr=False)
 
-    def _settle(self) -> None:
-        """Makes one actor for each worker that holds partitions; those of lost workers are computed anew."""
-        client, futures = self._records.client, self._records.partitions
-        for future in futures:
-            error = future.exception()  # Waits for the partition and leaves it where it is.
-            if error is not None:
-                raise error
-        held = client.who_has(list(futures))
-        addresses = [next(iter(held[future.key]), None) for future in futures]
-        if None in addresses:
-            raise OSError("a partition is nowhere")
-        workers = sorted({str(address) for address in addresses})
-        made = []
-        for worker in workers:
-            numbers = [i for i, address in enumerate(addresses) if address == worker]
-            arguments = (
-                self._channel,
-                numbers,
-                [futures[i] for i in numbers],
-                *self._admission,
-                self.d,
-                self._records.columns,
-            )
-            made.append(client.submit(Holder, *arguments, actor=True, workers=[worker], pure=False))
-        holders = [future.result() for future in made]
-        sizes: dict[int, int] = {}
-        for part in [holder.sizes() for holder in holders]:
-            sizes.update(part.result())
-        self._sizes = [sizes[i] for i in range(len(futures))]
-        self._where = [workers.index(str(address)) for address in addresses]
-        self._holders = holders
+    @property
+    def occurring(self) -> list[int]:
+        """The groups that have a record, which is private if the keys were not listed."""
+        return [int(group) for group in np.flatnonzero(self.sizes.sum(axis=0))]
+
+    def blocks(
+        self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
+    ) -> Iterator[dict[int, Callable[[], Source]]]:
+        """The sources of groups: small ones are fetched together, and those of large ones ask the workers.
+
+        A method that needs the `whole` group in this process gets it, however large.
+        """
+        holders = Holders.of(self.client, self.parts, parameters, nonfinite)
+        coordinates = self.d * self.sizes.sum(axis=0)
+        few: list[int] = []
+        for group in groups:
+            if coordinates[group] > _FEW and not whole:
+                sizes = self.sizes[:, group].tolist()
+                yield {group: functools.partial(DaskSource, holders, sizes, self.d, group=group)}
+                holders.forget(group)
+                continue
+            if few and coordinates[[*few, group]].sum() > _FETCHED:
+                yield self._fetched(holders, few, parameters, nonfinite)
+                few = []
+            few.append(group)
+        if few:
+            yield self._fetched(holders, few, parameters, nonfinite)
+
+    def _fetched(
+        self, holders: Holders, groups: list[int], parameters: PublicParameters, nonfinite: str
+    ) -> dict[int, Callable[[], Source]]:
+        parts = holders.rows(groups)
+        whole = [joined([part[i] for part in parts]) for i in range(len(groups))]
+        return {
+            group: functools.partial(ArraySource.of, records, parameters, nonfinite=nonfinite)
+            for group, records in zip(groups, whole, strict=True)
+        }
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """The records of all parts, one part after the other."""
+    array: Floats = np.concatenate([part.array for part in parts])
+    weights = [part.weights for part in parts if part.weights is not None]
+    return replace(parts[0], array=array, weights=np.concatenate(weights) if weights else None)
 
 
 def _is_lost(error: Exception) -> bool:

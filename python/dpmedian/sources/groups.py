@@ -3,26 +3,65 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import _core
 from dpmedian.accounting.neighbours import RECORD
-from dpmedian.sources.dask import is_dask
-from dpmedian.sources.key_columns import key_labels, key_names, named_columns, take_keys, width_of
+from dpmedian.parameters import PublicParameters
+from dpmedian.sources.array import ArraySource
+from dpmedian.sources.key_columns import key_labels, take_keys, width_of
 from dpmedian.sources.labels import Labels, as_labels, take_column
-from dpmedian.sources.records import Floats, Records
+from dpmedian.sources.protocol import Source
+from dpmedian.sources.records import Records
 from dpmedian.sources.units import as_row_records, check_reducer, check_weights, label_of, weighted
 from dpmedian.sources.weights import largest_of, take_weights
 
-if TYPE_CHECKING:
-    from dpmedian.sources.shuffle import Rows
+__all__ = ["GroupRecords", "Grouped", "as_group_records", "formed", "with_all_labels"]
 
-__all__ = ["Grouped", "as_group_records"]
+
+class GroupRecords(Protocol):
+    """The records of groups, in this process or in the workers of a cluster."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        ...
+
+    @property
+    def labels(self) -> list[bytes] | None:
+        """The label of every group that occurs, in ascending order, if the keys were not listed; these are private."""
+        ...
+
+    @property
+    def d(self) -> int:
+        """The dimension of the records."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """Whose records these are."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the coordinates, if they have names."""
+        ...
+
+    @property
+    def occurring(self) -> list[int]:
+        """The groups that have a record, which is private if the keys were not listed."""
+        ...
+
+    def blocks(
+        self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
+    ) -> Iterator[dict[int, Callable[[], Source]]]:
+        """What opens the source of each of these groups, block by block; the sources of a block end with it."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +77,31 @@ class Grouped:
     by: tuple[str, ...] = ("key",)
     labels: list[bytes] | None = field(default=None, repr=False)
 
-    def of(self, group: int) -> Floats:
-        """The array of the records of a group, in place."""
-        return self.records_of(group).array
+    @property
+    def d(self) -> int:
+        return int(self.records.array.shape[1])
+
+    @property
+    def unit(self) -> str:
+        return self.records.unit
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return self.records.columns
+
+    @property
+    def occurring(self) -> list[int]:
+        return [int(group) for group in np.flatnonzero(np.diff(self.starts))]
+
+    def blocks(
+        self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
+    ) -> Iterator[dict[int, Callable[[], Source]]]:
+        """All groups at once: their records are here."""
+
+        def opened(group: int) -> ArraySource:
+            return ArraySource.of(self.records_of(group), parameters, nonfinite=nonfinite)
+
+        yield {group: functools.partial(opened, group) for group in groups}
 
     def records_of(self, group: int) -> Records:
         """The records of a group, with their weights, if they have any."""
@@ -68,16 +129,11 @@ def as_group_records(
     `by` is the name of a column or a list of names, or holds the label of each row (`take_keys`). Rows whose label is
     no key, or is missing, are left out, and so are rows without an id. If `keys` is None, every label that occurs is a
     group. A unit contributes to the groups in which it has the most rows, and of two with equally many to the first in
-    the order of the keys, or of the labels as text. Of a collection of Dask the workers make the records of the groups,
-    which are gathered here. `weights` need the public cap `weight_max`; the weight of a unit in a group is the largest
-    of its rows there.
+    the order of the keys, or of the labels as text. `weights` need the public cap `weight_max`; the weight of a unit in
+    a group is the largest of its rows there.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
-    if is_dask(points):
-        if weights is not None:
-            raise ValueError("weights take rows in memory or the path of a file, and points are a Dask collection")
-        return _gathered(points, by, keys, unit, most, reducer, nonfinite, d, geometry)
     labels, names, points = take_keys(points, by)
     ids: Labels | None = None
     if unit is not None:
@@ -94,10 +150,10 @@ def as_group_records(
         raise ValueError("unit must have one id for each row of points, and has another length")
     if nonfinite == "raise":
         records.require_finite()
-    return _formed(records, labels, ids, names, keys, most, reducer, nonfinite)
+    return formed(records, labels, ids, names, keys, most, reducer, nonfinite)
 
 
-def _formed(
+def formed(
     records: Records,
     labels: Labels,
     ids: Labels | None,
@@ -165,46 +221,9 @@ def _check_width(keys: tuple[Hashable, ...], columns: int) -> None:
         raise ValueError(f"by has {told}, got {keys[0]!r}")
 
 
-def _gathered(
-    points: Any,
-    by: Any,
-    keys: tuple[Hashable, ...] | None,
-    unit: Any,
-    most: int,
-    reducer: str,
-    nonfinite: str,
-    d: int | None,
-    geometry: str,
-) -> Grouped:
-    """The records that the workers made, group by group; within a group in the order of the partitions."""
-    from dpmedian.sources.shuffle import moved_rows
-
-    names = named_columns(points, by)
-    finish = functools.partial(
-        _of_partition, names=names or key_names([None]), keys=keys, most=most, reducer=reducer, nonfinite=nonfinite
-    )
-    moved = moved_rows(points, finish, unit=unit, by=names or by, nonfinite=nonfinite, d=d, geometry=geometry)
-    parts: list[Grouped] = moved.client.gather(moved.made)
-    if keys is None:
-        parts = _with_all_labels(parts)
-    groups = len(parts[0].starts) - 1
-    array = np.concatenate([parts[0].records.array[:0], *(p.of(group) for group in range(groups) for p in parts)])
-    starts = np.sum([part.starts for part in parts], axis=0)
-    return replace(parts[0], records=replace(parts[0].records, array=array), starts=starts)
-
-
-def _with_all_labels(parts: list[Grouped]) -> list[Grouped]:
-    """The same groups with the labels of all partitions, so that a group has one place everywhere."""
-    labels = sorted({label for part in parts for label in part.labels or ()})
+def with_all_labels(part: Grouped, labels: list[bytes]) -> Grouped:
+    """The same groups among those of all parts of the rows, so that a group has one place everywhere."""
     place = {label: index for index, label in enumerate(labels)}
-    found = []
-    for part in parts:
-        sizes = np.zeros(len(labels), dtype=np.int64)
-        sizes[[place[label] for label in part.labels or ()]] = np.diff(part.starts)
-        found.append(replace(part, starts=np.concatenate([[0], np.cumsum(sizes)]), labels=labels))
-    return found
-
-
-def _of_partition(rows: Rows, **options: Any) -> Grouped:
-    assert rows.groups is not None, "rows of groups have labels"
-    return _formed(rows.records, rows.groups, rows.ids, **options)
+    sizes = np.zeros(len(labels), dtype=np.int64)
+    sizes[[place[label] for label in part.labels or ()]] = np.diff(part.starts)
+    return replace(part, starts=np.concatenate([[0], np.cumsum(sizes)]), labels=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dpmedian._core import Channel, Exact, Points, Statistic, Stream
+from dpmedian._core import Coins, Exact, Message, Points, Statistic, Stream
 from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
 
@@ -41,19 +41,23 @@ class PartitionedSource:
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
         """The places of a sample are drawn among all records, and only the records at these are copied."""
-        channel, sizes = Channel(), [part.n for part in self._parts]
+        sizes = [part.n for part in self._parts]
         share = min(size / max(sum(sizes), 1), 1.0)
-        return self._gathered(channel, channel.places(stream, sizes, size), share)
+        return self._gathered(Message.places(stream, sizes, size), share)
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
         """The coins are those of all records in their order, and only the records that they keep are copied."""
-        channel, sizes = Channel(), [part.n for part in self._parts]
+        sizes = [part.n for part in self._parts]
         share = math.ldexp(probability[0], -probability[1])
-        return self._gathered(channel, channel.places_by_coins(stream, sizes, probability), share)
+        return self._gathered(Message.places_by_coins(stream, sizes, probability), share)
+
+    def weighted(self, coins: Coins) -> PartitionedSource:
+        """These parts have no weights."""
+        return self
 
     def advance(self, passes: float) -> Callable[[float], None]:
         return self._progress.span(passes)
 
-    def _gathered(self, channel: Channel, places: Sequence[bytes], share: float) -> ArraySource:
-        records = [channel.records(part, chosen) for part, chosen in zip(self._parts, places, strict=True)]
-        return ArraySource(channel.gathered(records), self._progress, share)
+    def _gathered(self, places: Sequence[Message], share: float) -> ArraySource:
+        records = [Message.records(part, chosen) for part, chosen in zip(self._parts, places, strict=True)]
+        return ArraySource(Message.gathered(records), self._progress, share)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dpmedian._core import Exact, Points, Statistic, Stream
+from dpmedian._core import Coins, Exact, Points, Statistic, Stream
 
 __all__ = ["Source"]
 
@@ -36,6 +36,10 @@ class Source(Protocol):
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Source:
         """A sample that has every record with probability p/2^k, independently, by hidden randomness."""
+        ...
+
+    def weighted(self, coins: Coins) -> Source:
+        """The records with their weights, rounded by hidden coins, or as they are if there are none."""
         ...
 
     def advance(self, passes: float) -> Callable[[float], None]:

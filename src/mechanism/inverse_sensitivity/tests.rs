@@ -210,7 +210,7 @@ fn draws_of_weighted_records_are_exact() {
     for d in 1..=3 {
         let points = DMatrix::from_fn(d, 7, |i, j| [3.0, -5.0, 8.0, 0.0, 1.0, -9.0, 6.0][(2 * i + j) % 7]);
         let weights = [1 << 20, 1 << 19, 300_000, 0, 77, 1 << 20, 100];
-        let weighted = sample::weighted(&admitted(&points), tape(9).hidden(), &weights).unwrap();
+        let weighted = sample::weighted(&admitted(&points), &sample::Coins::of(tape(9).hidden()), 0, &weights).unwrap();
         let lattice = Lattice::new(1.0, if d == 1 { 40 } else { 10 }, 4).unwrap();
         for neighbours in RELATIONS {
             assert_exact_of(&weighted, neighbours, &lattice, 3.0, 4000);
@@ -275,7 +275,7 @@ proptest! {
             let points = DMatrix::from_column_slice(d, rows.len(), &flat);
             let points = Points::admit(points, None, None, &mut Silent).unwrap();
             let own: Vec<u32> = rows.iter().map(|&row| weights[row]).collect();
-            let points = sample::weighted(&points, stream(), &own).unwrap();
+            let points = sample::weighted(&points, &sample::Coins::of(stream()), 0, &own).unwrap();
             let classes = points.weighting().unwrap().classes();
             scores(points.dense().view(), Some(classes), &vec![0.0; d], &lattice, &places, Neighbours::Replace)
         };
