@@ -65,7 +65,7 @@ class Stripped:
         p = PublicParameters.of(n, d, rho=rho)
         ranks = Gaussian.calibrate(
             "center",
-            Bound.of("ranks", p.neighbours, d=d, centered=True),
+            Bound.of("ranks", p.protection, d=d, centered=True),
             CENTER * rho,
             largest=n,
             coordinates=d,

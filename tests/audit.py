@@ -31,7 +31,7 @@ from scipy.stats import beta
 
 import dpmedian
 from dpmedian.accounting import PrivacyCost
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours, Protection
 from dpmedian.mechanisms.above_threshold import AboveThreshold
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.clusters import Grid, NoisyCells, NoisyClusters, NoisyShells, shell_ends
@@ -169,7 +169,7 @@ def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
 def gaussian(noise: float) -> Game:
     """One release of a vector of counts, moved by its sensitivity."""
     honest, actual = (
-        Gaussian.calibrate("counts", Bound.of("ranks", "replace", d=2), rho, largest=100, coordinates=3)
+        Gaussian.calibrate("counts", Bound.of("ranks", Protection(), d=2), rho, largest=100, coordinates=3)
         for rho in (0.5, 0.5 / noise**2)
     )
     counts = (np.array([10, 20, 30]), np.array([11, 19, 30]))

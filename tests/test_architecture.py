@@ -164,6 +164,15 @@ def test_an_assert_narrows_a_type_and_checks_nothing(module):
             assert all(isinstance(op, (ast.Is, ast.IsNot)) for op in compared), f"{module}, line {node.lineno}"
 
 
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "dpmedian.accounting.protection"])
+def test_no_module_compares_the_name_of_a_relation(module):
+    """A relation says what it means: `cost.protection.relation.size_is_public` and the like."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Compare):
+            names = {part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)}
+            assert not names & {"replace", "add_remove"}, f"{module}, line {node.lineno}"
+
+
 def test_no_environment_variable_is_read_that_could_change_the_noise():
     reading = [name for name, path in MODULES.items() if "environ" in path.read_text() or "getenv" in path.read_text()]
     assert reading == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dpmedian.accounting.protection import Protection, neighbours_of, relation_of
 from dpmedian.dataset import Dataset
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive
 from dpmedian.planning.choice import make_plan
@@ -233,7 +234,7 @@ def geometric_median(
         nonfinite=nonfinite,
         copy=copy,
     )
-    if neighbours == "replace" and data.weight_max is None:
+    if Protection(neighbours_of(neighbours), data.unit, data.weight_max).size_is_public:
         n = public_size(n, data.shape[0])
     known = {"n": n, "d": data.d, "unit": data.unit}
     known |= {option: getattr(data, option) for option in ("geometry", "scales", "weight_max")}
@@ -299,7 +300,7 @@ def required_n(
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
         return predicted.excess is not None and predicted.excess <= wanted
 
-    most = PRIVATE_RECORDS_MAX if neighbours == "add_remove" else RECORDS_MAX
+    most = RECORDS_MAX if relation_of(neighbours).size_is_public else PRIVATE_RECORDS_MAX
     low, high = (1, 2) if k is None else (k, 2 * k)
     while not enough(high):
         low, high = high, 2 * high

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dpmedian.accounting.protection import Protection, neighbours_of
 from dpmedian.api import public_size
 from dpmedian.dataset import Dataset
 from dpmedian.parameters import PublicParameters
@@ -150,7 +151,7 @@ def k_medians(
         nonfinite=nonfinite,
         copy=copy,
     )
-    if neighbours == "replace" and data.weight_max is None:
+    if Protection(neighbours_of(neighbours), data.unit, data.weight_max).size_is_public:
         n = public_size(n, data.shape[0])
     known = {"n": n, "d": data.d, "unit": data.unit}
     known |= {option: getattr(data, option) for option in ("geometry", "scales", "weight_max")}

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dpmedian.accounting.neighbours import neighbours_of
+from dpmedian.accounting.protection import neighbours_of
 from dpmedian.dataset import Dataset
 from dpmedian.groups.plan import GroupsPlan, plan_for_groups
 from dpmedian.groups.releases import Releases

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours, relation_of
 from dpmedian.api import plan
 
 try:
@@ -47,12 +47,13 @@ def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
     hidden.
     """
     kind = str(metric.type)
-    if neighbours == "replace" and kind in _CHANGES:
+    public = relation_of(neighbours).size_is_public
+    if public and kind in _CHANGES:
         return distance
     if kind in _EDITS:
-        return distance // 2 if neighbours == "replace" else distance
+        return distance // 2 if public else distance
     expected = "symmetric_distance() or insert_delete_distance()"
-    if neighbours == "replace":
+    if public:
         raise ValueError(f"input_metric must be change_one_distance(), hamming_distance(), {expected}, got {metric}")
     raise ValueError(
         f"input_metric must be {expected} if the domain has no size, got {metric}, which compares data sets of one "

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
 from dpmedian.accounting.cost import DELTA_LIMIT
-from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, unit_of
+from dpmedian.accounting.protection import RECORD, Neighbours, Protection, neighbours_of, relation_of, unit_of
 from dpmedian.profile import DEFAULT, Profile
 from dpmedian.spherical import on_unit_ball
 
@@ -116,7 +116,7 @@ class PublicParameters:
         """Checks every argument; the errors name the argument, its value and what is accepted."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         relation, d = neighbours_of(neighbours), whole("d", d)
-        n = _records(n, private=relation == "add_remove" or weight_max is not None)
+        n = _records(n, private=not relation_of(relation).size_is_public or weight_max is not None)
         if d < 1:
             raise ValueError(f"d must be at least 1, got {d}")
         if scales is not None and geometry == "sphere":
@@ -169,9 +169,14 @@ class PublicParameters:
         return cls.of(**(on_unit_ball(given) if given.get("geometry") == "sphere" else given))
 
     @property
+    def protection(self) -> Protection:
+        """When data sets are neighbors, whose records one of them has changed, and the cap of weights."""
+        return Protection(self.neighbours, self.unit, self.weight_max)
+
+    @property
     def private_size(self) -> bool:
         """Whether the number of records, or the sum of their weights, is private: replacing a record may change it."""
-        return self.neighbours == "add_remove" or self.weighted
+        return not self.protection.size_is_public
 
     @property
     def weighted(self) -> bool:
@@ -239,7 +244,7 @@ class PublicParameters:
     def require_proved_profile(self) -> None:
         """Raises if the profile is not proved for these neighbors, or for a private sum of weights."""
         if self.private_size and "add_remove" not in self.profile.relations:
-            what = f"neighbours = {self.neighbours!r}" if self.neighbours == "add_remove" else "weights"
+            what = f"neighbours = {self.neighbours!r}" if not self.protection.relation.size_is_public else "weights"
             raise ValueError(
                 f"profile {self.profile.name!r} is not proved for {what}: its sums of ball counts move with the number "
                 "of records; use profile='default'"

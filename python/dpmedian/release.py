@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours
 from dpmedian.inference import Axes, Moments, Region, Shape, axes_of, confidence_region, shape_of
 from dpmedian.recorded import Recorded
 from dpmedian.trace import Trace

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from dpmedian._core import Coins
 from dpmedian.accounting import PrivacyCost
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian.accounting.protection import RECORD
 from dpmedian.dataset import Dataset
 from dpmedian.ledger import as_ledger, spending
 from dpmedian.parameters import PublicParameters

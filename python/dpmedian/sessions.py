@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost, calibrate
+from dpmedian.accounting.protection import Protection, neighbours_of
 from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.gaussian import Gaussian
@@ -275,7 +276,7 @@ class QuerySession:
         parameters = self._parameters
         return Gaussian.calibrate(
             stage,
-            Bound.of(statistic, parameters.neighbours, parameters.weighted, **arguments),
+            Bound.of(statistic, parameters.protection, **arguments),
             _part(rho),
             largest=parameters.records_most,
             coordinates=coordinates,
@@ -368,9 +369,15 @@ def session(
         raise ValueError("a session has no positions on the sphere: pass unit vectors of three numbers instead")
     n, d = data.shape
     options = {option: getattr(data, option) for option in ("unit", "weight_max", "scales")}
-    private = neighbours == "add_remove" or data.weight_max is not None
+    protection = Protection(neighbours_of(neighbours), data.unit, data.weight_max)
     parameters = PublicParameters.of(
-        None if private else n, d, epsilon=epsilon, delta=delta, rho=rho, neighbours=neighbours, **options
+        n if protection.size_is_public else None,
+        d,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbours=neighbours,
+        **options,
     )
     budget = parameters.budget
     if budget.pure:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.protection import Protection, neighbours_of
 from dpmedian.api import plan
 from dpmedian.clustering import plan_k_medians
 from dpmedian.inference import Region
@@ -129,7 +130,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateGeometricMedian:
         """Releases the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
         # If the number of records is private nothing may depend on it: not even an error for hardly any of them.
-        hidden = self.neighbours == "add_remove" or self.weight_max is not None
+        hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
         points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
         made = plan(
             self.n if hidden else points.shape[0],
@@ -244,7 +245,7 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateKMedians:
         """Releases private centers of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
-        hidden = self.neighbours == "add_remove" or self.weight_max is not None
+        hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
         points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
         made = plan_k_medians(
             self.n if hidden else points.shape[0],

@@ -63,7 +63,7 @@ from dpmedian._core import (
     Size,
     Statistic,
 )
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours, Protection
 
 __all__ = [
     "BOUNDS",
@@ -127,10 +127,10 @@ class Bound:
     """What the bound needs beyond the bits."""
 
     @classmethod
-    def of(cls, statistic: str, neighbours: Neighbours, weighted: bool = False, **arguments: Any) -> Bound:
+    def of(cls, statistic: str, protection: Protection, **arguments: Any) -> Bound:
         """The bound of this statistic, or of its sum over weighted records, with its arguments by name."""
-        weights = {"weighted": True} if weighted and statistic in SUMS else {}
-        return cls(statistic, neighbours, tuple({**arguments, **weights}.items()))
+        weights = {"weighted": True} if protection.weighted and statistic in SUMS else {}
+        return cls(statistic, protection.neighbours, tuple({**arguments, **weights}.items()))
 
     def __call__(self, bits: int) -> float:
         """In units of 2^-bits, rounded up."""

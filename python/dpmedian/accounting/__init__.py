@@ -3,6 +3,6 @@
 from dpmedian.accounting.budget import Budget
 from dpmedian.accounting.calibration import calibrate
 from dpmedian.accounting.cost import PrivacyCost
-from dpmedian.accounting.neighbours import RECORD, Neighbours
+from dpmedian.accounting.protection import RECORD, Neighbours
 
 __all__ = ["RECORD", "Budget", "Neighbours", "PrivacyCost", "calibrate"]

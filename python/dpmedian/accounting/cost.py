@@ -33,8 +33,17 @@ from dpmedian.accounting.arguments import not_negative, positive, probability, w
 from dpmedian.accounting.composition import composed_delta
 from dpmedian.accounting.concentrated import concentrated_delta, pure_rho, range_rho
 from dpmedian.accounting.losses import losses_of
-from dpmedian.accounting.neighbours import RECORD, Neighbours, neighbours_of, require_group, require_records, unit_of
 from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN, pure_mu_squared
+from dpmedian.accounting.protection import (
+    RECORD,
+    REPLACE,
+    Neighbours,
+    Protection,
+    neighbours_of,
+    require_group,
+    require_records,
+    unit_of,
+)
 from dpmedian.accounting.rounding import half_up, integer_up, product_up, sum_up, up
 from dpmedian.accounting.search import border
 
@@ -87,8 +96,12 @@ class PrivacyCost:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if self.delta is not None:
             object.__setattr__(self, "delta", probability("delta", self.delta))
-        neighbours_of(self.neighbours)
-        unit_of(self.unit)
+        Protection(self.neighbours, self.unit)  # Raises unless both are known.
+
+    @property
+    def protection(self) -> Protection:
+        """Whom the cost is about."""
+        return Protection(self.neighbours, self.unit)
 
     # What happened.
 
@@ -259,7 +272,7 @@ class PrivacyCost:
         """
         if neighbours_of(neighbours) == self.neighbours:
             return self
-        if self.neighbours == "replace":
+        if self.protection.relation is REPLACE:
             raise ValueError(
                 "a cost under neighbours = 'replace' cannot be converted to 'add_remove': the release treated the "
                 "number of records as public, and may show it; charge a ledger under 'replace' instead"
@@ -384,7 +397,7 @@ class PrivacyCost:
         else:
             pair = f"rho = {self.rho:.6g}" + (f", delta = {self.delta0:.6g}" if self.delta0 else "")
         text = pair if self.epsilon is None or not self.rho else f"{pair} (rho = {self.rho:.6g})"
-        if self.neighbours != "replace" or self.unit != RECORD:
+        if not self.protection.is_default:
             text += f" under {self.neighbours} of one {self.unit}"
         return text
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from dpmedian.accounting.cost import PrivacyCost
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours
 
 __all__ = ["bound_of", "cost_of_groups"]
 

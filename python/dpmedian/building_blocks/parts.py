@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting import PrivacyCost, calibrate
+from dpmedian.accounting.protection import relation_of
 from dpmedian.building_blocks.value import PrivateValue
 from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.size import NoisySize
@@ -84,7 +85,7 @@ def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> Privat
     """Plans for the shape of the points and runs; `arguments` are those of the public function."""
     data = Dataset.taken(arguments["points"])
     n, d = data.shape
-    n = arguments["n"] if arguments["neighbours"] == "add_remove" else n
+    n = n if relation_of(arguments["neighbours"]).size_is_public else arguments["n"]
     parameters = PublicParameters.from_arguments(arguments, n=n, d=d)
     parameters.require_proved_profile()
     budget = parameters.budget

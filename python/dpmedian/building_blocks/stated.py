@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmedian.accounting import Budget, PrivacyCost
-from dpmedian.accounting.neighbours import neighbours_of
+from dpmedian.accounting.protection import neighbours_of
 from dpmedian.building_blocks.value import PrivateValue
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, get_args
 
 from dpmedian import Plan, plan, plan_k_medians
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours
 from dpmedian.files import FORMATS
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import GEOMETRIES

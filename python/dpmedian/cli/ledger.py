@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from dpmedian import Ledger
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian.accounting.protection import RECORD
 from dpmedian.cli.arguments import add_budget, add_neighbours, add_output
 from dpmedian.cli.output import show
 from dpmedian.rendering.record import as_json

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmedian import Dataset, ReleaseFailed
+from dpmedian.accounting.protection import relation_of
 from dpmedian.cli.arguments import (
     add_budget,
     add_clusters,
@@ -89,7 +90,7 @@ def release(options: argparse.Namespace) -> None:
 
 def _private(options: argparse.Namespace) -> bool:
     """Whether the number of records, or the sum of their weights, is private."""
-    return options.neighbours == "add_remove" or options.weight is not None
+    return options.weight is not None or not relation_of(options.neighbours).size_is_public
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours
 from dpmedian.dataset.cluster import Cluster
 from dpmedian.dataset.memory import Memory
 from dpmedian.dataset.protocol import Input

@@ -11,8 +11,8 @@ from typing import Any
 
 from dpmedian._core import Coins
 from dpmedian.accounting import Budget, PrivacyCost, calibrate
-from dpmedian.accounting.neighbours import RECORD, Neighbours
 from dpmedian.accounting.parallel import cost_of_groups
+from dpmedian.accounting.protection import RECORD, Neighbours, relation_of
 from dpmedian.accounting.rounding import product_up
 from dpmedian.dataset import Dataset
 from dpmedian.groups.releases import Releases
@@ -340,7 +340,7 @@ def plan_for_groups(
     budget = parameters.budget
     lone_delta = None if keys is not None else _lone_delta(budget, most)
     one = replace(parameters, lone_delta=lone_delta)
-    alone = most == len(different) == 1 and neighbours == "add_remove"
+    alone = most == len(different) == 1 and not relation_of(neighbours).size_is_public
     shared = budget if alone else budget_of_one(one, method, different, most, neighbours)
     plans = {guess: make_plan(_at(one, guess, shared), method) for guess in different}
     made = GroupsPlan(keys, tuple(plans[guess] for guess in guesses), budget, most, neighbours=neighbours)
@@ -394,7 +394,7 @@ def budget_of_one(
     budget, lone_delta = parameters.budget, parameters.lone_delta
     if budget.pure:
         assert budget.epsilon is not None
-        share = budget.epsilon / (most if relation == "add_remove" else 2 * most)
+        share = budget.epsilon / (2 * most if relation_of(relation).size_is_public else most)
         while not budget.fits(cost_of_groups([_pure(share)], most, relation)):
             share = math.nextafter(share, 0.0)
         return Budget.of(epsilon=share)

@@ -49,7 +49,7 @@ class PairAccountant:
     ) -> Charge:
         """Spends the pair of the cost; the accountant has no place for the rest."""
         epsilon, delta = _priced(cost)
-        if cost.neighbours != "replace" or cost.unit != RECORD:
+        if not cost.protection.is_default:
             warnings.warn(
                 f"the accountant knows neither neighbours nor units: a cost under {cost.neighbours} of one {cost.unit} "
                 f"is charged as epsilon = {epsilon:.6g}, delta = {delta:.6g} for a replaced {RECORD}; "

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpmedian.accounting import RECORD, Budget, Neighbours, PrivacyCost
 from dpmedian.accounting.arguments import whole
+from dpmedian.accounting.protection import REPLACE, Protection
 from dpmedian.ledger.charging import Charge
 from dpmedian.ledger.entry import Entry, FinalState, json_object
 from dpmedian.ledger.errors import BudgetExceeded
@@ -104,6 +105,11 @@ class Ledger:
     def composition(self) -> Composition:
         """The filter that decides what fits."""
         return self._terms.composition
+
+    @property
+    def protection(self) -> Protection:
+        """Whom the costs are about."""
+        return Protection(self.neighbours, self.unit)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -247,7 +253,7 @@ class Ledger:
         if cost.unit != self.unit:
             if self.unit != RECORD:
                 way = f"k, unit={self.unit!r}) if each has at most k of the units {cost.unit!r}"
-                if cost.neighbours == "replace":
+                if cost.protection.relation.size_is_public:
                     way = way.replace(") if each has at most", ", exactly=True) if each has, in all data sets, exactly")
                 raise ValueError(
                     f"this ledger protects the unit {self.unit!r}, and the cost holds for one {cost.unit!r}: release "
@@ -325,7 +331,7 @@ class Ledger:
 
 def _whose(cost: PrivacyCost) -> str:
     """For whom a cost holds, in a few words."""
-    return f"one {cost.unit} that is " + ("replaced" if cost.neighbours == "replace" else "added or removed")
+    return f"one {cost.unit} that is " + cost.protection.relation.changed
 
 
 def _factor(asked: PrivacyCost, cost: PrivacyCost) -> float:
@@ -337,7 +343,7 @@ def _creation(budget: Budget, asked: PrivacyCost) -> str:
     """The command that creates a ledger with this budget that counts what a release protects."""
     terms = [(name, getattr(budget, name)) for name in ("epsilon", "delta", "rho")]
     options = [f"--{name} {value:g}" for name, value in terms if value is not None]
-    options += [f"--neighbours {asked.neighbours}"] if asked.neighbours != "replace" else []
+    options += [f"--neighbours {asked.neighbours}"] if asked.protection.relation is not REPLACE else []
     options += [f"--unit {shlex.quote(asked.unit)}"] if asked.unit != RECORD else []
     return "dpmedian ledger create FILE " + " ".join(options)
 

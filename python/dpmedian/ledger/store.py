@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmedian.accounting import RECORD, Budget, Neighbours
-from dpmedian.accounting.neighbours import neighbours_of, unit_of
+from dpmedian.accounting.protection import neighbours_of, unit_of
 from dpmedian.digests import parse_object
 from dpmedian.ledger.entry import Entry
 from dpmedian.ledger.errors import BrokenChain

@@ -54,15 +54,15 @@ class NoisyShells(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> NoisyShells:
         """With a weight of 0 the directions are left out."""
         d = parameters.d
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("shells and directions", parameters.neighbours, parameters.weighted, d=d, weight=weight),
+            Bound.of("shells and directions", parameters.protection, d=d, weight=weight),
             rho,
             largest=parameters.records_most,
             coordinates=SHELLS + (d * (d + 1) // 2 if weight > 0.0 else 0),
             finest=FINEST_PRODUCTS,
+            weight=weight,
         )
-        return cls(**vars(spec), weight=weight)
 
     def around(self, source: Source, tape: Tape, theta: Vector, scale: float) -> tuple[Vector, Matrix | None]:
         """The noisy counts, and the noisy sum of u u^T over the records, u being the unit vectors to theta.
@@ -116,14 +116,13 @@ class NoisyCells(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyCells:
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("grid cells", parameters.neighbours, parameters.weighted, cells=CELLS_MOST),
+            Bound.of("grid cells", parameters.protection, cells=CELLS_MOST),
             rho,
             largest=parameters.records_most,
             coordinates=CELLS_MOST,
         )
-        return cls(**vars(spec))
 
     def count(self, source: Source, tape: Tape, grid: Grid, level: int, indices: NDArray[np.int64]) -> Vector:
         """The noisy count of each cell of this level; the cells are a function of earlier releases only."""
@@ -154,18 +153,17 @@ class NoisyClusters(Gaussian):
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, k: int, weights: tuple[float, float]
     ) -> NoisyClusters:
-        bound = Bound.of(
-            "cluster gradients", parameters.neighbours, parameters.weighted, k=k, d=parameters.d, weights=weights
-        )
-        spec = Gaussian.calibrate(
+        bound = Bound.of("cluster gradients", parameters.protection, k=k, d=parameters.d, weights=weights)
+        return cls.calibrate(
             name,
             bound,
             rho,
             largest=parameters.records_most,
             coordinates=k * (1 + SHELLS + parameters.d),
             finest=_FINEST_GRADIENTS,
+            k=k,
+            weights=weights,
         )
-        return cls(**vars(spec), k=k, weights=weights)
 
     @property
     def count_noise(self) -> float:

@@ -50,7 +50,7 @@ class CoordinateSearch:
         d = parameters.d
         ranks = Gaussian.calibrate(
             name,
-            Bound.of("ranks", parameters.neighbours, parameters.weighted, d=d, centered=True),
+            Bound.of("ranks", parameters.protection, d=d, centered=True),
             rho,
             largest=parameters.records_most,
             coordinates=d,

@@ -40,15 +40,15 @@ class GradientAndDirections(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> GradientAndDirections:
         """`weight` is at most `FREE_WEIGHT`."""
         d = parameters.d
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("gradient and directions", parameters.neighbours, parameters.weighted, d=d, weight=weight),
+            Bound.of("gradient and directions", parameters.protection, d=d, weight=weight),
             rho,
             largest=parameters.records_most,
             coordinates=d + d * (d + 1) // 2,
             finest=FINEST_PRODUCTS,
+            weight=weight,
         )
-        return cls(**vars(spec), weight=weight)
 
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters, weight: float) -> float:

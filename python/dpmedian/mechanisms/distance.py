@@ -45,15 +45,14 @@ class DistanceCount(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("distance counts", parameters.neighbours, parameters.weighted, target=_HALF),
+            Bound.of("distance counts", parameters.protection, target=_HALF),
             rho,
             largest=parameters.records_most,
             releases=releases,
             coarsest=_HALF[1],
         )
-        return cls(**vars(spec))
 
     def table(self, source: Source, theta: NDArray[np.float64]) -> Exact:
         """The exact counts of all radii, minus half of all records."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpmedian._core import Tape
 from dpmedian.accounting import Neighbours, PrivacyCost
+from dpmedian.accounting.protection import relation_of
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Exact, ObjectiveDifferences
@@ -74,7 +75,7 @@ class Selection(Exponential):
 
     def stage(self, neighbours: Neighbours) -> Stage:
         """The row of a plan. Sensitivity and noise are in diameters of the candidates."""
-        moves = 2.0 if neighbours == "replace" else 1.0
+        moves = 2.0 / relation_of(neighbours).sensitivity_gain
         noise = Noise("exponential mechanism", moves / self.eta, f"eta {self.eta:.4g} on F/diameter", {"eta": self.eta})
         return Stage(self.name, "objective differences", moves, noise, 1, self.cost)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ SIGMA_LIMITS = (2**30, 2**50)
 # The binary logarithm of the sigma that lattices aim at: in the middle of the two, or where nothing public bounds the
 # values near the first, so that the clamp to 2^62 bites only beyond 2^30 standard deviations.
 _SIGMA_AIM, _SIGMA_AIM_UNBOUNDED = 40.0, 32.0
+
+
+Made = TypeVar("Made", bound="Gaussian")
 
 
 class LatticeBound(Protocol):
@@ -72,8 +75,9 @@ class Gaussian:
     coordinates: int
     releases: int
 
-    @staticmethod
+    @classmethod
     def calibrate(
+        cls: type[Made],
         name: str,
         bound: LatticeBound,
         rho: float,
@@ -83,18 +87,20 @@ class Gaussian:
         releases: int = 1,
         coarsest: int = 0,
         finest: int = 50,
-    ) -> Gaussian:
+        **more: Any,
+    ) -> Made:
         """The noise that costs rho over all releases, for values of magnitude at most `largest`.
 
         Where no public number bounds them, `largest` is None, and the lattice does not depend on their number: the tape
-        clamps what is beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits.
+        clamps what is beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits. `more`
+        are the fields that a class of its own adds.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
         aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
         finest = finest if largest is None else min(finest, 62 - largest.bit_length())
         natural = math.ldexp(bound(finest), -finest) * multiplier
         bits = min(max(round(aim - math.log2(natural)), coarsest), finest)
-        made = Gaussian(name, bound, bits, multiplier, bound(bits), coordinates, releases)
+        made = cls(name, bound, bits, multiplier, bound(bits), coordinates, releases, **more)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
                 f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "

@@ -31,16 +31,15 @@ class NoisyGradient(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
         """`releases` gradients that cost rho together."""
         d = parameters.d
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("gradient", parameters.neighbours, parameters.weighted, d=d),
+            Bound.of("gradient", parameters.protection, d=d),
             rho,
             largest=parameters.records_most,
             coordinates=d,
             releases=releases,
             finest=40,
         )
-        return cls(**vars(spec))
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> Vector:
         """One noisy gradient of the sum of distances."""

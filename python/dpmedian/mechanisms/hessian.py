@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import Tape
-from dpmedian.accounting.neighbours import Neighbours
+from dpmedian.accounting.protection import Neighbours, relation_of
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
@@ -41,14 +41,13 @@ class Curvature(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("curvature", parameters.neighbours, parameters.weighted),
+            Bound.of("curvature", parameters.protection),
             rho,
             largest=parameters.records_most,
             coarsest=_COARSEST_CURVATURE,
         )
-        return cls(**vars(spec))
 
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> float:
         """The noisy sum over records of (1 - 1/d) radius/distance, or of 1 within the radius.
@@ -75,15 +74,15 @@ class Hessian(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Hessian:
         d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("hessian", parameters.neighbours, parameters.weighted, d=d, weight=weight),
+            Bound.of("hessian", parameters.protection, d=d, weight=weight),
             rho,
             largest=_largest(parameters),
             coordinates=1 + d * (d + 1) // 2,
             finest=FINEST_PRODUCTS,
+            weight=weight,
         )
-        return cls(**vars(spec), weight=weight)
 
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters) -> tuple[float, float]:
@@ -112,7 +111,7 @@ def _curvature_weight(d: int, neighbours: Neighbours) -> float:
     and no larger than that a record within the radius has no more than one beyond it.
     """
     q = 1.0 - 1.0 / d
-    if neighbours == "replace":
+    if relation_of(neighbours).size_is_public:
         return min(math.sqrt(2.0), 1.0 / q)
     return min(math.sqrt(math.sqrt(2.0 / (d + 1.0)) / q), 1.0 / math.sqrt(1.0 - q**2))
 

@@ -35,7 +35,7 @@ class KeySelection(NoisySize):
         """Calibrate the noise to rho, and the threshold to the `lone_delta` of the parameters."""
         if parameters.lone_delta is None:
             raise ValueError("a threshold needs lone_delta, the probability that a group of one contribution is shown")
-        bound = Bound.of("size", parameters.neighbours, parameters.weighted)
+        bound = Bound.of("size", parameters.protection)
         spec = Gaussian.calibrate(name, bound, rho, largest=None)
         threshold = threshold_of(spec.sigma, spec.bits, parameters.lone_delta)
         return cls(**vars(spec), threshold=threshold, lone_delta=parameters.lone_delta)

@@ -33,15 +33,15 @@ class PairCount(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, pairings: int, releases: int) -> PairCount:
-        spec = Gaussian.calibrate(
+        return cls.calibrate(
             name,
-            Bound.of("pair counts", parameters.neighbours, parameters.weighted, pairings=pairings),
+            Bound.of("pair counts", parameters.protection, pairings=pairings),
             rho,
             largest=None if parameters.records_most is None else pairings * (parameters.records_most // 2),
             releases=releases,
             coarsest=_COARSEST,
+            pairings=pairings,
         )
-        return cls(**vars(spec), pairings=pairings)
 
     def table(self, source: Source, tape: Tape, radii: list[float], share: float) -> Exact:
         """The exact counts for ascending radii minus a share of all pairs, of pairings drawn once."""

@@ -23,9 +23,8 @@ class NoisySize(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisySize:
-        bound = Bound.of("size", parameters.neighbours, parameters.weighted)
-        spec = Gaussian.calibrate(name, bound, rho, largest=None)
-        return cls(**vars(spec))
+        bound = Bound.of("size", parameters.protection)
+        return cls.calibrate(name, bound, rho, largest=None)
 
     def among(self, source: Source, tape: Tape) -> int:
         """The noisy number, as a whole one that can be: rounding and clamping are post-processing."""

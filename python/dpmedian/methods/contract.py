@@ -133,7 +133,7 @@ def sensitivity_gain(parameters: PublicParameters) -> int:
     Gradients, centered ranks and counts minus a half have half the sensitivity if a record is added or removed, so
     with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
     """
-    return 2 if parameters.neighbours == "add_remove" else 1
+    return parameters.protection.relation.sensitivity_gain
 
 
 def signal_of(parameters: PublicParameters, rho: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmedian.accounting import RECORD, PrivacyCost
+from dpmedian.accounting.protection import relation_of
 
 __all__ = ["cost_dict", "explained", "protected"]
 
@@ -17,7 +18,7 @@ def cost_dict(cost: PrivacyCost) -> dict[str, Any]:
 def protected(neighbours: str, unit: str) -> str:
     """Who is protected, as the end of a sentence."""
     rows = "" if unit == RECORD else ", with all of its records"
-    if neighbours == "replace":
+    if relation_of(neighbours).size_is_public:
         return f"data sets in which one {unit} was replaced{rows}; how many there are is public"
     return f"data sets to which one {unit} was added, or from which it was removed{rows}"
 

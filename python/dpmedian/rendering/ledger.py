@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpmedian.accounting import RECORD, Budget, PrivacyCost
+from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.accounting.protection import Protection
 from dpmedian.rendering.table import html_block, html_table, text_table
 
 __all__ = ["ledger_dict", "ledger_html", "ledger_text"]
@@ -49,6 +50,8 @@ class _Ledger(Protocol):
     def neighbours(self) -> str: ...
     @property
     def unit(self) -> str: ...
+    @property
+    def protection(self) -> Protection: ...
     @property
     def path(self) -> Path | None: ...
     @property
@@ -99,7 +102,7 @@ def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int]:
     """A heading, the last rows, and how many earlier ones are not among them."""
     entries = ledger.entries
     heading = [f"Ledger: {ledger.budget}; left: {ledger.budget.measure} = {ledger.remaining:.6g}"]
-    if ledger.neighbours != "replace" or ledger.unit != RECORD:
+    if not ledger.protection.is_default:
         heading.append(f"neighbours: {ledger.neighbours} one {ledger.unit}")
     heading.append(f"filter: {ledger.composition}")
     if ledger.path:

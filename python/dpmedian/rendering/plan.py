@@ -100,7 +100,7 @@ def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
     together = "; all stages together cost no more than that" if any(stage.capped for stage in plan.stages) else ""
     facts = [_LEGEND.format(unit=plan.cost.unit), f"cost: {plan.cost}{together}"]
-    if plan.parameters.neighbours == "add_remove":
+    if not plan.cost.protection.relation.size_is_public:
         facts.append(f"the same noise under replace: {_under_replace(plan.cost)}")
     if plan.parameters.scales is not None:
         listed = [f"{scale:g}" for scale in plan.parameters.scales[:_SCALES_SHOWN]]

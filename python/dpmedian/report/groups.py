@@ -65,7 +65,7 @@ def _facts(record: Mapping[str, Any], cost: PrivacyCost) -> str:
     minimum = "" if record["minimum"] is None else f"; none where fewer than {record['minimum']} are seen"
     facts = [
         ("Privacy budget", str(Budget.of(**record["budget"])), f"all groups together; rho = {cost.rho:.4g}"),
-        ("Protects", f"one {cost.unit}", "replaced" if cost.neighbours == "replace" else "added or removed"),
+        ("Protects", f"one {cost.unit}", cost.protection.relation.changed),
         ("Groups", _how_many(record).removesuffix(" groups"), f"{_known(record)}{minimum}"),
         (f"One {cost.unit} counts in", f"at most {record['max_groups_per_unit']}", "of the groups"),
     ]

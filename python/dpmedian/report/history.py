@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost
+from dpmedian.accounting.protection import relation_of
 from dpmedian.verification.authentic import match_in
 
 __all__ = ["history"]
@@ -38,7 +39,7 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     )
     earlier = len(entries) - _SHOWN
     more = f'<p class="soft">{earlier} earlier entries are not shown.</p>' if earlier > 0 else ""
-    protects = "replaced" if ledger["neighbours"] == "replace" else "added or removed"
+    protects = relation_of(ledger["neighbours"]).changed
     told = (
         f"All releases about these people share a budget of {budget}, for one {ledger['unit']} {protects}. "
         f"{ledger['remaining']:.3g} of {budget.measure} is left. Failed and interrupted runs count like all others."

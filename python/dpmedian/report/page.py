@@ -63,7 +63,8 @@ def _kind(plan: Plan) -> tuple[str, str]:
 
 def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     cost, parameters = plan.cost, plan.parameters
-    changed = "one differs; their number is public" if cost.neighbours == "replace" else "added or removed"
+    relation = cost.protection.relation
+    changed = "one differs; their number is public" if relation.size_is_public else relation.changed
     if parameters.private_size:
         size = getattr(found, "size", None)
         records = "private" if size is None else f"about {size:,}"

@@ -57,7 +57,7 @@ def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
 
 def change(cost: PrivacyCost) -> str:
     """What the promise compares, as the end of a sentence that begins with "if"."""
-    if cost.neighbours == "replace":
+    if cost.protection.relation.size_is_public:
         return f"the data of any one {cost.unit} had been different"
     return f"any one {cost.unit} had not been in the data, or one more had been"
 
@@ -67,7 +67,7 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
     unit = cost.unit
     size = (
         f"The number of {_plural(unit)} is treated as public."
-        if cost.neighbours == "replace"
+        if cost.protection.relation.size_is_public
         else f"How many {_plural(unit)} there are is private as well."
     )
     if unit != RECORD:

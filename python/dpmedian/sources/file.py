@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpmedian._core import Points, RecordFile
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian.accounting.protection import RECORD
 from dpmedian.sources.records import HINT
 
 __all__ = ["Column", "FileRecords", "is_path"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian import _core
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian.accounting.protection import RECORD
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.key_columns import key_labels, take_keys, width_of

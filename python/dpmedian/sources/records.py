@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import Points
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian.accounting.protection import RECORD
 
 if TYPE_CHECKING:
     from dpmedian.sources.labels import Labels

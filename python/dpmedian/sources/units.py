@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmedian import _core
-from dpmedian.accounting.neighbours import RECORD, Neighbours
+from dpmedian.accounting.protection import RECORD, Neighbours, relation_of
 from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_vectors
@@ -122,7 +122,7 @@ def as_row_records(points: Any, nonfinite: str, d: int | None, geometry: str) ->
 
 def check_missing(row: int | None, label: str, nonfinite: str, neighbours: Neighbours) -> None:
     """Raises if this row has no id, where every row must have one."""
-    if row is None or neighbours == "add_remove":
+    if row is None or not relation_of(neighbours).size_is_public:
         return
     where = f"row {row + 1} has no {label!r} that can be read" if nonfinite == "raise" else "a row has none"
     raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.parallel import cost_of_groups
+from dpmedian.accounting.protection import relation_of
 from dpmedian.accounting.threshold import threshold_of
 from dpmedian.rendering.cost import protected
 from dpmedian.sources.key_columns import canonical, group_keys
@@ -118,7 +119,7 @@ def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     if record["neighbours"] != cost.neighbours:
         yield f"neighbours of the record is {record['neighbours']!r}, and that of the cost is {cost.neighbours!r}"
     for index, plan in enumerate(record["plans"]):
-        if plan["neighbours"] != "add_remove":
+        if relation_of(plan["neighbours"]).size_is_public:
             yield f"the plan of one group must be for 'add_remove', and plan {index} is for {plan['neighbours']!r}"
     places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
     for place, told in places:

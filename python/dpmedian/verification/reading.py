@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.protection import relation_of
 from dpmedian.digests import parse_object
 from dpmedian.inference import Moments
 from dpmedian.mechanisms.stage import Noise, Stage
@@ -240,7 +241,7 @@ _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
     """The public parameters of a record; where their number or sum of weights is private, n is the guess."""
     names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
-    private = record["neighbours"] == "add_remove" or record["weight_max"] is not None
+    private = not relation_of(record["neighbours"]).size_is_public or record["weight_max"] is not None
     size = record["guess"] if private else record["n"]
     # Records of 0.1.0 and 0.2.0 do not have what 1.0.0 has added.
     there = sorted(name for name in names if name in record or name not in _ADDED)

@@ -130,7 +130,7 @@ class Region:
 
         def weight_of(carriers: float) -> float:
             """The weight of the directions in gradients that cost this together."""
-            if p.neighbours == "replace":
+            if p.protection.relation.size_is_public:
                 return FREE_WEIGHT
             # They are not free: a weight of b costs b^2/(1 + b^2) of the gradients.
             return min(max(math.sqrt(cost_of(n) / carriers), _LEAST_WEIGHT), FREE_WEIGHT)

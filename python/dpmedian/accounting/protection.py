@@ -1,0 +1,134 @@
+"""What is protected, as a value: when data sets are neighbors, and what one of them has changed.
+
+Sensitivities, costs, ledgers and records take a `Protection`. Nothing outside of this module compares the name of a
+relation with a string: a relation says what it means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+__all__ = [
+    "ADD_REMOVE",
+    "RECORD",
+    "REPLACE",
+    "Neighbours",
+    "Protection",
+    "Relation",
+    "neighbours_of",
+    "relation_of",
+    "require_group",
+    "require_records",
+    "unit_of",
+]
+
+Neighbours = Literal["replace", "add_remove"]
+"""The names of the relations."""
+
+RECORD = "record"
+"""The label of the smallest unit, a single row."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """When two data sets are neighbors.
+
+    `size_is_public` says whether neighbors have the same number of units, which is then public. `sensitivity_gain` is
+    how many times as far a replaced unit moves a centered sum, such as a gradient or a count minus a half, as a unit
+    that is changed under this relation. `changed` is what happens to a unit, in words.
+    """
+
+    name: Neighbours
+    size_is_public: bool
+    sensitivity_gain: int
+    changed: str
+
+
+REPLACE = Relation("replace", size_is_public=True, sensitivity_gain=1, changed="replaced")
+ADD_REMOVE = Relation("add_remove", size_is_public=False, sensitivity_gain=2, changed="added or removed")
+
+_RELATIONS: dict[object, Relation] = {relation.name: relation for relation in (REPLACE, ADD_REMOVE)}
+
+
+def relation_of(neighbours: object) -> Relation:
+    """Return the relation of this name, or raise an error that names all of them."""
+    found = _RELATIONS.get(neighbours) if isinstance(neighbours, str) else None
+    if found is None:
+        raise ValueError(f"neighbours must be one of {get_args(Neighbours)}, got {neighbours!r}")
+    return found
+
+
+def neighbours_of(value: object) -> Neighbours:
+    """Return the name of a relation, checked."""
+    return relation_of(value).name
+
+
+def unit_of(value: object) -> str:
+    """Return the label of a unit of privacy, checked: a string that is not empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"unit must be a label such as 'record' or 'user', got {value!r} ({type(value).__name__})")
+    if not value:
+        raise ValueError("unit must not be empty: name whose contribution is protected, such as 'record' or 'user'")
+    return value
+
+
+@dataclass(frozen=True)
+class Protection:
+    """When data sets are neighbors, whose records one of them has changed, and how much a unit can contribute.
+
+    `neighbours` is the name of the relation and `unit` the label of what is changed. `weight_max` is the public cap of
+    weights, or None if every record counts once, and `groups_per_unit` the number of groups that a unit contributes to
+    at most.
+    """
+
+    neighbours: Neighbours = "replace"
+    unit: str = RECORD
+    weight_max: float | None = None
+    groups_per_unit: int = 1
+
+    def __post_init__(self) -> None:
+        relation_of(self.neighbours)
+        unit_of(self.unit)
+
+    @property
+    def relation(self) -> Relation:
+        """The relation itself."""
+        return _RELATIONS[self.neighbours]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether records count with weights."""
+        return self.weight_max is not None
+
+    @property
+    def size_is_public(self) -> bool:
+        """Whether the number of records is public. The sum of their weights is not: a replaced record may change it."""
+        return self.relation.size_is_public and not self.weighted
+
+    @property
+    def is_default(self) -> bool:
+        """Whether a single record is replaced."""
+        return self.relation is REPLACE and self.unit == RECORD
+
+
+def require_group(neighbours: Neighbours, unit: str, group: str, k: int, exactly: object) -> None:
+    """Raises unless k units make a group that a chain of k neighbours adds, removes or replaces."""
+    if group == RECORD:
+        raise ValueError(f"a {RECORD!r} is no group of units {unit!r}: use cost.per_record()")
+    if relation_of(neighbours).size_is_public and exactly is not True:
+        raise ValueError(
+            f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound: one with fewer may "
+            f"take the place of one with more, which changes the number of units {unit!r}, and a release may show it; "
+            f"release under 'add_remove', or say exactly=True if every {group!r} has exactly {k}, in all data sets"
+        )
+
+
+def require_records(neighbours: Neighbours, unit: str) -> None:
+    """Raises unless a changed record of a unit is a chain of neighbours."""
+    if relation_of(neighbours).size_is_public:
+        raise ValueError(
+            f"a cost per {unit!r} under neighbours = 'replace' bounds nothing for one {RECORD!r}: one that changes its "
+            f"{unit!r} may change the number of units {unit!r}, and the release may show it; release under "
+            f"'add_remove', or keep a dpmedian.Ledger with unit={unit!r}"
+        )
