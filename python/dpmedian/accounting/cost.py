@@ -34,16 +34,7 @@ from dpmedian.accounting.composition import composed_delta
 from dpmedian.accounting.concentrated import concentrated_delta, pure_rho, range_rho
 from dpmedian.accounting.losses import losses_of
 from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN, pure_mu_squared
-from dpmedian.accounting.protection import (
-    RECORD,
-    REPLACE,
-    Neighbours,
-    Protection,
-    neighbours_of,
-    require_group,
-    require_records,
-    unit_of,
-)
+from dpmedian.accounting.protection import RECORD, REPLACE, Neighbours, Protection, neighbours_of, unit_of
 from dpmedian.accounting.rounding import half_up, integer_up, product_up, sum_up, up
 from dpmedian.accounting.search import border
 
@@ -102,8 +93,6 @@ class PrivacyCost:
     def protection(self) -> Protection:
         """Whom the cost is about."""
         return Protection(self.neighbours, self.unit)
-
-    # What happened.
 
     @classmethod
     def gaussian(cls, sensitivity: float, sigma: float, coordinates: int, releases: int = 1) -> PrivacyCost:
@@ -233,8 +222,7 @@ class PrivacyCost:
         """
         k = whole("k", k)
         label = self.unit if unit is None else unit_of(unit)
-        if label != self.unit:
-            require_group(self.neighbours, self.unit, label, k, exactly)
+        self.protection.require_group(label, k, exactly)
         if self.delta0 > 0.0:
             raise ValueError(
                 f"no group bound is proved for a cost with delta0 = {self.delta0:g}: account for the group when the "
@@ -288,7 +276,7 @@ class PrivacyCost:
         """
         if self.unit == RECORD:
             return self
-        require_records(self.neighbours, self.unit)
+        self.protection.require_records()
         return replace(self.for_group(2), unit=RECORD)
 
     # What it amounts to.

@@ -18,8 +18,6 @@ __all__ = [
     "Relation",
     "neighbours_of",
     "relation_of",
-    "require_group",
-    "require_records",
     "unit_of",
 ]
 
@@ -111,24 +109,27 @@ class Protection:
         """Whether a single record is replaced."""
         return self.relation is REPLACE and self.unit == RECORD
 
+    def require_group(self, group: str, k: int, exactly: object) -> None:
+        """Raise unless k units make a group that a chain of k neighbors adds, removes or replaces."""
+        unit = self.unit
+        if group == unit:
+            return
+        if group == RECORD:
+            raise ValueError(f"a {RECORD!r} is no group of units {unit!r}: use cost.per_record()")
+        if self.relation.size_is_public and exactly is not True:
+            raise ValueError(
+                f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound: one with fewer "
+                f"may take the place of one with more, which changes the number of units {unit!r}, and a release may "
+                f"show it; release under 'add_remove', or say exactly=True if every {group!r} has exactly {k}, in all "
+                "data sets"
+            )
 
-def require_group(neighbours: Neighbours, unit: str, group: str, k: int, exactly: object) -> None:
-    """Raises unless k units make a group that a chain of k neighbours adds, removes or replaces."""
-    if group == RECORD:
-        raise ValueError(f"a {RECORD!r} is no group of units {unit!r}: use cost.per_record()")
-    if relation_of(neighbours).size_is_public and exactly is not True:
-        raise ValueError(
-            f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound: one with fewer may "
-            f"take the place of one with more, which changes the number of units {unit!r}, and a release may show it; "
-            f"release under 'add_remove', or say exactly=True if every {group!r} has exactly {k}, in all data sets"
-        )
-
-
-def require_records(neighbours: Neighbours, unit: str) -> None:
-    """Raises unless a changed record of a unit is a chain of neighbours."""
-    if relation_of(neighbours).size_is_public:
-        raise ValueError(
-            f"a cost per {unit!r} under neighbours = 'replace' bounds nothing for one {RECORD!r}: one that changes its "
-            f"{unit!r} may change the number of units {unit!r}, and the release may show it; release under "
-            f"'add_remove', or keep a dpmedian.Ledger with unit={unit!r}"
-        )
+    def require_records(self) -> None:
+        """Raise unless a changed record of a unit is a chain of neighbors."""
+        unit = self.unit
+        if self.relation.size_is_public:
+            raise ValueError(
+                f"a cost per {unit!r} under neighbours = 'replace' bounds nothing for one {RECORD!r}: one that changes "
+                f"its {unit!r} may change the number of units {unit!r}, and the release may show it; release under "
+                f"'add_remove', or keep a dpmedian.Ledger with unit={unit!r}"
+            )
