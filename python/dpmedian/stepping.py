@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmedian.accounting.neighbours import RECORD
+from dpmedian.accounting.protection import RECORD
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving, arrivals
 from dpmedian.dataset.reading import Reading
