@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.protection import relation_of
 from dpmedian.api import plan, required_n
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving
@@ -198,8 +199,13 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self._first_length: float | None = None
         self._velocity: NDArray[np.float64] | None = None
         # Wrong arguments raise here.
-        self._median_plan(2 if clients is None and neighbours == "replace" else clients, 1)
+        self._median_plan(2 if clients is None and self._public_number else clients, 1)
         self._step_plan(2, 1)
+
+    @property
+    def _public_number(self) -> bool:
+        """Whether the number of clients is public."""
+        return relation_of(self.neighbours).size_is_public
 
     def signal_to_noise(self, parameters: int) -> float:
         """The number n sqrt(rho/d) of a model with so many parameters, for the guessed number of clients."""
@@ -257,7 +263,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 log(WARNING, "configure_train: nobody is asked, the model stays as it is: %s", refused)
                 return []
         self._asked = nodes
-        log(INFO, "configure_train: asked %s nodes", len(nodes) if self.neighbours == "replace" else "the chosen")
+        log(INFO, "configure_train: asked %s nodes", len(nodes) if self._public_number else "the chosen")
         config["server-round"] = server_round
         record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
         return self._construct_messages(record, nodes, MessageType.TRAIN)  # type: ignore[no-any-return, unused-ignore]
@@ -317,7 +323,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
         center = start if again is None else start + again
-        public = len(asked) if self.neighbours == "replace" else None
+        public = len(asked) if self._public_number else None
         records = Arriving(arriving(replies, model, asked), start.size, public, self.unit)
         step = taken_step(
             made,
@@ -331,12 +337,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return step, movement
 
     def _plan_of(self, asked: list[int], d: int) -> Plan:
-        n = len(asked) if self.neighbours == "replace" else self.clients
+        n = len(asked) if self._public_number else self.clients
         return self._step_plan(n, d) if self.method(d, n) == "step" else self._median_plan(n, d)
 
     def _step_plan(self, n: int | None, d: int) -> Plan:
         return plan_step(
-            n if self.neighbours == "replace" else None,
+            n if self._public_number else None,
             d,
             self.threshold,
             rho=self.rho,
@@ -360,7 +366,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     def _choose(self, grid: Grid) -> list[int]:
         """The nodes of a round. With neighbours that have one client more, each must be chosen on its own."""
-        if self.neighbours == "replace":
+        if self._public_number:
             wanted = max(int(len(list(grid.get_node_ids())) * self.fraction_train), self.min_train_nodes)
             return sorted(sample_nodes(grid, self.min_available_nodes, wanted)[0])
         _, nodes = sample_nodes(grid, self.min_available_nodes, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmedian.accounting.protection import RECORD
+from dpmedian.accounting.protection import RECORD, Protection, neighbours_of, relation_of
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving, arrivals
 from dpmedian.dataset.reading import Reading
@@ -104,7 +104,8 @@ def robust_step(
     """
     if isinstance(points, Dataset):
         data, d = points, points.d
-        n = data.shape[0] if n is None and neighbours == "replace" and data.weight_max is None else n
+        protection = Protection(neighbours_of(neighbours), data.unit, data.weight_max)
+        n = data.shape[0] if n is None and protection.size_is_public else n
         weight_max, unit = data.weight_max, data.unit
     else:
         records, n, d = _records(points, n, _dimension(points, d, center), neighbours, weight_max is not None)
@@ -188,7 +189,7 @@ def _records(
         raise ValueError(f"points must have the shape (n, d), got {points.shape}")
     if isinstance(points, np.ndarray) and points.shape[1] != d:
         raise ValueError(f"points must have d = {d} columns, got {points.shape[1]}")
-    if n is None and neighbours == "replace" and not weighted:
+    if n is None and relation_of(neighbours).size_is_public and not weighted:
         if not isinstance(points, (np.ndarray, list, tuple)):
             raise ValueError("neighbours='replace' takes the number of records for public: give n=")
         n = len(points)

@@ -34,9 +34,8 @@ class NoisyStep(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyStep:
         """The release that costs rho."""
-        bound = Bound.of("robust step", parameters.neighbours, parameters.weighted, d=parameters.d)
-        spec = Gaussian.calibrate(name, bound, rho, largest=None, coordinates=parameters.d, finest=_FINEST)
-        return cls(**vars(spec))
+        bound = Bound.of("robust step", parameters.protection, d=parameters.d)
+        return cls.calibrate(name, bound, rho, largest=None, coordinates=parameters.d, finest=_FINEST)
 
     def toward(
         self,
