@@ -289,7 +289,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 if made.method == "robust_step":
                     release, movement = self._stepped(made, replies, model, start, asked, options)
                 else:
-                    rows = updates(replies, model, start, asked, only_there=self.neighbours != "replace")
+                    rows = updates(replies, model, start, asked, only_there=not self._public_number)
                     release = self._median(made, rows, options)
                     movement = release.point
         except BudgetExceeded as refused:
