@@ -29,8 +29,8 @@ def now() -> str:
 class ReleaseFailed(Recorded, RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
-    `ran` is the cost of what ran, where the run ended after its first stage, the noisy size, which said that the rest
-    would be hopeless; a ledger in rho charges no more than that, and then `cost` is the same. The message contains
+    `ran` is the cost of what ran, if that is known: after a noisy size that said that the rest would be hopeless, and
+    of a run of "adaptive"; a ledger in rho charges no more than that, and then `cost` is the same. The message contains
     public or already noisy values only. `size` is the noisy number of records, where that is private and was released.
     `trace` lists what was released before. A failure of a plan carries it, with the name of the release, its date and
     whether it was seeded: its audit record is `to_dict()`, because a failure is an output.

@@ -12,6 +12,6 @@ Why it covers, and when it does not: inference.md.
 
 from dpmedian.inference.axes import Axes, Shape, axes_of, shape_of
 from dpmedian.inference.moments import Moments, Noisy
-from dpmedian.inference.region import Region, confidence_region
+from dpmedian.inference.region import Region, confidence_region, error_radius
 
-__all__ = ["Axes", "Moments", "Noisy", "Region", "Shape", "axes_of", "confidence_region", "shape_of"]
+__all__ = ["Axes", "Moments", "Noisy", "Region", "Shape", "axes_of", "confidence_region", "error_radius", "shape_of"]

@@ -53,12 +53,14 @@ class Error:
         return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
 
 
-def error_of(moments: Moments) -> Error:
+def error_of(moments: Moments, sampling: bool = True, bias: float = 0.0) -> Error:
     """The error given what was released; of a position, in degrees to the east and to the north.
 
-    The same moments give the same draws.
+    With `sampling` False it is that for the median of these records, which the noise of the release alone makes. The
+    smallest eigenvalue of the Hessian may be too near to their mean by `bias` of the difference, because smoothing
+    mixes directions. The same moments give the same draws.
     """
-    error = _in_space(moments)
+    error = _in_space(moments, sampling, bias)
     return error if moments.position is None else error.seen(tangent(moments.position))
 
 
@@ -71,19 +73,21 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
     return np.array([east, north]) * math.degrees(1.0 / length)
 
 
-def _in_space(moments: Moments) -> Error:
-    """H^-1 g, g being the gradient's sampling error and its noise, with H drawn from its own noise."""
+def _in_space(moments: Moments, sampling: bool, bias: float) -> Error:
+    """H^-1 g, g being the gradient's noise and, if it counts, its sampling error, with H drawn from its own noise."""
     d, n = moments.d, moments.size
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))
-    directions, relative = _directions(moments)
+    directions, relative = _directions(moments) if sampling else (np.zeros((d, d)), 0.0)
     gradient = directions / n + np.eye(d) * (moments.gradient_variance / n**2)
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
-    found = np.maximum(mean - values + _across(moments, mean, values, vectors), _SOFTEST * mean)
+    found = mean - values + _across(moments, mean, values, vectors)
+    found[np.argmin(found)] -= bias * (mean - found.min())
+    found = np.maximum(found, _SOFTEST * mean)
     # Everything that follows is in the basis of the Hessian. The curvature adds the same in all directions.
     within = vectors.T @ gradient @ vectors
-    rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST))
+    rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
     drawn = found + moments.curvature_noise * rng.normal(size=(count, 1))
     pulled = rng.normal(size=(count, d)) @ np.linalg.cholesky(within).T
     covariance = within / np.outer(found, found)
@@ -97,7 +101,7 @@ def _in_space(moments: Moments) -> Error:
         covariance = covariance + np.diag(0.5 * doubt.max() ** 2 * others / found**2)
     errors = pulled / np.maximum(drawn, _LOWEST * found)
     # Of d directions that n records span, the sampling error has some of its own.
-    draws = math.sqrt(1.0 + _SPANNED * d / n) * moments.records * errors @ vectors.T
+    draws = math.sqrt(1.0 + (_SPANNED * d / n if sampling else 0.0)) * moments.records * errors @ vectors.T
     if relative >= KNOWN:
         hidden = _hidden(moments, mean, directions, (vectors * values) @ vectors.T, float(np.trace(gradient)))
         return Error(moments.radius, hidden * draws)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpmedian.inference.error import error_of
 from dpmedian.inference.moments import Moments
 
-__all__ = ["Region", "confidence_region"]
+__all__ = ["Region", "confidence_region", "error_radius"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -100,7 +100,9 @@ class Region:
         if self._stretch is not None:
             difference = difference / self._stretch
         if self._root is None:
-            return bool(np.linalg.norm(difference) <= self.radius)
+            # In units of the radius, because squares of tiny lengths are zero.
+            unit = self.radius or 1.0
+            return bool(np.linalg.norm(difference / unit) <= self.radius / unit)
         white = np.linalg.solve(self._root, difference / self._unit)
         return bool(white @ white <= self._threshold)
 
@@ -117,6 +119,17 @@ class Region:
         return np.asarray(self.center[:, None] + (border if self._stretch is None else border * self._stretch[:, None]))
 
 
+def error_radius(moments: Moments, bias: float = 0.0) -> float:
+    """The radius that holds the exact median of these records in 95 % of the releases: the law without sampling."""
+    error = error_of(replace(moments, position=None), sampling=False, bias=bias)
+    return error.unit * float(np.quantile(np.linalg.norm(error.draws, axis=1), _outside(0.05, *_LENGTHS)))
+
+
+def _outside(alpha: float, part: float, more: float) -> float:
+    """The level of the draws for a region that leaves alpha outside."""
+    return 1.0 - alpha * min(part + more * alpha, 1.0)
+
+
 def confidence_region(
     center: Vector, moments: Moments, level: float, scale: float | None = None, scales: tuple[float, ...] | None = None
 ) -> Region:
@@ -127,7 +140,7 @@ def confidence_region(
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level must be a number between 0 and 1, like 0.95, got {level!r}")
     error, alpha = error_of(moments), 1.0 - level
-    of_lengths, of_shapes = (1.0 - alpha * min(part + more * alpha, 1.0) for part, more in (_LENGTHS, _SHAPES))
+    of_lengths, of_shapes = (_outside(alpha, *parts) for parts in (_LENGTHS, _SHAPES))
     lengths = np.linalg.norm(error.draws, axis=1)
     least, stretch = moments.least, np.ones(center.size) if scales is None else np.array(scales)
     if moments.position is not None:

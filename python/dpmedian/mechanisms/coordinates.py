@@ -15,12 +15,14 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Bound, Ranks
 
-__all__ = ["Center", "CoordinateSearch"]
+__all__ = ["OPEN", "Center", "CoordinateSearch"]
 
 # Whether a search may stop is computed after so many queries: it takes as long as a query.
 _EVERY = 8
 # While the posteriors still narrow down where the data are, their intervals shrink by more than this in that time.
 _SHRINKS = 0.7
+# Posterior mass outside of the box by whose diagonal it is said how far a search has come.
+OPEN = 0.2
 # They do not shrink at once: the first queries find the octave.
 _LEAST = 40
 
@@ -37,7 +39,7 @@ class Center:
 class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
-    Neighbors and sensitivity: those of centered `Ranks`, ranks minus half of all records: sqrt(d) in L2 under
+    Neighbours and sensitivity: those of centered `Ranks`, ranks minus half of all records: sqrt(d) in L2 under
     replacement, and half of that under add/remove. Cost: at most `ranks.releases` Gaussian vectors, those that were
     asked. Failure: none; a search with too much noise returns a point far away.
     """
@@ -75,7 +77,7 @@ class CoordinateSearch:
         """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`, which fall off
         from 2^octave, or from a likely octave and a width; cells narrower than `resolution` are not divided. It stops
         when the intervals that hold all but `sure` of the posteriors, as the sides of a box, have a diagonal below
-        `width`, or if that is 0, when the box no longer shrinks: then it is as large as the noise makes it."""
+        `width`, or where that is 0, when the box no longer shrinks: then it is as large as the noise makes it."""
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
         gain = 0.5 * self.n / self.ranks.noise**2
@@ -94,5 +96,5 @@ class CoordinateSearch:
                 if width == 0.0 and asked > _LEAST and typical > _SHRINKS * before:
                     break
                 before = typical
-        side = float(np.median(posterior.quantile(0.9) - posterior.quantile(0.1)))
+        side = float(np.median(posterior.quantile(1.0 - 0.5 * OPEN) - posterior.quantile(0.5 * OPEN)))
         return Found(Center(center + posterior.median(), side * math.sqrt(self.ranks.coordinates)), asked)

@@ -16,7 +16,7 @@ from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Bound
 from dpmedian.statistics import GradientAndDirections as Statistic
 
-__all__ = ["FREE_WEIGHT", "GradientAndDirections"]
+__all__ = ["FREE_WEIGHT", "LEAST_WEIGHT", "GradientAndDirections"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -24,6 +24,8 @@ Matrix = NDArray[np.float64]
 # Up to a weight of sqrt(1/2) the directions cost nothing beside the gradient if records are replaced. A little below it
 # the same holds for directions that are rounded: they add less than 0.3 % to the sensitivity.
 FREE_WEIGHT = math.sqrt(0.45)
+# The core rounds weights down to multiples of 2^-30: a weight below this one would lose digits.
+LEAST_WEIGHT = 2.0**-20
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,11 @@ class Spender:
         """In rho."""
         return max(self.allowance.rho - self.spent, 0.0)
 
+    @property
+    def cost(self) -> PrivacyCost:
+        """Of what was released so far. Each release was paid before it was made, so a filter in rho may charge this."""
+        return Gaussian.cap(self.spent, self.allowance.coordinates)
+
     def affordable(self, offer: Offer[Mechanism], rho: float) -> float:
         """What one time would cost: as asked, but at least and at most what fits the lattice, and what is left."""
         asked = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)

@@ -172,6 +172,7 @@ class PrivateSize(CalibratedMethod):
             return replace(made.run(source, tape), size=size)
         except ReleaseFailed as failed:
             failed.cost, failed.size = self.cost, size
+            failed.ran = None if failed.ran is None else self.size.cost + failed.ran
             raise
 
 

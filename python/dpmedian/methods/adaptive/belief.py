@@ -13,6 +13,7 @@ works in the span of these and of all points and gradients, which takes a few pr
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,20 +24,15 @@ from numpy.typing import NDArray
 from dpmedian.inference import Noisy
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.queries import MANY_DIMENSIONS, Gradient
+from dpmedian.methods.contract import cloud_curvature
 
 __all__ = ["Belief", "HessianModel", "Released"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The curvature of a cloud before it is measured, in units of (1 - 1/d) n/core radius: a little too stiff is safe.
-_CLOUD = 1.15
-# How often the regression is repeated around the point that it found.
-_ROUNDS = 2
-_TINY = 1e-300
-# A vector lies in a span if the part outside of it is shorter than this, relative to the vector. A part that is shorter
-# than the other number is made orthogonal once more.
-_IN_SPAN, _ORTHOGONAL = 1e-10, 0.7
+# A vector lies in a span if the part outside of it is shorter than this, relative to the vector: half of the digits.
+_IN_SPAN = math.sqrt(sys.float_info.epsilon)
 
 
 class Released(NamedTuple):
@@ -71,7 +67,7 @@ class HessianModel:
     @classmethod
     def guess(cls, d: int) -> HessianModel:
         """Isotropic guess; its relative error is taken to be 100 %."""
-        values = np.full(d, _CLOUD * (1.0 - 1.0 / d if d > 1 else 0.5))
+        values = np.full(d, cloud_curvature(d))
         return cls(values, None, values, float(values[0]), float(values[0]) ** 2 / d, 0.0, None)
 
     def doubt(self, point: Vector, core_radius: float, bias: float) -> float:
@@ -143,10 +139,9 @@ class _Span:
         left = float(np.linalg.norm(rest))
         if not left > _IN_SPAN * length:
             return np.asarray(found)
-        if left < _ORTHOGONAL * length:
-            again = basis @ rest
-            found, rest = found + again, rest - again @ basis
-            left = float(np.linalg.norm(rest))
+        again = basis @ rest
+        found, rest = found + again, rest - again @ basis
+        left = float(np.linalg.norm(rest))
         if self._size == len(self._basis):
             self._basis = np.vstack([self._basis, np.empty((max(16, self._size), len(x)))])
         self._basis[self._size] = rest / left
@@ -216,7 +211,7 @@ class Belief:
         """The regression, around the point that it finds."""
         span = self.span
         at, noise = span.at(self.point), np.array(span.noise)
-        for _ in range(_ROUNDS):
+        for _ in range(self.c.rounds):
             values = span.values
             prior = self.hessian.doubt(self.point, self.core_radius, self.c.bias)
             away = span.points - at
@@ -231,7 +226,7 @@ class Belief:
             left = prior / unit * (inverse @ (residuals - mean)).T / values[:, None]
             plain = -mean / values
             step = plain - left @ np.linalg.solve(np.eye(len(away)) + away @ left, away @ plain)
-            step *= min(1.0, 1.0 / max(float(np.linalg.norm(step)), _TINY))
+            step /= max(float(np.linalg.norm(step)), 1.0)
             moved = self.point + span.back(step)
             self.point = self.inside(moved)
             at = at + step if np.array_equal(self.point, moved) else span.at(self.point)

@@ -10,12 +10,14 @@ since the last start, are compared with both. This is post-processing.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.mechanisms.distance import Counted
+from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.queries import Gradient
 from dpmedian.methods.contract import cloud_curvature
 
@@ -24,32 +26,25 @@ __all__ = ["log_odds_of_a_cloud"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The cloud: its core radii over the one that was found, and the distance of its center from the point in core radii.
-# The single place: its core radius, how much faster its counts grow than those of a cloud, and its largest distance.
-_CLOUDS, _CLOUD_OFFSET, _PLACE, _PLACE_STEEPNESS, _PLACE_REACH = (1.0, 1.4), 0.35, 0.06, 12.0, 3.0
-# Core radii of the clouds whose centers are tried.
-_FITS = (1.4, 0.3, 0.06)
-# How often each fit of a center to the gradients is improved, and the lengths in core radii of the first steps.
-_ROUNDS, _STARTS = 4, (0.4, 1.0)
-# Spreads beyond which it does not matter how far away a point is: its square is a double. Below the other one, vectors
-# have no direction.
-_BEYOND, _LEAST = 1e60, 1e-60
+# Core radii beyond which it does not matter how far away a point is: its square is a double. The reciprocal is a length
+# below which vectors have no direction.
+_BEYOND = math.sqrt(math.sqrt(sys.float_info.max))
 
 
 def log_odds_of_a_cloud(
-    measured: Sequence[Gradient], counted: Sequence[Counted], point: Vector, quarter: int, n: float, core: float
+    measured: Sequence[Gradient], counted: Sequence[Counted], point: Vector, quarter: int, n: float, c: Constants
 ) -> float:
     """The logarithm of the odds of a cloud around the point against a single place, each where it explains most.
 
     `quarter` is the quarter octave of the core radius that was found, the unit of lengths; n is that of gradients and
-    counts. A place may be anywhere within some core radii of the point.
+    counts.
     """
-    answers = _Answers(measured, counted, point, quarter, n, core)
-    centers = answers.centers(_FITS)
-    away = (centers**2).sum(axis=1)
-    # A cloud's center is near the point, for that is where its gradients vanish.
-    clouds = [answers.misfits(centers, wide, 1.0) + 0.5 * away / _CLOUD_OFFSET**2 for wide in _CLOUDS]
-    place = answers.misfits(centers[away < _PLACE_REACH**2], _PLACE, _PLACE_STEEPNESS)
+    answers = _Answers(measured, counted, point, quarter, n, c.core)
+    centers = answers.centers((1.0, c.place), c.rounds)
+    # A cloud's center is within a core radius of the point or so, because its gradients vanish there.
+    near = 0.5 * (centers**2).sum(axis=1)
+    clouds = answers.misfits(centers, 1.0, 1.0) + near
+    place = answers.misfits(centers, c.place, c.place_steepness)
     return float(np.min(place) - np.min(clouds))
 
 
@@ -95,7 +90,7 @@ class _Answers:
         count, d = vectors.shape
         if d > count:
             sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
-            basis = np.linalg.qr((vectors / np.maximum(sizes, _LEAST)).T)[0]
+            basis = np.linalg.qr((vectors / np.maximum(sizes, 1.0 / _BEYOND)).T)[0]
             self.points, self.gradients, self.thetas = (
                 np.asarray(part @ basis) for part in (self.points, self.gradients, self.thetas)
             )
@@ -104,17 +99,17 @@ class _Answers:
         """What a gradient's offset from the center is divided by: its length, or near the center the curvature's."""
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
-    def centers(self, widths: Sequence[float]) -> Matrix:
+    def centers(self, widths: Sequence[float], rounds: int) -> Matrix:
         """Centers that may explain the gradients, of clouds of these core radii: all steps of the fits.
 
         With the lengths of the last step a gradient is linear in the center, so that the next one is a weighted mean.
         """
-        directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), _LEAST)
-        starts = np.vstack([np.zeros_like(self.points[:1]), *(self.points - step * directions for step in _STARTS)])
+        directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), 1.0 / _BEYOND)
+        starts = np.vstack([np.zeros_like(self.points[:1]), self.points - directions])
         found = [starts]
         for wide in widths:
             centers = starts
-            for _ in range(_ROUNDS):
+            for _ in range(rounds):
                 lengths = self.lengths(self.points - centers[:, None], wide)
                 weights = 1.0 / (self.variances * lengths**2)
                 ends = self.points - lengths[..., None] * self.gradients

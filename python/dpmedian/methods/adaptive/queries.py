@@ -6,6 +6,7 @@ A cost is in rho. Every answer is noisy and private already; its noise follows f
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,47 +15,33 @@ from numpy.typing import NDArray
 
 from dpmedian.inference import Noisy
 from dpmedian.inference.error import KNOWN
-from dpmedian.mechanisms.coordinates import CoordinateSearch
-from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
+from dpmedian.mechanisms.coordinates import OPEN, CoordinateSearch
+from dpmedian.mechanisms.directions import FREE_WEIGHT, LEAST_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.distance import Counted, DistanceCount, DistanceSearch
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION, Curvature, Hessian
 from dpmedian.mechanisms.sample import HiddenSample
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
-from dpmedian.methods.adaptive.constants import Constants
+from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
 from dpmedian.methods.contract import sensitivity_gain
 from dpmedian.parameters import LARGEST, PublicParameters
 from dpmedian.postprocess import onto_ball, semicircle
 from dpmedian.sources.protocol import Source
+from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE
 from dpmedian.tape import Tape
 
 __all__ = ["Gradient", "HessianPlan", "Offers", "Queries", "hessian_plan"]
 
 Vector = NDArray[np.float64]
 
-# How often each kind may be queried at most. No run on record comes near; the numbers bound what discretization costs.
-_SEARCHES, _COUNTS, _SHIFTS, _CURVATURES, _HESSIANS, _GRADIENTS, _CARRIERS = 512, 1024, 512, 64, 32, 256, 64
-# The noisy ranks of a center search, and the noisy counts of a search for a radius, at most.
-CENTER_QUERIES, SEARCH_QUERIES = 80, 32
-# All octaves of doubles, and the half octaves that distances between points can have.
-_FIRST_OCTAVE, _HALF_OCTAVES = -1022, 2036
-# The core rounds the weights of directions down to multiples of 2^-30: a weight below this one would lose digits.
-_LEAST_WEIGHT = 2.0**-20
 # From so many dimensions on second moments take most of the time, so that a single gradient carries the directions.
-MANY_DIMENSIONS = 128
-# From so many on they are those of the sample, if there is one.
-SAMPLED_DIMENSIONS = 256
-# What a search for a radius expects: counts miss their target by a quarter of the records or more, and the radius lies
-# within some octaves of the likely one. It stops when less than 1 % of the posterior mass lies elsewhere.
-_AMPLITUDE, _PRIOR_OCTAVES, _ELSEWHERE = 0.25, 8.0, 0.01
-# Where the center search begins: octaves and their width without a radius, and octaves below a radius.
-_LIKELY_OCTAVE, _LIKELY_WIDTH = 4.0, 8.0
-# The center search stops when the box of all but this posterior mass no longer shrinks; with a signal below the other
-# number it uses all queries.
-_CENTER_OUTSIDE, _CENTER_SIGNAL = 0.2, 17.0
-# Part of rho that the gradients which carry the directions have together.
-_CARRIED = 0.7
+MANY_DIMENSIONS = CONSTANTS.many_dimensions
+# From twice as many on they are those of the sample, if there is one.
+SAMPLED_DIMENSIONS = 2 * MANY_DIMENSIONS
+# The octaves of doubles, and the half octaves that distances between points can have.
+_FIRST_OCTAVE = sys.float_info.min_exp - 1
+_FIRST_HALF, _LAST_HALF = FIRST_QUARTER_OCTAVE // 2, LAST_QUARTER_OCTAVE // 2
 
 
 class Gradient(NamedTuple):
@@ -76,13 +63,10 @@ class HessianPlan(NamedTuple):
     of_curvature: float
 
 
-def price(
-    c: Constants, rho: float, m: float, needs: float, least: float, most: float, generous: float | None = None
-) -> float:
-    """The cost of a query that needs `needs`/m^2."""
+def price(c: Constants, rho: float, m: float, needs: float, least: float, most: float) -> float:
+    """The cost of a query that needs `needs`/m^2: `least` of rho if that is cheap, and at most `most` of rho."""
     needed = needs / m**2
-    few = (c.generous if generous is None else generous) * needed
-    return min(max(needed, min(least * rho, few)), most * rho)
+    return min(max(needed, min(least * rho, c.generous * needed)), most * rho)
 
 
 def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotropic: bool = False) -> HessianPlan:
@@ -90,18 +74,16 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
 
     The smoothing balances noise, which falls as 1/smoothing, and bias, which grows with it.
     """
-    d, gain = p.d, sensitivity_gain(p)
+    d, worthy = p.d, sensitivity_gain(p) * m
     if 1 < d <= MOMENTS_DIMENSION and not isotropic:
-        cost = price(c, rho, gain * m, c.hessian_needs * d, c.single_share, c.query_most, math.inf)
+        cost = price(c, rho, worthy, c.generous * c.needs * d, c.single_share, c.query_most)
         of_moments, of_curvature = Hessian.noise_of(cost, p)
         edge = semicircle(of_moments, d) / m
-        if edge < 0.5 * c.most_smoothing:
-            smoothing = min(max(math.sqrt(2.0 * edge), c.least_smoothing), c.most_smoothing)
-            return HessianPlan(cost, True, smoothing, of_moments, of_curvature)
-    cost = price(c, rho, gain * m, c.curvature_needs, c.single_share, c.query_most)
+        if edge < c.bias * c.most_smoothing:
+            return HessianPlan(cost, True, min(math.sqrt(edge / c.bias), c.most_smoothing), of_moments, of_curvature)
+    cost = price(c, rho, worthy, c.needs, c.single_share, c.query_most)
     noise = 1.0 / math.sqrt(2.0 * cost)
-    # A smoothing at which a cloud's curvature is ten times the noise.
-    return HessianPlan(cost, False, min(max(10.0 * noise / m, 0.25), c.most_smoothing), 0.0, noise)
+    return HessianPlan(cost, False, min(math.sqrt(noise / m / c.bias), c.most_smoothing), 0.0, noise)
 
 
 @dataclass(frozen=True)
@@ -125,15 +107,15 @@ class Region:
             return cls(0.0, False, d == 1)
 
         def cost_of(records: int) -> float:
-            """The cost of the directions on their own."""
-            return price(c, rho, records, c.directions_need * d**2 * (d + 1), c.single_share, c.query_most)
+            """The cost of the directions on their own: half of the noise with which they are known."""
+            return price(c, rho, records, 2.0 * d**2 * (d + 1) / KNOWN**2, c.single_share, c.query_most)
 
         def weight_of(carriers: float) -> float:
             """The weight of the directions in gradients that cost this together."""
             if p.protection.relation.size_is_public:
                 return FREE_WEIGHT
             # They are not free: a weight of b costs b^2/(1 + b^2) of the gradients.
-            return min(max(math.sqrt(cost_of(n) / carriers), _LEAST_WEIGHT), FREE_WEIGHT)
+            return min(max(math.sqrt(cost_of(n) / carriers), LEAST_WEIGHT), FREE_WEIGHT)
 
         def known(carriers: float) -> bool:
             """Whether their noise is small beside the directions, whose eigenvalues are n/d in the mean."""
@@ -141,7 +123,9 @@ class Region:
             # As a matrix the noise has eigenvalues of about sqrt((d + 1)/2) times its standard deviation.
             return noise * math.sqrt((d + 1.0) / 2.0) < KNOWN * n / d
 
-        together, one = _CARRIED * rho, _CARRIED * rho / gradients
+        # What is left for the last gradients, if the searches before them were dear.
+        together = (1.0 - c.reserve) * rho
+        one = together / gradients
         every = known(together) and d <= MANY_DIMENSIONS
         if d > SAMPLED_DIMENSIONS and sample < n and not known(one):
             return cls(FREE_WEIGHT, False, False, cost_of(sample))
@@ -164,24 +148,25 @@ class Offers:
     directions: Offer[GradientAndDirections] | None
     region: Region | None
     """What a confidence region needs, if one is wanted."""
+    constants: Constants
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
         m = max(c.sample_records, math.ceil(c.sample_signal / sensitivity_gain(p) * math.sqrt(p.d / rho)))
         m = p.size if p.size <= 2 * m else m
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
+        # A run begins at most `patience` times again, and measures a Hessian at first, at the end and when surprised.
+        hessians = (c.patience + 1) * (c.patience + 2)
         hessian, directions, until = None, None, "stops when less than 1 % of the posterior mass lies elsewhere"
         if 1 < p.d <= MOMENTS_DIMENSION:
-            hessian = Offer(
-                lambda rho: Hessian.of("hessian", rho, p), _HESSIANS, c.query_most, "two; more if surprised"
-            )
+            hessian = Offer(lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if surprised")
             if region is not None:
                 # The kinds must not depend on a noisy size, so this kind is there even if it will not be queried.
                 weight = region.weight or FREE_WEIGHT
                 directions = Offer(
                     lambda rho: GradientAndDirections.of("directions", rho, p, weight),
                     # If a single gradient carries them, another one does so after a new start.
-                    _CARRIERS if p.d <= MANY_DIMENSIONS else 2,
+                    c.uses if p.d <= MANY_DIMENSIONS else 2,
                     1.0,
                     ("of the sample" if region.cost else "with the last gradients")
                     + ", for a confidence region"
@@ -191,44 +176,45 @@ class Offers:
             parameters=p,
             sample=m,
             center=Offer(
-                lambda rho: CoordinateSearch.of("center", rho, p, releases=CENTER_QUERIES).ranks,
+                lambda rho: CoordinateSearch.of("center", rho, p, releases=c.center_queries).ranks,
                 1,
                 c.half_budget,
-                f"at most {CENTER_QUERIES}; stops when the posterior no longer narrows",
+                f"at most {c.center_queries}; stops when the posterior no longer narrows",
             ),
             search=Offer(
-                lambda rho: DistanceCount.of("core radius", rho, p, releases=SEARCH_QUERIES),
-                _SEARCHES,
+                lambda rho: DistanceCount.of("core radius", rho, p, releases=c.search_queries),
+                c.uses,
                 c.search_most,
-                f"at most {SEARCH_QUERIES} each; {until}",
+                f"at most {c.search_queries} each; {until}",
             ),
             count=Offer(
                 lambda rho: DistanceCount.of("counts", rho, p, releases=1),
-                _COUNTS,
-                max(c.query_most, c.decision_share),
+                c.uses,
+                c.query_most,
                 "one or two; more if records coincide",
             ),
             shift=Offer(
                 lambda rho: NoisyGradient.of("mean shift", rho, p, releases=1),
-                _SHIFTS,
+                c.uses,
                 c.query_most,
                 "one; more if records coincide",
             ),
             curvature=Offer(
                 lambda rho: Curvature.of("curvature", rho, p),
-                _CURVATURES,
+                hessians,
                 c.query_most,
                 "instead of a Hessian that would be mostly noise",
             ),
             hessian=hessian,
             gradient=Offer(
                 lambda rho: NoisyGradient.of("gradient", rho, p, releases=1),
-                _GRADIENTS,
+                c.uses,
                 1.0,
                 "some, then all that is left",
             ),
             directions=directions,
             region=region,
+            constants=c,
         )
 
     @property
@@ -240,7 +226,7 @@ class Offers:
 
     @property
     def most_reads(self) -> int:
-        return CENTER_QUERIES + sum(kind.times for kind in self._kinds)
+        return self.constants.center_queries + sum(kind.times for kind in self._kinds)
 
     def allowance(self, rho: float) -> Allowance:
         """The cap on all kinds together."""
@@ -250,8 +236,9 @@ class Offers:
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
     """The number of equal parts of what is left of rho for the last gradients: few after a sample."""
     if sample < p.size:
-        return 1 if p.d <= MANY_DIMENSIONS else c.last_many
-    affordable = left * rho / gradient_price(p, c.last_noise, p.size)
+        # In many dimensions reading all records once more takes far less time than a Hessian.
+        return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
+    affordable = left * rho / gradient_price(p, c.most_noise, p.size)
     return min(c.last_gradients, max(1, round(affordable)))
 
 
@@ -290,6 +277,11 @@ class Queries:
         """m sqrt(rho/d): how far the records stand out of the noise."""
         return self.gain * self.m * math.sqrt(self.rho / max(self.d, 2))
 
+    @property
+    def few(self) -> bool:
+        """Whether gradients alone do not tell far from near."""
+        return self.signal < self.c.few / math.sqrt(math.sqrt(self.d))
+
     def price(self, needs: float, least: float, most: float, part: float = 1.0) -> float:
         """The cost of a query about this part of the records: fewer cost more."""
         return price(self.c, self.rho, self.gain * self.m * part, needs, least, most)
@@ -298,18 +290,20 @@ class Queries:
         """The nearest point of the public ball, if there is one; otherwise only kept finite."""
         return onto_ball(theta, self.p.origin, self.p.radius)
 
-    def center(self) -> tuple[Vector, int]:
-        """The median of every coordinate, and a quarter octave of what the posteriors leave open."""
+    def useful(self, square: float) -> float:
+        """The cost of a gradient whose noise, as if of all records, has this mean squared length."""
+        return 2.0 * self.d * (self.n / self.m / self.gain) ** 2 / square
+
+    def center(self) -> tuple[Vector, float]:
+        """The median of every coordinate, and the diagonal of the box that the posteriors leave open."""
         c, radius = self.c, self.p.radius
-        likely = (_LIKELY_OCTAVE, _LIKELY_WIDTH)
+        likely = (c.likely_octaves, c.likely_octaves)
         if radius is not None:
-            likely = (math.log2(radius) - _LIKELY_OCTAVE, _LIKELY_OCTAVE)
-        cost = price(
-            c, self.rho, self.gain * self.m, c.vector_needs * self.d, c.center_share, c.half_budget, math.inf
-        )  # fmt: skip
+            likely = (math.log2(radius) - 0.5 * c.likely_octaves, 0.5 * c.likely_octaves)
+        needed = c.needs * self.d / (self.gain * self.m) ** 2
         found = self.spender.search(
             self.offers.center,
-            cost,
+            min(max(needed, c.center_share * self.rho), c.half_budget * self.rho),
             lambda ranks, tape: CoordinateSearch(self.m, ranks).release(
                 self.records,
                 tape,
@@ -318,30 +312,31 @@ class Queries:
                 octave=_FIRST_OCTAVE,
                 resolution=self.p.resolution or 0.0,
                 likely=likely,
-                sure=_CENTER_OUTSIDE if self.signal > _CENTER_SIGNAL else 0.0,
+                sure=0.0 if self.few else OPEN,
             ),
         )
-        # The diagonal of a box that holds 80 % of each posterior is several times the core radius.
-        return self.inside(found.point), 4 * (math.frexp(found.doubt)[1] - 3)
+        return self.inside(found.point), found.doubt
 
-    def search(self, theta: Vector, share: float, around: int, window: tuple[int, int] | None = None) -> int:
-        """The quarter octave of the radius around theta that holds a share of the records.
+    def search(self, theta: Vector, share: float, around: int, window: bool = False) -> int:
+        """The quarter octave of the radius around theta that holds a share of the records, likely `around`.
 
-        Anywhere, likely `around`, or in a window of quarter octaves around it.
+        In a window it is at most a little larger, and the search is finer and costs half.
         """
-        c, high = self.c, _HALF_OCTAVES
+        c, last = self.c, _LAST_HALF
         if self.p.radius is not None:
-            high = min(high, 2 * math.frexp(self.p.radius)[1] + 3)
-        low, high, stride, origin, likely = (-_HALF_OCTAVES, high, 2, 0, around / 2.0)
-        if window is not None:
-            (low, high), stride, origin, likely = window, 1, around, 0.0
-        amplitude = min(_AMPLITUDE, 0.5 * share) * self.m
-        cost = self.price(c.search_needs, c.single_share, c.search_most, min(share / c.half, 1.0))
+            # No two points of the ball are farther apart than its diameter.
+            last = min(last, 2 * (math.frexp(self.p.radius)[1] + 1))
+        cost = self.price(c.needs, c.single_share, c.search_most, min(share / c.half, 1.0))
+        low, high, stride, origin, likely = _FIRST_HALF, last, 2, 0, 0.5 * around
+        if window:
+            low, high, stride, origin, likely, cost = -4 * c.near, c.near, 1, around, 0.0, 0.5 * cost
+        # Counts miss their target by half of it, or more.
+        amplitude = 0.5 * share * self.m
         self.counted.append(
             self.spender.search(
                 self.offers.search,
-                cost if window is None else 0.5 * cost,
-                lambda count, tape: DistanceSearch(low, high, stride, amplitude, _PRIOR_OCTAVES, count).release(
+                cost,
+                lambda count, tape: DistanceSearch(low, high, stride, amplitude, c.likely_octaves, count).release(
                     self.records,
                     tape,
                     theta,
@@ -349,7 +344,7 @@ class Queries:
                     share=share,
                     size=self.m,
                     likely=likely,
-                    sure=_ELSEWHERE,
+                    sure=c.elsewhere,
                 ),
             )
         )

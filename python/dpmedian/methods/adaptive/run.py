@@ -6,12 +6,14 @@ Radii are quarter octaves: the radius of q is 2^(q/4). The *core radius* around 
 from __future__ import annotations
 
 import math
+import sys
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.inference import Moments, Noisy
+from dpmedian.inference import Moments, Noisy, error_radius
 from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.belief import Belief, HessianModel, Released
 from dpmedian.methods.adaptive.evidence import log_odds_of_a_cloud
@@ -21,10 +23,10 @@ from dpmedian.methods.adaptive.queries import (
     SAMPLED_DIMENSIONS,
     Gradient,
     Queries,
-    gradient_price,
     hessian_plan,
     last_gradients,
 )
+from dpmedian.parameters import LARGEST
 from dpmedian.postprocess import spikes, stands_out, without_noise
 from dpmedian.release import MethodResult
 
@@ -32,27 +34,12 @@ __all__ = ["Ball", "NotFound", "Run"]
 
 Vector = NDArray[np.float64]
 
-# Quarter octaves near the end of the doubles: all is one point below the first; curvatures overflow below the second.
-_SMALLEST, _CURVED = -4064, -3940
-# Octaves below a point in which doubles beside it have no neighbors.
-_DIGITS = 50
-# Windows of quarter octaves for searches: after a mean shift, and around the core radius so far.
-_AFTER_SHIFT, _NEAR_CORE = (-40, 4), (-24, 8)
-# A nonsmooth point is one if its records stay together over this many quarter octaves; a ball of 55 % that is larger by
-# the other number is a larger cluster elsewhere.
-_TOGETHER, _ELSEWHERE = 32, 12
-# Of the curvature that records within the smoothing radius have in a smooth cloud, at most.
-_SMOOTH_WITHIN = 0.25
-# Anisotropy of the Hessian that the curvature alone does not show.
-_ROUND = 0.3
-# The 95 % quantile of a standard normal variable, and factors of the error radius with a note.
-_NORMAL_95, _UNSURE_FACTOR, _NONSMOOTH_FACTOR = 1.645, 1.3, 2.0
-# Standard deviations below a noisy number of records for which the evidence is computed.
-_FEWER_RECORDS = (0.0, 0.5, 1.0, 1.7, 2.5)
+# Below this quarter octave all is one point: the least normal double.
+_SMALLEST = 4 * sys.float_info.min_exp
 
 
 class NotFound(Exception):
-    """The gradients at the end are not those of a median. Says why."""
+    """The answers are not those around a median. Says why."""
 
 
 class Ball(NamedTuple):
@@ -68,7 +55,7 @@ class Run:
     def __init__(self, ask: Queries) -> None:
         self.ask, self.c = ask, ask.c
         self.belief = Belief(ask.n, ask.d, ask.c, ask.inside)
-        self.attempts = ask.c.attempts
+        self.attempts = ask.c.patience
         self.searched_majority = False
         self.nonsmooth = False
         self.clumped = False
@@ -77,11 +64,15 @@ class Run:
         self.directions: Noisy | None = None
 
     def run(self) -> MethodResult:
-        center, likely = self.ask.center()
-        start = Ball(center, self.ask.search(center, self.c.core, likely))
+        ask, c = self.ask, self.c
+        center, box = ask.center()
+        if ask.p.radius is not None and box > 4.0 * ask.p.radius:
+            raise NotFound("the search for the center did not narrow: the ball is too large for so few records")
+        start = Ball(center, ask.search(center, c.core, 4 * math.frexp(box)[1]))
         while True:
-            ball, _ = self.collapse(start, self.c.half)
-            if self.is_point(ball, start.quarter):
+            left = ask.left
+            ball, _ = self.collapse(start, c.half)
+            if self.is_point(ball, start.quarter, left - ask.left):
                 return self.exactly(ball)
             self.place(ball.quarter)
             found = self.descend(ball.center)
@@ -97,64 +88,67 @@ class Run:
 
     def place(self, quarter: int) -> None:
         """A new core radius, and the guess of the Hessian until it is measured."""
-        self.quarter = max(quarter, _CURVED)
+        self.quarter = quarter
         self.measured_after = -1
-        self.belief.place(radius_of(self.quarter), HessianModel.guess(self.ask.d))
+        self.belief.place(radius_of(quarter), HessianModel.guess(self.ask.d))
 
     def core_around(self, theta: Vector) -> int:
         """The quarter octave of the core radius around a point: near the one so far, or anywhere if it is larger."""
-        found = self.ask.search(theta, self.c.core, self.quarter, _NEAR_CORE)
-        at_the_edge = found >= self.quarter + _NEAR_CORE[1] - self.c.shrink
+        found = self.ask.search(theta, self.c.core, self.quarter, window=True)
+        at_the_edge = found >= self.quarter + self.c.near - self.c.shrink
         return self.ask.search(theta, self.c.core, found) if at_the_edge else found
 
     def measure_hessian(self, theta: Vector, isotropic: bool = False) -> None:
         """The Hessian here, smoothed at a radius as small as its noise allows, or its mean over all directions."""
         ask, c, d, m = self.ask, self.c, self.ask.d, self.ask.moments_m
         plan = hessian_plan(ask.p, c, ask.rho, m, isotropic)
-        unit, radius = plan.smoothing * m, plan.smoothing * self.belief.core_radius
-        moments = None
+        radius = max(plan.smoothing * self.belief.core_radius, 1.0 / LARGEST)
+        unit, moments = radius / self.belief.core_radius * m, None
         if plan.moments:
             curvature, noise, moments = ask.hessian(theta, radius, plan.cost)
             variance = (0.5 * moments.noise**2 + noise**2 / d) / unit**2
             # A record within the radius has the curvature 1, any other (1 - 1/d) times its part of the trace.
             within = curvature - (1.0 - 1.0 / d) * float(np.trace(moments.matrix))
             deviation = math.hypot(noise, (1.0 - 1.0 / d) * moments.noise * math.sqrt(d))
-            self.clumped |= within > _SMOOTH_WITHIN * curvature + deviation
+            smooth = c.core * plan.smoothing**d * m
+            self.clumped |= within > c.clump * curvature + smooth + deviation
         else:
             curvature, noise = ask.curvature(theta, radius, plan.cost)
-            anisotropy = _ROUND * float(self.belief.hessian.values.mean()) if d > 1 else 0.0
+            # What the mean over all directions does not show.
+            anisotropy = c.bias * float(self.belief.hessian.values.mean()) if d > 1 else 0.0
             variance = (anisotropy**2 + (noise / unit) ** 2) / d
         self.released = Released(radius, m, curvature, noise, moments)
-        # A curvature that steps may be divided by: no less than its noise.
-        curvature = max(curvature, noise, 0.03 * unit)
-        found, vectors, deviation = np.full(d, curvature), None, noise
-        if moments is not None:
-            deviation = math.hypot(moments.noise, noise)
-            if d <= MANY_DIMENSIONS or stands_out(moments.matrix, moments.noise):
-                eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
-                directed, vectors, edge = eigenvalues(moments.matrix, moments.noise)
-                found = np.maximum(curvature - directed, max(0.01 * curvature, 0.1 * edge))
-        values = np.sqrt(found**2 + c.stiffer * deviation**2) / unit
+        deviation = noise if moments is None else math.hypot(moments.noise, noise)
+        # Eigenvalues that steps may be divided by: no less than their noise.
+        curvature = max(curvature, noise)
+        found, vectors = np.full(d, curvature), None
+        if moments is not None and (d <= MANY_DIMENSIONS or stands_out(moments.matrix, moments.noise)):
+            eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
+            directed, vectors, _ = eigenvalues(moments.matrix, moments.noise)
+            found = np.maximum(curvature - directed, deviation)
+        # Too soft a Hessian overshoots, and too stiff a one is only slow.
+        values = np.hypot(found, deviation) / unit
         self.measured_after = len(self.belief.gradients)
-        self.hessian_moments = moments is not None
         self.belief.use(HessianModel(values, vectors, found / unit, deviation / unit, variance, plan.smoothing, theta))
 
     # Collapse: one loop for atoms, larger clusters and nonsmooth points.
 
     def floor(self, theta: Vector) -> int:
         """The quarter octave below which all is one point: by the doubles at theta, or by a public resolution."""
-        digits = 4 * (math.frexp(float(np.max(np.abs(theta))) or 1e-320)[1] - _DIGITS)
+        exponent = math.frexp(float(np.max(np.abs(theta))))[1] if np.any(theta) else sys.float_info.min_exp
+        # Distances beside theta lose an octave to rounding, and a margin of a search is one, too.
+        digits = 4 * (exponent - sys.float_info.mant_dig + 2)
         resolution = self.ask.p.resolution
         return max(_SMALLEST, digits, _SMALLEST if resolution is None else math.floor(4.0 * math.log2(resolution)))
 
-    def collapse(self, ball: Ball, share: float, depth: int | None = None) -> tuple[Ball, int]:
+    def collapse(self, ball: Ball, share: float) -> tuple[Ball, int]:
         """Mean shifts into ever smaller balls that hold this share of the records; and in how many rounds."""
         ask, c = self.ask, self.c
-        last = ball.quarter - (c.depth if depth is None else depth)
-        part, before, rounds, missed, counts = min(share / c.half, 1.0), ask.left, 0, 0, []
-        cost = ask.price(c.vector_needs * ask.d, c.loop_share, c.query_most, part)
-        for_count = ask.price(c.count_needs, c.loop_share, c.query_most, part)
-        if math.sqrt(2.0 * ask.d / cost) / ask.gain > c.shift_noise * share * ask.m:
+        last, part = ball.quarter - c.depth, min(share / c.half, 1.0)
+        before, rounds, missed, counts = ask.left, 0, 0, []
+        cost = ask.price(c.needs * ask.d, 0.0, c.query_most, part)
+        for_count = ask.price(c.needs, 0.0, c.query_most, part)
+        if math.sqrt(2.0 * ask.d / cost) / ask.gain > c.most_noise * share * ask.m:
             return ball, 0
         while ball.quarter > max(self.floor(ball.center), last):
             if before - ask.left > c.half_budget or ask.left < c.reserve:
@@ -165,29 +159,30 @@ class Run:
             held = min(max(counts[-1], share * ask.m), ask.m)
             shift = ask.shift(ball.center, radius_of(wide), cost)
             moved = ask.inside(ball.center - radius_of(wide) / held * shift)
-            found = ask.search(moved, share, ball.quarter, _AFTER_SHIFT)
+            found = ask.search(moved, share, ball.quarter, window=True)
             if found <= ball.quarter - c.shrink:
                 ball, rounds, missed = Ball(moved, found), rounds + 1, 0
             else:
                 missed += 1
-                if missed > (c.misses if rounds else 0):
+                if missed >= (c.patience if rounds else 1):
                     break
             if len(counts) > c.patience and share == c.half and np.mean(counts) < 0.5 * (c.half + 0.5) * ask.m:
                 break  # This is the smaller of two clusters: the descent will see the other one.
         return ball, rounds
 
-    def is_point(self, ball: Ball, before: int) -> bool:
+    def is_point(self, ball: Ball, before: int, spent: float) -> bool:
         """Whether half of the records are there: to the last digit, or as far as the budget of a collapse goes."""
         ask, c = self.ask, self.c
-        if ball.quarter > max(self.floor(ball.center), before - c.depth):
-            exhausted = ask.left < 1.05 - c.half_budget
-            if not exhausted or ball.quarter > before - c.depth // 3:
-                return False
-        return ask.count(ball.center, ball.quarter + 4, c.decision_share * ask.rho)[0] > 0.5 * ask.m
+        ended = spent > c.half_budget or ask.left < c.reserve
+        least = before - (4 * c.near if ended else c.depth)
+        if ball.quarter > max(self.floor(ball.center), least):
+            return False
+        return ask.count(ball.center, ball.quarter + c.shrink, c.query_most * ask.rho)[0] > 0.5 * ask.m
 
     def exactly(self, ball: Ball) -> MethodResult:
         """Many records are this point, and it is the median: nothing is left to do, and the rest is not spent."""
-        ask, error = self.ask, radius_of(max(ball.quarter, self.floor(ball.center)) + 4)
+        ask, quarter = self.ask, max(ball.quarter, self.floor(ball.center))
+        error = radius_of(quarter + self.c.shrink)
         point = np.where(np.abs(ball.center) <= error, 0.0, ball.center)
         moments = None if ask.offers.region is None else Moments(ask.d, float(ask.n), 0.0, least=error)
         return MethodResult(point, radius_of(ball.quarter), error, (EXACT,), moments)
@@ -196,58 +191,71 @@ class Run:
 
     def descend(self, theta: Vector) -> MethodResult | Ball | None:
         """Gradients that cost more and more while they are consistent. None at the end, or where to begin again."""
-        ask, c, belief, region = self.ask, self.c, self.belief, self.ask.offers.region
-        self.nonsmooth, self.directions = False, None
-        cost = min(gradient_price(ask.p, c.first_noise, ask.m), c.first_share * ask.rho)
+        ask, c, belief = self.ask, self.c, self.belief
+        self.nonsmooth, self.directions, self.theta = False, None, theta
+        self.in_a_row = self.surprises = 0
+        cost = ask.price(c.needs * ask.d, c.single_share, c.search_most)
         belief.begin(theta, ask.n**2 / ask.d)
-        in_a_row, surprises, last = 0, 0, 0
-        found: MethodResult | Ball | None
-        while ask.left > 1e-5:
-            enough = min(gradient_price(ask.p, ask.m**-0.5, ask.m), c.single_share * ask.rho)
-            if ask.m < ask.n and belief.hessian.at is not None and cost > enough:
+        while cost * max(self.parts, c.generous) < ask.left * ask.rho:
+            found = self.step(cost, carry=False)
+            if found is not None:
+                return found
+            if self.in_a_row:
+                continue
+            if belief.hessian.at is None:
+                self.place(self.core_around(belief.point))
+                # In many dimensions its second moments wait for a better point: they take most of the time.
+                self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
+            cost *= self.growth(cost)
+            if ask.m < ask.n and cost > ask.useful(ask.n**2 / ask.m):
                 self.use_all()
                 cost = c.single_share * ask.rho
-            parts = last_gradients(ask.p, ask.rho, c, ask.offers.sample, ask.left)
-            if not last and cost * max(parts, c.growth_all) >= ask.left * ask.rho:
-                if ask.m < ask.n:
-                    self.use_all()
-                found = self.look_around()
-                if found is not None:
-                    return found
-                last = c.last_nonsmooth if self.nonsmooth else parts
-                if len(belief.gradients) > self.measured_after:
-                    self.measure_hessian(belief.point)
-                if region is not None and self.directions is None and ask.may_see_directions(of_sample=True):
-                    self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
-            ending = last > 0
-            if ending:
-                cost = ask.left * ask.rho / last
-                last = max(last - 1, 1)
-            step = belief.point - theta
-            length = float(np.linalg.norm(step / belief.core_radius))
-            theta = ask.inside(theta + step * min(1.0, 1.0 / max(length, 1e-300)))
-            belief.learn(self.gradient(theta, cost, carry=ending))
-            if belief.squares(1) > c.far and self.may_restart:
-                return Ball(belief.point, self.core_around(belief.point))
-            if belief.consistent and length <= 1.0:
-                in_a_row = 0
-                if not ending:
-                    if belief.hessian.at is None:
-                        self.place(self.core_around(belief.point))
-                        # In many dimensions its second moments wait for a better point: they take most of the time.
-                        self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
-                    # As good as the model is at the new point: a better gradient would be wasted.
-                    useful = 2.0 * (ask.n / ask.m / ask.gain) ** 2 / belief.model_variance() / cost
-                    cost *= min(max(useful, c.growth), c.growth_all if ask.sampled else c.growth)
-            else:
-                in_a_row += 1
-                if in_a_row >= c.patience:
-                    in_a_row, surprises, cost = 0, surprises + 1, c.growth * cost
-                    if surprises <= c.attempts and ask.left > c.reserve and not self.nonsmooth:
-                        found = self.surprise()
-                        if found is not None:
-                            return found
+        if ask.m < ask.n:
+            self.use_all()
+        point = self.look_around()
+        if point is not None:
+            return point
+        if len(belief.gradients) > self.measured_after:
+            self.measure_hessian(belief.point)
+        region = ask.offers.region
+        if region is not None and self.directions is None and ask.may_see_directions(of_sample=True):
+            self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
+        # A nonsmooth point needs many steps; after a sample each of them reads all records.
+        many = c.last_gradients // 2 if ask.sampled else c.last_gradients
+        for left in range(many if self.nonsmooth else self.parts, 0, -1):
+            found = self.step(ask.left * ask.rho / left, carry=True)
+            if found is not None:
+                return found
         return None
+
+    @property
+    def parts(self) -> int:
+        """Equal parts of what is left for the last gradients."""
+        return last_gradients(self.ask.p, self.ask.rho, self.c, self.ask.offers.sample, self.ask.left)
+
+    def growth(self, cost: float) -> float:
+        """How much more the next gradient costs: after a sample up to what is as good as the model is."""
+        ask, c = self.ask, self.c
+        if not ask.sampled:
+            return c.growth
+        return min(max(ask.useful(self.belief.model_variance() * ask.d) / cost, c.growth), c.generous)
+
+    def step(self, cost: float, carry: bool) -> MethodResult | Ball | None:
+        """One gradient where the median is believed to be, or one core radius on the way there, and what it means."""
+        ask, c, belief = self.ask, self.c, self.belief
+        step = belief.point - self.theta
+        length = float(np.linalg.norm(step / belief.core_radius))
+        self.theta = ask.inside(self.theta + step / max(length, 1.0))
+        belief.learn(self.gradient(self.theta, cost, carry))
+        if belief.squares(1) > c.far and self.may_restart:
+            return Ball(belief.point, self.core_around(belief.point))
+        self.in_a_row = 0 if belief.consistent and length <= 1.0 else self.in_a_row + 1
+        if self.in_a_row < c.patience:
+            return None
+        self.in_a_row, self.surprises = 0, self.surprises + 1
+        if self.surprises > c.patience or ask.left < c.reserve or self.nonsmooth:
+            return None
+        return self.surprise()
 
     def use_all(self) -> None:
         """Queries all records from now on. What the sample told is a prior, with the sample's own error."""
@@ -270,19 +278,18 @@ class Run:
         self.directions = found if self.directions is None else self.directions.combined(found)
         return gradient
 
+    def pulled(self, square: float, variance: float) -> bool:
+        """Whether a mean gradient of this squared norm is more than noise, and more than a median has."""
+        return square > max((self.c.pull * self.ask.n) ** 2, (2.0 * self.c.surprising) ** 2 * variance)
+
     def surprise(self) -> MethodResult | Ball | None:
         """What the model does not explain: a larger cluster elsewhere, a nonsmooth point, or another core radius."""
-        ask, c, belief = self.ask, self.c, self.belief
-        there = np.mean([gradient.point for gradient in belief.gradients[-c.patience :]], axis=0)
-        mean, variance, square = belief.mean(c.patience)
-        pulled = square > max((0.5 * c.pull * ask.n) ** 2, 9.0 * ask.d * variance)
-        if pulled and self.may_restart and not self.searched_majority:
+        belief, there = self.belief, np.mean([g.point for g in self.belief.gradients[-self.c.patience :]], axis=0)
+        mean, variance, square = belief.mean(self.c.patience)
+        if self.pulled(square, self.ask.d * variance) and self.may_restart and not self.searched_majority:
             self.searched_majority = True
-            around = ask.search(there, c.majority, self.quarter)
-            if around >= self.quarter + _ELSEWHERE:
-                return Ball(ask.inside(there - radius_of(around) / float(np.linalg.norm(mean)) * mean), around)
-            ball, rounds = self.collapse(Ball(there, around), c.half)
-            if rounds:
+            ball = self.larger_cluster(there, mean)
+            if ball is not None:
                 return ball
         found = self.look_around()
         if found is None:
@@ -290,35 +297,45 @@ class Run:
             self.measure_hessian(there)
         return found
 
+    def larger_cluster(self, there: Vector, mean: Vector) -> Ball | None:
+        """Where to begin again if the ball around this point that holds a majority is a larger or a denser one."""
+        ask, c = self.ask, self.c
+        around = ask.search(there, c.majority, self.quarter)
+        if around >= self.quarter + c.near:
+            return Ball(ask.inside(there - radius_of(around) / float(np.linalg.norm(mean)) * mean), around)
+        ball, rounds = self.collapse(Ball(there, around), c.half)
+        return ball if rounds else None
+
     def look_around(self) -> MethodResult | None:
-        """Whether records stay in a ball that shrinks four times: a nonsmooth point. A result if it is exact."""
+        """Whether records stay in a ball that shrinks: a nonsmooth point. A result if it is exact."""
         ask, c, theta = self.ask, self.c, self.belief.point
-        cost = min(c.decision_share, 0.1 / ask.d) * ask.rho
-        if 1.0 / math.sqrt(2.0 * cost) / ask.gain > 0.1 * ask.m:
+        # In many dimensions few records are that near to any point, so that less is spent to look.
+        cost = min(1.0, c.generous / ask.d) * c.query_most * ask.rho
+        if ask.price(c.needs, 0.0, 1.0) > cost:
             return None
-        near, noise = ask.count(theta, self.quarter - c.near - c.nearer, cost)
-        near -= 2.0 ** (-(c.near + c.nearer) / 4.0 * ask.d) * ask.m
-        if near < 2.0 * noise:
+        near, noise = ask.count(theta, self.quarter - 2 * c.near, cost)
+        # A smooth cloud has as many there as the volume says.
+        near -= 2.0 ** (-0.5 * c.near * ask.d) * ask.m
+        if near < c.surprising * noise:
             return None
         wider, noise = ask.count(theta, self.quarter - c.near, cost)
-        self.nonsmooth = near + wider > 4.0 * noise and near > c.stays * wider
+        self.nonsmooth = near + wider > 2.0 * c.surprising * noise and near > c.majority * wider
         return self.exact_point(theta, near) if self.nonsmooth else None
 
     def exact_point(self, theta: Vector, held: float) -> MethodResult | None:
         """Fewer than half of the records, to the last digit. They are the median if the others pull with less."""
         ask, c = self.ask, self.c
-        share, start = 0.8 * held / ask.m, self.quarter - c.near
-        ball, _ = self.collapse(Ball(theta, start), share, _TOGETHER + c.nearer)
-        if ball.quarter > start - _TOGETHER:
+        share, start = c.majority * held / ask.m, self.quarter - c.near
+        ball, _ = self.collapse(Ball(theta, start), share)
+        if ball.quarter > max(self.floor(ball.center), start - c.depth):
             return None
         # A little aside these records pull with their whole number in a known direction: the rest is that of others.
         aside, held = np.zeros(ask.d), held * ask.n / ask.m
         aside[0] = math.sqrt(radius_of(ball.quarter)) * math.sqrt(self.belief.core_radius)
-        others = ask.gradient(ball.center + aside, c.proof_share * ask.rho).gradient
-        others[0] -= held
-        if float(np.linalg.norm(others)) > 0.8 * held:
-            return None
-        return self.exactly(self.collapse(ball, share)[0])
+        others = ask.gradient(ball.center + aside, c.search_most * ask.rho)
+        others.gradient[0] -= held
+        pull = float(np.linalg.norm(others.gradient)) + c.surprising * math.sqrt(others.variance)
+        return self.exactly(ball) if pull < held else None
 
     # End.
 
@@ -328,17 +345,13 @@ class Run:
         If the number of records is private and noisy, for the number within its noise that leaves most doubt.
         """
         ask, belief = self.ask, self.belief
-        if not self.few:
+        if not ask.few:
             return math.inf
-        sizes = {max(ask.n - part * ask.p.size_noise, 1.0) for part in _FEWER_RECORDS}
+        least = max(ask.n - self.c.surprising * ask.p.size_noise, 1.0)
         return min(
-            log_odds_of_a_cloud(belief.gradients, ask.counted, belief.point, self.quarter, n, self.c.core)
-            for n in sizes
+            log_odds_of_a_cloud(belief.gradients, ask.counted, belief.point, self.quarter, n, self.c)
+            for n in (least, 0.5 * (least + ask.n), ask.n)
         )
-
-    @property
-    def few(self) -> bool:
-        return self.ask.signal < self.c.few / math.sqrt(math.sqrt(self.ask.d))
 
     def end(self) -> MethodResult:
         """The point, its error radius and notes, or the reason why the run failed."""
@@ -346,54 +359,37 @@ class Run:
         half = max(2, (len(belief.gradients) + 1) // 2)
         _, variance, square = belief.mean(half)
         # If steps jump over a cluster, the gradients cancel, but each is long.
-        squares, odds = max(square / ask.n**2, belief.squares(half) - 0.2), self.log_odds()
-        if squares > (0.7 * c.far if self.few else c.far) and odds < (c.odds_lost if self.few else math.inf):
-            raise NotFound(f"the squared mean gradient is still {squares:.2f} n^2")
+        squares, odds = belief.squares(half), self.log_odds()
+        if squares > c.far and odds < (0.0 if ask.few else math.inf):
+            raise NotFound(f"the squared gradient is still {squares:.2f} n^2")
         # After a sample the first gradient of all records shows the sample's own error.
         expected = ask.d * variance + (ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
-        if not self.nonsmooth and square > max((c.pull * ask.n) ** 2, 16.0 * expected):
+        if not self.nonsmooth and self.pulled(square, expected):
             raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n")
         notes: tuple[str, ...] = ()
-        if odds < c.odds_doubted or (self.few and squares > c.far):
+        if odds < c.odds_doubted or (ask.few and squares > c.far):
             notes = (DOUBTED,)
-        error, least = self.error_radius(), 0.0
-        hessian = belief.hessian
+        moments, hessian = self.moments(), belief.hessian
+        error = error_radius(moments, c.bias * hessian.smoothing)
+        unsure = self.clumped or hessian.deviation >= float(hessian.found.min())
         if self.nonsmooth:
-            error *= _NONSMOOTH_FACTOR
-            notes, least = (*notes, COINCIDE), error
+            notes, moments = (*notes, COINCIDE), replace(moments, least=error)
         elif not belief.consistent:
-            notes, error = (*notes, UNSETTLED), _UNSURE_FACTOR * error
-        elif self.clumped or hessian.deviation > float(hessian.found.min()) or (ask.d > 1 and not self.hessian_moments):
-            notes, error = (*notes, UNSURE), _UNSURE_FACTOR * error
-        return MethodResult(belief.point, belief.core_radius, error, notes, self.moments(1.0 / belief.precision, least))
+            notes = (*notes, UNSETTLED)
+        elif unsure or (ask.d > 1 and moments.hessian is None):
+            notes = (*notes, UNSURE)
+        wanted = None if ask.offers.region is None else moments
+        return MethodResult(belief.point, belief.core_radius, error, notes, wanted)
 
-    def error_radius(self) -> float:
-        """The 95 % quantile of |H^-1 gradient error| (Satterthwaite, Wilson and Hilferty), H with its own noise.
-
-        To second order the mean of 1/h^2 is 1 + 3 (deviation/h)^2 times what it is without noise. A hidden soft
-        direction looks like any other one, so eigenvalues are lowered by half of their standard deviation first, and
-        the smallest one by the bias of its smoothing. The model error counts as if it were in the softest direction.
-        """
-        belief, hessian = self.belief, self.belief.hessian
-        low = np.maximum(hessian.found - 0.5 * hessian.deviation, hessian.deviation)
-        low[np.argmin(low)] *= 1.0 - self.c.bias * hessian.smoothing
-        parts = (1.0 / belief.precision) / low**2 * (1.0 + 3.0 * (hessian.deviation / low) ** 2)
-        parts[np.argmin(low)] += (belief.model_error / float(low.min())) ** 2
-        total = float(parts.sum())
-        spread = 2.0 / 9.0 * float(((parts / total) ** 2).sum())
-        quantile = total * (1.0 - spread + _NORMAL_95 * math.sqrt(spread)) ** 3
-        return belief.core_radius / self.ask.n * math.sqrt(quantile)
-
-    def moments(self, variance: float, least: float) -> Moments | None:
-        """What a confidence region is made of. No region is smaller than `least`."""
-        ask, found = self.ask, self.released
-        if ask.offers.region is None or found is None:
-            return None
+    def moments(self) -> Moments:
+        """What was released about the records around the point: the error radius and regions are made of it."""
+        found = self.released
+        if found is None:
+            raise NotFound("the budget was used up before the curvature was measured")
         return Moments(
-            d=ask.d,
-            size=float(ask.n),
-            gradient_variance=variance,
-            least=least,
+            d=self.ask.d,
+            size=float(self.ask.n),
+            gradient_variance=1.0 / self.belief.precision + self.belief.model_error**2 / self.ask.d,
             radius=found.radius,
             records=float(found.records),
             curvature=found.curvature,

@@ -11,7 +11,7 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.spender import Allowance, Exhausted
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
-from dpmedian.methods.adaptive.prediction import predict
+from dpmedian.methods.adaptive.prediction import octaves_within, predict
 from dpmedian.methods.adaptive.queries import Offers, Queries, last_gradients
 from dpmedian.methods.adaptive.run import NotFound, Run
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, sensitivity_gain
@@ -21,14 +21,6 @@ from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
 __all__ = ["Adaptive", "calibrate", "cap"]
-
-# How often a run on a cloud reads the records before its last gradients, and all records after a sample: counted by
-# `benches/gauntlet.py --large`.
-_BEFORE_LAST, _AFTER_SAMPLE = 90, 5
-# n sqrt(rho/d) from which on data 10^5 core radii away from the center are found.
-_FAR_SIGNAL = 20.0
-# Bytes that a run takes for few records in few dimensions, with room.
-_MEMORY = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,20 +58,30 @@ class Adaptive(CalibratedMethod):
     @property
     def reads(self) -> Reads:
         p, sample, most = self.parameters, self.offers.sample, self.offers.most_reads
+        c, before = self.constants, self.constants.center_queries + self.constants.other_reads
         if sample == p.size:
-            expected = _BEFORE_LAST + last_gradients(p, self.rho, self.constants, sample)
-            return Reads(expected, most, memory=_memory(p.size, p.d, copies=1))
-        last = last_gradients(p, self.rho, self.constants, sample)
-        return Reads(_AFTER_SAMPLE + last, most, sample, _BEFORE_LAST, _memory(sample, p.d, copies=2))
+            expected = before + last_gradients(p, self.rho, c, sample)
+            return Reads(expected, most, memory=_memory(p.size, p.d, 1, c))
+        last = last_gradients(p, self.rho, c, sample)
+        return Reads(c.other_reads + last, most, sample, before, _memory(sample, p.d, 2, c))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        c, d = self.constants, self.parameters.d
-        m = sensitivity_gain(self.parameters) * self.offers.sample
-        if c.vector_needs * d / m**2 <= c.center_share * self.rho:
+        p, c = self.parameters, self.constants
+        signal, most = sensitivity_gain(p) * p.size * math.sqrt(self.rho / p.d), p.failure_probability
+        octaves = octaves_within(signal, p.d, most, c)
+        if p.radius is None:
+            if octaves > 2.0 * c.far_octaves:
+                return ()
+            reach = math.floor(c.far_octaves * math.log10(2.0))
+            return (f"data more than 10^{reach} core radii away from `center` fail more often than predicted",)
+        if octaves > c.far_octaves:
             return ()
-        reach = "10^3" if m * math.sqrt(self.rho / max(d, 2)) < _FAR_SIGNAL else "10^5"
-        return (f"data more than {reach} core radii away from `center` fail more often than predicted",)
+        return (
+            f"fails with a probability of at most {most:g} if the core radius of the data, which holds 40 % of the "
+            f"records, is at least {p.radius / 2.0**octaves:.3g} (the radius over {2.0**octaves:.3g}): a smaller "
+            "radius, or resolution= at a tenth of the core radius, tells the plan more",
+        )
 
     @property
     def region(self) -> str | None:
@@ -91,21 +93,22 @@ class Adaptive(CalibratedMethod):
         return predict(self.parameters, self.rho, self.constants, core_radius)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
+        queries = Queries(self.offers, self.allowance, self.constants, source, tape)
         try:
-            return Run(Queries(self.offers, self.allowance, self.constants, source, tape)).run()
+            return Run(queries).run()
         except NotFound as lost:
             message = f"no median found: {lost}"
         except Exhausted as spent:
             message = f"no median found before the budget was used up ({spent})"
-        raise ReleaseFailed(message, self.cost)
+        raise ReleaseFailed(message, self.cost, ran=queries.spender.cost)
 
 
-def _memory(records: int, d: int, copies: int) -> int:
+def _memory(records: int, d: int, copies: int, c: Constants) -> int:
     """Bytes for the copies of the records that the searches read (ranks are counted on a sorted copy), at most.
 
     Blocks and threads take the same for all n and d; the sums of second moments have d(d + 1)/2 numbers.
     """
-    return _MEMORY + 8 * d * records * copies + 32 * d * d
+    return c.memory + 8 * d * records * copies + 32 * d * d
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
