@@ -10,6 +10,9 @@ import pytest
 import dpmedian
 from dpmedian.files import open_points
 
+# Distributed leaves sockets to the garbage collector, and warns of busy machines.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "inputs.md"
 RNG = np.random.default_rng(5)
 N = 240
@@ -227,3 +230,23 @@ def test_paths_that_are_no_files_say_what_to_pass(tmp_path):
     npy([0, 1], tmp_path)
     with pytest.raises(ValueError, match="has files of the formats csv, npy: pass a list of the files of one format"):
         dpmedian.Dataset.of(tmp_path)
+
+
+def test_what_cannot_be_read_says_what_to_pass():
+    pandas = pytest.importorskip("pandas")
+    structured = np.zeros(3, dtype=[("a", float), ("b", float)])
+    grouped = pandas.DataFrame({"a": [1.0], "g": [1]}).groupby("g")
+    for points, advice in (
+        ({"a": [1.0]}, "pass pandas.DataFrame"),
+        (structured, "pass pandas.DataFrame"),
+        (grouped, "pass the frame as points"),
+        (iter([(1.0, 2.0)]), "of single rows pass numpy.array"),
+    ):
+        with pytest.raises(TypeError, match=advice):
+            dpmedian.Dataset.of(points)
+
+
+def test_public_modules_are_loaded_when_they_are_used():
+    for name in dir(dpmedian):
+        assert getattr(dpmedian, name) is not None, name
+    assert dpmedian.files.open_points is open_points

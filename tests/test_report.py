@@ -17,6 +17,7 @@ from dpmedian.data import POSITIONS
 from dpmedian.planning.prediction_curves import PredictionCurves
 from dpmedian.report import page
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
+from dpmedian.report.picture import map_of
 from dpmedian.report.words import QUERIES, power
 from dpmedian.statistics import BOUNDS
 from dpmedian.verification.reading import parsed
@@ -228,11 +229,13 @@ def browse(file, directory, *options):
 @pytest.mark.parametrize(
     ("width", "dark"), [(1200, False), (500, True)], ids=["a desktop in light", "a narrow window in the dark"]
 )
-def test_a_browser_draws_the_page(release, tmp_path, width, dark):
+def test_a_browser_draws_the_page(tmp_path, width, dark):
     file = tmp_path / "page.html"
     ledger = dpmedian.Ledger(rho=5.0)
     ledger.charge("an earlier release", "adaptive", PrivacyCost(mu_squared=0.5))
-    file.write_text(page(release.to_dict(), ledger.to_dict()).replace("</body>", PROBE))
+    points = np.random.default_rng(0).normal(size=(3000, 2))
+    charged = dpmedian.geometric_median(points, rho=0.1, name="typical place", ledger=ledger)
+    file.write_text(page(charged.to_dict(), ledger.to_dict()).replace("</body>", PROBE))
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     seen = browse(file, tmp_path / "browser", f"--window-size={width},1000", scheme)
     assert seen["hint"].startswith("delta ")
@@ -244,3 +247,16 @@ def test_a_browser_draws_the_page(release, tmp_path, width, dark):
     assert seen["record"] == "typical place"
     brightness = {name: sum(map(int, re.findall(r"\d+", seen[name])[:3])) for name in ("page", "ink")}
     assert (brightness["page"] < brightness["ink"]) is dark
+
+
+def test_a_map_of_many_groups_stays_readable():
+    """Circles that lie on each other are not opaque, and a name that several groups share is there once."""
+    groups = [
+        {"outcome": "released", "point": [float(k % 7), float(k // 7)], "error_radius": 3.0, "key": ["AA", str(k)]}
+        for k in range(40)
+    ]
+    drawn = map_of(groups, ["x", "y"], sphere=False)
+    assert 'fill-opacity="0.050"' in drawn
+    assert drawn.count(">AA</text>") == 1
+    assert drawn.count("<title>AA, ") == 40
+    assert 'fill-opacity="0.250"' in map_of(groups[:3], ["x", "y"], sphere=False)

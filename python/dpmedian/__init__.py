@@ -7,6 +7,7 @@
 (3,)
 """
 
+import importlib
 from typing import Any
 
 from dpmedian import building_blocks
@@ -87,13 +88,16 @@ _MOVED = {
 }
 
 
+# Public modules that are loaded when they are used.
+_SUBMODULES = ("data", "files", "nonprivate")
+
 # The module of results is no verb: without its name here, somebody who calls it gets the sentence below.
 globals().pop("release")
 
 
 def __dir__() -> list[str]:
     """The public names. Modules that are only parts of the implementation are left out."""
-    return sorted([*__all__, "data", "files", "nonprivate"])
+    return sorted([*__all__, *_SUBMODULES])
 
 
 def __getattr__(name: str) -> Any:
@@ -102,6 +106,8 @@ def __getattr__(name: str) -> Any:
             "dpmedian.release is no function: call dpmedian.geometric_median(points, epsilon=..., delta=...), or on "
             "the command line: dpmedian release FILE"
         )
+    if name in _SUBMODULES:
+        return importlib.import_module(f"dpmedian.{name}")
     if name in _MOVED:
         raise AttributeError(f"dpmedian.{name} has moved: it is {_MOVED[name]} since version 0.2.0")
     raise AttributeError(f"module 'dpmedian' has no attribute {name!r}")

@@ -20,10 +20,10 @@ PARAMETERS = PublicParameters.of(20, 2, rho=1.0)
 
 
 def source_classes() -> set[type]:
-    """The classes of the package that answer statistics."""
+    """The classes of the package that answer statistics. Records that arrive one by one answer a single one."""
     found = set()
     for module in pkgutil.iter_modules(dpmedian.sources.__path__, "dpmedian.sources."):
-        if module.name.endswith(".protocol"):
+        if module.name.endswith((".protocol", ".arriving")):
             continue
         for value in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(value) and value.__module__ == module.name and hasattr(value, "answer"):

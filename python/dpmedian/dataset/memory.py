@@ -129,7 +129,8 @@ def _batch(points: Any, number: int, reading: Reading) -> Memory:
     try:
         return _read(loaded(points), reading)
     except (ValueError, TypeError) as error:
-        raise type(error)(f"batch {number}: {error}") from None
+        batches = "an iterator yields batches, arrays or frames; of single rows pass numpy.array(list(points))"
+        raise type(error)(f"batch {number}: {error}; {batches}") from None
 
 
 def _read(points: Any, reading: Reading) -> Memory:

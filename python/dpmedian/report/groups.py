@@ -21,8 +21,8 @@ __all__ = ["page_of_groups"]
 _GROUPS, _COORDINATES = 200, 6
 
 _CIRCLES = (
-    "The shaded circles are the predicted errors, where these are larger than the dots. Names that would overlap are "
-    "left out."
+    "The shaded circles are the predicted errors, if these are larger than the dots. A name is that of the first key "
+    "column and is there once; names that would overlap are left out."
 )
 
 
@@ -87,7 +87,7 @@ def _released(record: Mapping[str, Any]) -> str:
     keys = len(record["by"])
     kinds = [""] * keys + [" class=number"] * (len(names) - keys)
     top = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, names, strict=True))
-    rows = "".join(_row(group, columns, error, sphere) for group in record["groups"][:_GROUPS])
+    rows = "".join(_row(group, record["by"], columns, error, sphere) for group in record["groups"][:_GROUPS])
     more = len(record["groups"]) - _GROUPS
     rest = f'<p class="soft">and {more:,} more groups, which the record below has</p>' if more > 0 else ""
     units = "Longitude and latitude are in degrees." if sphere else "All lengths are in the unit of the columns."
@@ -114,10 +114,12 @@ def _released(record: Mapping[str, Any]) -> str:
     return f'{paragraphs(told)}{picture}{circles}<div class="wide">{table}</div>{rest}'
 
 
-def _row(group: Mapping[str, Any], columns: list[str], error: str, sphere: bool) -> str:
+def _row(group: Mapping[str, Any], by: list[str], columns: list[str], error: str, sphere: bool) -> str:
     size = "" if group["size"] is None else f"{group['size']:,}"
     parts = group["key"] if isinstance(group["key"], list) else [group["key"]]
-    name = "".join(f"<th>{escape(str(part))}</th>" for part in parts)
+    name = "".join(
+        f'<th data-name="{escape(column)}">{escape(str(part))}</th>' for column, part in zip(by, parts, strict=True)
+    )
     if group["outcome"] != "released":
         told = f'<td colspan="{len(columns) + 1}">no point: {escape(group["message"])}</td>'
         return f'<tr>{name}{told}<td class="number" data-name="size">{size}</td></tr>'

@@ -12,6 +12,8 @@ from dpmedian.spherical import kilometers
 __all__ = ["map_of"]
 
 _WIDTH, _MARGIN = 720.0, 56.0
+# How opaque a circle is, and all of them on one place: the dots and names below them must be seen.
+_SHADE, _SHADES = 0.25, 2.0
 # The height follows the places, within these.
 _LOWEST, _HIGHEST = 260.0, 620.0
 
@@ -41,12 +43,16 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
     center = ((left + right) / 2.0, (low + high) / 2.0)
     circles, dots = [], []
     boxes: list[tuple[float, float, float]] = []
+    named: set[str] = set()
     for group, (x, y) in zip(shown, points, strict=True):
         at = _WIDTH / 2.0 + (x - center[0]) * narrow * scale, height / 2.0 - (y - center[1]) * scale
         if group["error_radius"] is not None:
             circles.append(_circle("error", at, group["error_radius"] * scale))
         told = escape(", ".join(map(str, _parts(group))))
-        dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>{_name(group, at, boxes)}")
+        text = str(_parts(group)[0])
+        name = "" if text in named else _name(text, at, boxes)
+        named |= {text} if name else set()
+        dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>{name}")
     bar, text = _ruler(across / 2.0 or 1.0, sphere)
     length = bar * scale / (kilometers(1.0) if sphere else 1.0)
     ruler = (
@@ -64,13 +70,13 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
     return (
         f'<figure class="map"><svg viewBox="0 0 {_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
         f'<rect class="frame" x="1" y="1" width="{_WIDTH - 2:.0f}" height="{height - 2:.0f}"/>'
-        f"{''.join(circles)}{''.join(dots)}{ruler}{axes}</svg></figure>"
+        f'<g fill-opacity="{min(_SHADE, _SHADES / len(shown)):.3f}">{"".join(circles)}</g>'
+        f"{''.join(dots)}{ruler}{axes}</svg></figure>"
     )
 
 
-def _name(group: Mapping[str, Any], at: tuple[float, float], boxes: list[tuple[float, float, float]]) -> str:
-    """The first part of the key beside its point, unless that would lie on another name."""
-    text = str(_parts(group)[0])
+def _name(text: str, at: tuple[float, float], boxes: list[tuple[float, float, float]]) -> str:
+    """A name beside its point, unless that would lie on another name."""
     long = _LETTER * len(text)
     end = at[0] + 8.0 + _WIDEST * len(text) > _WIDTH - 6.0
     left, top = (at[0] - 8.0 - long if end else at[0] + 8.0), at[1] - 6.0

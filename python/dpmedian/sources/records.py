@@ -186,7 +186,8 @@ def _convert(points: Any, intake: Intake) -> Records:
     if framed is not None:
         return Records(*framed)
     if isinstance(points, (str, bytes, Mapping, Set)) or points is None:
-        raise TypeError(f"points must be rows of numbers, got {_kind(points)}")
+        remedy = "; pass pandas.DataFrame(points), with a column for each entry" if isinstance(points, Mapping) else ""
+        raise TypeError(f"points must be rows of numbers, got {_kind(points)}{remedy}")
     if hasattr(points, "collect"):
         raise TypeError(f"points must be in memory, got {_kind(points)}: call .collect() on it first")
     # An xarray always has the method, and is in memory if it has no chunks.
@@ -200,7 +201,8 @@ def _convert(points: Any, intake: Intake) -> Records:
         return Records(from_array(np.asanyarray(points), intake))
     if isinstance(points, Sequence):
         return Records(from_rows(points, intake))
-    raise TypeError(f"points must be an array, a frame or rows of numbers, got {_kind(points)}")
+    remedy = "; pass the frame as points, and by=... to geometric_medians" if hasattr(points, "ngroups") else ""
+    raise TypeError(f"points must be an array, a frame or rows of numbers, got {_kind(points)}{remedy}")
 
 
 def _kind(value: object) -> str:
@@ -217,6 +219,8 @@ def from_array(points: NDArray[Any], intake: Intake) -> Floats:
         return from_rows(_unmasked(points).tolist(), intake)
     if kind not in ("iufbcOUST" if intake.unattended else "iufO"):
         text = "; text has to be converted first, for example by points.astype(float)" if kind in "UST" else ""
+        if points.dtype.names:
+            text = "; a structured array has named columns: pass pandas.DataFrame(points)"
         raise TypeError(f"points must be numbers (integers or floats), got dtype {points.dtype}{text}")
     if points.ndim != 2:
         remedy = "; one column is points.reshape(-1, 1)" if points.ndim == 1 else ""

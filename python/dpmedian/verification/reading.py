@@ -131,6 +131,10 @@ def parsed(text: str) -> dict[str, Any]:
 
 def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
     """What a parsed record tells of, by its outcome."""
+    if "plans" in record:
+        raise ValueError(
+            "this is the record of groups: dpmedian.verify(record) checks it, and its entry 'groups' has their results"
+        )
     try:
         plan = plan_of(record)
         if record["outcome"] == "planned":
