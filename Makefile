@@ -84,6 +84,12 @@ tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmar
 	$(BIN)/python benches/successor.py > docs/tables/successor.md
 	$(BIN)/python benches/compare.py $(if $(AUTHORS),--authors "$(AUTHORS)") > docs/tables/speed.md
 	if [ -n "$(PEERS)" ]; then $(BIN)/python benches/peers.py "$(PEERS)" > docs/tables/peers.md; fi
+	if [ -n "$(CLUSTERERS)" ]; then \
+	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 10000 > docs/tables/clusters.md; \
+	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 2000 --runs 3 > docs/tables/clusters-few.md; \
+	fi
+	$(BIN)/python benches/clusters.py --real --runs 12 --epsilons 0.5,1,2 > docs/tables/clusters-real.md
+	$(BIN)/python benches/axes.py --runs 30 > docs/tables/axes.md
 
 # Ray, which only this needs, is heavy: it is installed here and not with the tests.
 flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture anew.

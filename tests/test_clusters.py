@@ -57,6 +57,16 @@ def test_one_center_and_the_line(d, k):
     assert farthest(centers, found.centers) < 0.3
 
 
+def test_clusters_without_a_middle_are_found():
+    """Between four equal clusters on the line every point is nearly a median, and a noisy one has a gradient."""
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0], [20.0], [40.0], [60.0]])
+    points = centers[rng.integers(4, size=10_000)] + rng.normal(size=(10_000, 1))
+    for seed in range(6):
+        found = dpmedian.k_medians(points, 4, **BUDGET, seed=seed)
+        assert farthest(centers, found.centers) < 0.3
+
+
 @RELATIONS
 def test_it_replays_with_a_neighbor(replay, relation):
     """With the same noisy answers a neighbor gives the same run, and each exact answer moves by its sensitivity."""

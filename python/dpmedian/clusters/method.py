@@ -108,8 +108,9 @@ class KMedians(CalibratedMethod):
     def notes(self) -> tuple[str, ...]:
         found = self.smallest_cluster
         notes = [
-            f"a compact cluster of {found} records or more is found in about nineteen of twenty runs; one of "
-            f"{self.half_found} records in every second run; a smaller one usually shares its center with another"
+            f"beside larger ones a compact cluster of {found} records or more is found in about nineteen of twenty "
+            f"runs, and one of {self.half_found} records in every second run; a smaller one usually shares its center "
+            "with another"
         ]
         if self.parameters.trim > 0.0:
             notes.append(
@@ -125,27 +126,28 @@ class KMedians(CalibratedMethod):
 
     @property
     def half_found(self) -> int:
-        """The number of records of a compact cluster that is found in every second run."""
-        return math.ceil(_CLUSTER_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise)
+        """The number of records of a compact cluster that is found beside larger ones in every second run."""
+        return math.ceil(_SMALL_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise)
 
     @property
     def smallest_cluster(self) -> int:
-        """The number of records of a compact cluster that is found in about nineteen of twenty runs."""
+        """The number of records of a compact cluster that is found beside larger ones in nineteen of twenty runs."""
         return math.ceil(self.half_found * math.pow(19.0, 1.0 / _CLUSTER_SHARPNESS))
 
     def chance(self, size: float) -> float:
-        """The predicted probability that a compact cluster of so many records is found."""
+        """The predicted probability that a compact cluster of so many records is found beside larger ones."""
         return within(self.half_found, size, _CLUSTER_SHARPNESS)
 
     def predict(self, core_radius: float | None = None) -> Prediction:
         """`failure` is the probability that clusters of equal sizes are not found, or not the data at all."""
         where = self.where.predict(core_radius)
-        missed = 1.0 - self.chance(self.parameters.size / self.k)
+        border = _EQUAL_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise
+        missed = 1.0 - within(border, self.parameters.size / self.k, _CLUSTER_SHARPNESS)
         return Prediction(failure=max(where.failure, missed), silent=where.silent, uneven=where.uneven)
 
     def run(self, source: Source, tape: Tape) -> ClusterResult:
         try:
-            where = self.where.run(source, tape)
+            where = self.where.among(source, tape)
         except ReleaseFailed as failed:
             raise ReleaseFailed(f"no first center: {failed.message}", self.cost) from None
         if where.scale is None or where.scale <= 0.0:
@@ -156,9 +158,10 @@ class KMedians(CalibratedMethod):
 
 
 # In units of the standard deviation of a cell's count: clusters of so many records on the line, in the plane and in
-# more dimensions, in which a cluster lies in several cells, are found in every second run; and how fast that changes.
-# `benches/clusters.py --found` prints what these were taken from.
-_CLUSTER_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), 5.0
+# more dimensions, in which a cluster lies in several cells, are found in every second run; all of them if they have
+# equal sizes, and one that lies beside four larger ones; and how fast that changes. `benches/clusters.py --found`
+# prints what the latter were taken from.
+_EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (10.0, 9.0, 26.0), 5.0
 
 
 class _Run:

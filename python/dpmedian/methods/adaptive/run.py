@@ -39,7 +39,11 @@ _SMALLEST = 4 * sys.float_info.min_exp
 
 
 class NotFound(Exception):
-    """The answers are not those around a median. Says why."""
+    """The answers are not those around a median. Says why, and `near` is a place among the records, if any."""
+
+    def __init__(self, message: str, near: MethodResult | None = None) -> None:
+        super().__init__(message)
+        self.near = near
 
 
 class Ball(NamedTuple):
@@ -365,7 +369,8 @@ class Run:
         # After a sample the first gradient of all records shows the sample's own error.
         expected = ask.d * variance + (ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
         if not self.nonsmooth and self.pulled(square, expected):
-            raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n")
+            near = MethodResult(belief.point, belief.core_radius)
+            raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n", near)
         notes: tuple[str, ...] = ()
         if odds < c.odds_doubted or (ask.few and squares > c.far):
             notes = (DOUBTED,)

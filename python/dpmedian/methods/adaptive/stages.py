@@ -93,10 +93,19 @@ class Adaptive(CalibratedMethod):
         return predict(self.parameters, self.rho, self.constants, core_radius)
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
+        return self._run(source, tape, anywhere=False)
+
+    def among(self, source: Source, tape: Tape) -> MethodResult:
+        """The median, or if the gradients do not vanish there, a place among the records that is no median."""
+        return self._run(source, tape, anywhere=True)
+
+    def _run(self, source: Source, tape: Tape, anywhere: bool) -> MethodResult:
         queries = Queries(self.offers, self.allowance, self.constants, source, tape)
         try:
             return Run(queries).run()
         except NotFound as lost:
+            if anywhere and lost.near is not None:
+                return lost.near
             message = f"no median found: {lost}"
         except Exhausted as spent:
             message = f"no median found before the budget was used up ({spent})"
