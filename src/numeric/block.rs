@@ -50,11 +50,56 @@ impl<'a, T: Coordinate> Block<'a, T> {
     }
 }
 
-/// Records as they lie.
+/// Records as they lie. Kernels take them in this form, so that what is large is compiled once for both.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lying<'a> {
     /// As they are computed with.
     Doubles(Block<'a, f64>),
     /// Widened by the kernel.
     Singles(Block<'a, f32>),
+}
+
+impl<'a> From<Block<'a, f64>> for Lying<'a> {
+    fn from(block: Block<'a, f64>) -> Self {
+        Self::Doubles(block)
+    }
+}
+
+impl<'a> From<Block<'a, f32>> for Lying<'a> {
+    fn from(block: Block<'a, f32>) -> Self {
+        Self::Singles(block)
+    }
+}
+
+impl<'a> Lying<'a> {
+    /// The number of records.
+    #[inline(always)]
+    pub(crate) fn n(self) -> usize {
+        match self {
+            Self::Doubles(block) => block.n(),
+            Self::Singles(block) => block.n(),
+        }
+    }
+
+    /// The `first` record and those after it, as many as there are and the buffer holds. Singles are widened into the
+    /// buffer; if it is small, it stays in the first-level cache. The compiler cannot know which of the two it reads: it would
+    /// make two loops of the caller's.
+    #[inline(always)]
+    pub(crate) fn from_record<'b, const D: usize>(self, first: usize, buffer: &'b mut [[f64; D]]) -> &'b [[f64; D]]
+    where
+        'a: 'b,
+    {
+        let records = first..self.n().min(first + buffer.len());
+        match std::hint::black_box(self) {
+            Self::Doubles(block) => &block.coordinates().as_chunks().0[records],
+            Self::Singles(block) => {
+                let singles = &block.coordinates().as_chunks::<D>().0[records];
+                let buffer = &mut buffer[..singles.len()];
+                for (slot, x) in buffer.as_flattened_mut().iter_mut().zip(singles.as_flattened()) {
+                    *slot = f64::from(*x);
+                }
+                buffer
+            }
+        }
+    }
 }

@@ -44,7 +44,9 @@ pub trait Kernel {
     "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt",
 ))]
 pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
-    let (wide, fused) = (target_cfg_f!(target_feature = "avx512f"), target_cfg_f!(target_feature = "fma"));
+    let wide = target_cfg_f!(target_feature = "avx512f");
+    // Every 64-bit ARM processor has these instructions, so the baseline there is fused.
+    let fused = target_cfg_f!(target_feature = "fma") || cfg!(target_arch = "aarch64");
     match (wide, fused) {
         (true, _) => kernel.run_wide(),
         (false, true) => kernel.run_fused(),

@@ -1,7 +1,7 @@
 //! Distances in doubles, with the same bits on every instruction set: sums over coordinates run through eight lanes, which
 //! are added in one order, and what would over- or underflow is scaled first.
 
-use crate::numeric::block::{Block, Coordinate};
+use crate::numeric::block::{Block, Coordinate, Lying};
 #[cfg(test)]
 use crate::numeric::dispatch::portable;
 use crate::numeric::dispatch::{Kernel, vectorised};
@@ -13,6 +13,9 @@ pub(crate) const FEW: usize = 16;
 
 /// Records that are taken together in few dimensions: enough to hide a division behind the work on others.
 pub(crate) const GROUP: usize = 32;
+
+/// Records that are read at a time in few dimensions: whole groups, and few enough for the first-level cache.
+pub(crate) const READ: usize = 4 * GROUP;
 
 /// A number for every record of a group. It begins at a cache line: wide registers load from one line then, not from two.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +56,9 @@ macro_rules! with_dimension {
 }
 pub(crate) use with_dimension;
 
-/// The way of a kernel in few dimensions: lanes over the records.
+/// The way of a kernel in few dimensions: lanes over the records. It is compiled for every dimension and takes most of the
+/// time of a build, so it exists only for processors that add products without rounding them first: `run`, which others
+/// take (on x86 those without AVX2), goes the way of [`Many`], to the same bits.
 pub(crate) struct Few<K>(pub(crate) K);
 
 /// The way of a kernel in many dimensions: lanes over the coordinates.
@@ -85,8 +90,8 @@ pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 /// The differences of a group of records from theta, coordinate by coordinate, and their sums of squares, in the order of
 /// [`sum_of_squares`].
 #[inline(always)]
-pub(crate) fn side_by_side<T: Coordinate, const D: usize>(
-    group: &[[T; D]; GROUP],
+pub(crate) fn side_by_side<const D: usize>(
+    group: &[[f64; D]; GROUP],
     theta: &[f64; D],
     differences: &mut [Row<f64>; D],
     squares: &mut [f64; GROUP],
@@ -94,8 +99,7 @@ pub(crate) fn side_by_side<T: Coordinate, const D: usize>(
     for r in 0..GROUP {
         let mut lanes = [0.0; 8];
         for j in 0..D {
-            let x: f64 = group[r][j].into();
-            let difference = theta[j] - x;
+            let difference = theta[j] - group[r][j];
             differences[j].0[r] = difference;
             lanes[j % 8] += difference * difference;
         }
@@ -151,17 +155,22 @@ pub(crate) fn sum_lanes([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
 }
 
 /// The distances of a block from theta.
-pub(crate) fn distances<T: Coordinate>(block: Block<'_, T>, theta: &[f64]) -> Vec<f64> {
-    by_dimension(theta.len(), Distances(block, theta))
+pub(crate) fn distances<'a>(block: impl Into<Lying<'a>>, theta: &'a [f64]) -> Vec<f64> {
+    by_dimension(theta.len(), Distances(block.into(), theta))
 }
 
-struct Distances<'a, T>(Block<'a, T>, &'a [f64]);
+struct Distances<'a>(Lying<'a>, &'a [f64]);
 
-impl<T: Coordinate> Kernel for Few<Distances<'_, T>> {
+impl Kernel for Few<Distances<'_>> {
     type Output = Vec<f64>;
 
     #[inline(always)]
     fn run(self) -> Vec<f64> {
+        Many(self.0).run()
+    }
+
+    #[inline(always)]
+    fn run_fused(self) -> Vec<f64> {
         let Distances(block, theta) = self.0;
         let mut distances = vec![0.0; block.n()];
         with_dimension!(theta.len(), few_distances, (block, theta, &mut distances));
@@ -169,43 +178,48 @@ impl<T: Coordinate> Kernel for Few<Distances<'_, T>> {
     }
 }
 
-impl<T: Coordinate> Kernel for Many<Distances<'_, T>> {
+impl Kernel for Many<Distances<'_>> {
     type Output = Vec<f64>;
 
     #[inline(always)]
     fn run(self) -> Vec<f64> {
         let Distances(block, theta) = self.0;
         let mut distances = vec![0.0; block.n()];
-        many_distances(block, theta, &mut distances);
+        match block {
+            Lying::Doubles(block) => many_distances(block, theta, &mut distances),
+            Lying::Singles(block) => many_distances(block, theta, &mut distances),
+        }
         distances
     }
 }
 
 #[inline(always)]
-fn few_distances<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &mut [f64]) {
+fn few_distances<const D: usize>(block: Lying<'_>, theta: &[f64], distances: &mut [f64]) {
     let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
-    let mut differences = [Row([0.0; GROUP]); D];
-    let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
-    let (slots, rest_slots) = distances.as_chunks_mut::<GROUP>();
-    for (group, slots) in groups.iter().zip(slots) {
-        side_by_side(group, theta, &mut differences, slots);
-        if all_usual(slots) {
-            slots.iter_mut().for_each(|x| *x = x.sqrt());
-        } else {
-            single_distances(Block::new(group.as_flattened(), D, GROUP), theta, slots);
+    let (mut buffer, mut differences) = ([[0.0; D]; READ], [Row([0.0; GROUP]); D]);
+    for (index, slots) in distances.chunks_mut(READ).enumerate() {
+        let (groups, rest) = block.from_record(index * READ, &mut buffer).as_chunks::<GROUP>();
+        let (slots, rest_slots) = slots.as_chunks_mut::<GROUP>();
+        for (group, slots) in groups.iter().zip(slots) {
+            side_by_side(group, theta, &mut differences, slots);
+            if all_usual(slots) {
+                slots.iter_mut().for_each(|x| *x = x.sqrt());
+            } else {
+                single_distances(Block::new(group.as_flattened(), D, GROUP), theta, slots);
+            }
         }
+        single_distances(Block::new(rest.as_flattened(), D, rest.len()), theta, rest_slots);
     }
-    single_distances(Block::new(rest.as_flattened(), D, rest.len()), theta, rest_slots);
 }
 
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
 #[inline(never)]
-fn single_distances(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &mut [f64]) {
+fn single_distances(block: Block<'_>, theta: &[f64], distances: &mut [f64]) {
     many_distances(block, theta, distances);
 }
 
 #[inline(always)]
-fn many_distances<T: Coordinate>(block: Block<'_, T>, theta: &[f64], distances: &mut [f64]) {
+fn many_distances(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &mut [f64]) {
     for (slot, record) in distances.iter_mut().zip(block.records()) {
         *slot = distance(theta, record);
     }
@@ -254,7 +268,7 @@ mod tests {
             let (block, theta) = (Block::new(points.as_slice(), d, 200), vec![0.1; d]);
             let alone: Vec<f64> = block.records().map(|record| distance(&theta, record)).collect();
             assert_eq!(distances(block, &theta), alone, "{d}");
-            assert_eq!(portable_by_dimension(d, Distances(block, &theta)), alone, "{d}");
+            assert_eq!(portable_by_dimension(d, Distances(block.into(), &theta)), alone, "{d}");
             let singles = points.map(|x| x as f32);
             let widened = singles.map(f64::from);
             let finite = |x: &f64| x.is_finite();

@@ -6,7 +6,7 @@
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::Lying;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
@@ -17,13 +17,13 @@ use crate::runtime::parallel_fold::{records_per_block, sum_lying};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-struct Inside<'a, T> {
-    block: Block<'a, T>,
+struct Inside<'a> {
+    block: Lying<'a>,
     theta: &'a [f64],
     radius: f64,
 }
 
-impl<T: Coordinate> Kernel for Inside<'_, T> {
+impl Kernel for Inside<'_> {
     type Output = i64;
 
     #[inline(always)]
@@ -83,10 +83,7 @@ impl Statistic for BallSize {
         let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         let count = sum_lying(points, d, records_per_block(d), 1, pulse, |total, block| {
-            total[0] += match block {
-                Lying::Doubles(block) => dispatch::vectorised(Inside { block, theta, radius }),
-                Lying::Singles(block) => dispatch::vectorised(Inside { block, theta, radius }),
-            };
+            total[0] += dispatch::vectorised(Inside { block, theta, radius });
         })?;
         Ok(Exact::vector(on_lattice(count, self.bits), self.sensitivity()))
     }

@@ -10,7 +10,7 @@
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::Lying;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
@@ -52,13 +52,13 @@ impl Curvature {
 }
 
 /// The sum of a block's contributions, in units of 2^-20.
-struct BlockCurvature<'a, T> {
-    block: Block<'a, T>,
+struct BlockCurvature<'a> {
+    block: Lying<'a>,
     theta: &'a [f64],
     radius: f64,
 }
 
-impl<T: Coordinate> Kernel for BlockCurvature<'_, T> {
+impl Kernel for BlockCurvature<'_> {
     type Output = i64;
 
     #[inline(always)]
@@ -110,10 +110,7 @@ impl Statistic for Curvature {
         let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         let sum = sum_lying(points, d, records_per_block(d), 1, pulse, |total, block| {
-            total[0] += match block {
-                Lying::Doubles(block) => dispatch::vectorised(BlockCurvature { block, theta, radius }),
-                Lying::Singles(block) => dispatch::vectorised(BlockCurvature { block, theta, radius }),
-            };
+            total[0] += dispatch::vectorised(BlockCurvature { block, theta, radius });
         })?;
         Ok(Exact::vector(vec![sum[0] << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))
     }
@@ -125,6 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::numeric::block::Block;
     use crate::statistics::tests::values;
 
     fn curvature(points: &DMatrix<f64>, theta: &[f64], radius: f64) -> i64 {
@@ -167,7 +165,7 @@ mod tests {
         let theta = [3.3; 11];
         let whole = curvature(&points, &theta, 40.0);
         let block = |from, count| Block::new(&points.as_slice()[11 * from..11 * (from + count)], 11, count);
-        let kernel = |from, count| BlockCurvature { block: block(from, count), theta: &theta, radius: 40.0 };
+        let kernel = |from, count| BlockCurvature { block: block(from, count).into(), theta: &theta, radius: 40.0 };
         assert_eq!(dispatch::portable(kernel(0, 5000)), whole);
         assert_eq!((0..5000).map(|record| dispatch::vectorised(kernel(record, 1))).sum::<i64>(), whole);
     }

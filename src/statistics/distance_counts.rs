@@ -12,7 +12,7 @@
 use super::target::Target;
 use super::wire::Parameters;
 use super::{BadParameter, Statistic};
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::Lying;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::{finite, scale};
@@ -71,13 +71,13 @@ const TURNS: usize = 4;
 const WINDOW: usize = 128;
 
 /// Counts the records of a block in their quarter octaves.
-struct QuarterOctaves<'a, T> {
-    block: Block<'a, T>,
+struct QuarterOctaves<'a> {
+    block: Lying<'a>,
     theta: &'a [f64],
     counts: &'a mut [i64],
 }
 
-impl<T: Coordinate> Kernel for QuarterOctaves<'_, T> {
+impl Kernel for QuarterOctaves<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -104,9 +104,8 @@ impl<T: Coordinate> Kernel for QuarterOctaves<'_, T> {
 fn bucket_counts(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     let d = points.d();
     assert_eq!(theta.len(), d, "theta has another dimension than the points");
-    sum_lying(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| match block {
-        Lying::Doubles(block) => dispatch::vectorised(QuarterOctaves { block, theta, counts }),
-        Lying::Singles(block) => dispatch::vectorised(QuarterOctaves { block, theta, counts }),
+    sum_lying(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| {
+        dispatch::vectorised(QuarterOctaves { block, theta, counts });
     })
 }
 
@@ -173,6 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::numeric::block::Block;
     use crate::numeric::float_scale::LARGEST;
     use crate::statistics::tests::values;
 
@@ -213,7 +213,7 @@ mod tests {
     fn the_same_counts_on_every_instruction_set() {
         let points = DMatrix::from_fn(11, 100, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
         let theta = [3.3; 11];
-        let block = Block::new(points.as_slice(), 11, 100);
+        let block = Lying::from(Block::new(points.as_slice(), 11, 100));
         let mut counts = [vec![0; BUCKETS], vec![0; BUCKETS]];
         let [here, there] = &mut counts;
         dispatch::portable(QuarterOctaves { block, theta: &theta, counts: here });
@@ -229,7 +229,7 @@ mod tests {
             let points: Vec<f64> = [first].into_iter().chain(lengths.iter().copied()).collect();
             let mut counts = vec![0; BUCKETS];
             dispatch::portable(QuarterOctaves {
-                block: Block::new(&points, 1, 401),
+                block: Block::new(&points, 1, 401).into(),
                 theta: &[0.0],
                 counts: &mut counts,
             });

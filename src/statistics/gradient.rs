@@ -19,7 +19,7 @@ use super::{BadParameter, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    Few, GROUP, LARGE, Many, Row, SMALL, all_usual, by_dimension, difference, side_by_side, squared_distance,
+    Few, GROUP, LARGE, Many, READ, Row, SMALL, all_usual, by_dimension, difference, side_by_side, squared_distance,
     sum_of_squares, with_dimension,
 };
 use crate::numeric::float_scale::{finite, rescale};
@@ -71,9 +71,8 @@ impl Gradient {
         let (d, n) = (points.d(), points.n());
         let (theta, bits) = (self.theta.as_slice(), self.bits);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        sum_lying(points, d, records_per_block(n, d), d, pulse, |total, block| match block {
-            Lying::Doubles(block) => by_dimension(d, BlockGradient { block, theta, bits, total }),
-            Lying::Singles(block) => by_dimension(d, BlockGradient { block, theta, bits, total }),
+        sum_lying(points, d, records_per_block(n, d), d, pulse, |total, block| {
+            by_dimension(d, BlockGradient { block, theta, bits, total });
         })
     }
 }
@@ -120,8 +119,8 @@ fn records_per_block(n: usize, d: usize) -> usize {
 /// rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus the number
 /// of lattice units. So the integers are summed as they stand, in any order (a group of records side by side in few
 /// dimensions, four after each other in many), and the rounder's bits are taken off at the end; a wrap cancels.
-struct BlockGradient<'a, T> {
-    block: Block<'a, T>,
+struct BlockGradient<'a> {
+    block: Lying<'a>,
     theta: &'a [f64],
     bits: u32,
     total: &'a mut [i64],
@@ -132,45 +131,56 @@ pub(super) fn rounder(bits: u32) -> f64 {
     1.5 * f64::from(52 - bits).exp2()
 }
 
-impl<T: Coordinate> Kernel for Few<BlockGradient<'_, T>> {
+impl Kernel for Few<BlockGradient<'_>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
+        Many(self.0).run();
+    }
+
+    #[inline(always)]
+    fn run_fused(self) {
         let BlockGradient { block, theta, bits, total } = self.0;
         with_dimension!(theta.len(), few, (block, theta, rounder(bits), total));
     }
 }
 
-impl<T: Coordinate> Kernel for Many<BlockGradient<'_, T>> {
+impl Kernel for Many<BlockGradient<'_>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let BlockGradient { block, theta, bits, total } = self.0;
-        many(block, theta, rounder(bits), total);
+        match block {
+            Lying::Doubles(block) => many(block, theta, rounder(bits), total),
+            Lying::Singles(block) => many(block, theta, rounder(bits), total),
+        }
     }
 }
 
 /// A group of records at a time, lanes over the records.
 #[inline(always)]
-fn few<const D: usize>(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+fn few<const D: usize>(block: Lying<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut inverses) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
     let (mut sums, mut summed) = ([Row([0; GROUP]); D], 0);
-    let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
-    for group in groups {
-        side_by_side(group, coordinates, &mut differences, &mut inverses.0);
-        if !all_usual(&inverses.0) {
-            add_singles(Block::new(group.as_flattened(), D, GROUP), theta, rounder, total);
-            continue;
+    let mut buffer = [[0.0; D]; READ];
+    for first in (0..block.n()).step_by(READ) {
+        let (groups, rest) = block.from_record(first, &mut buffer).as_chunks::<GROUP>();
+        for group in groups {
+            side_by_side(group, coordinates, &mut differences, &mut inverses.0);
+            if !all_usual(&inverses.0) {
+                add_singles(Block::new(group.as_flattened(), D, GROUP), theta, rounder, total);
+                continue;
+            }
+            inverses.0.iter_mut().for_each(|x| *x = 1.0 / x.sqrt());
+            add_units(&mut sums, &differences, &inverses, rounder);
+            summed += GROUP;
         }
-        inverses.0.iter_mut().for_each(|x| *x = 1.0 / x.sqrt());
-        add_units(&mut sums, &differences, &inverses, rounder);
-        summed += GROUP;
+        add_singles(Block::new(rest.as_flattened(), D, rest.len()), theta, rounder, total);
     }
     add_sums(total, &sums, summed, rounder);
-    add_singles(Block::new(rest.as_flattened(), D, rest.len()), theta, rounder, total);
 }
 
 /// Adds the rounded unit vectors of a group of records, whose differences lie coordinate by coordinate, to sums that have
@@ -242,7 +252,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
 
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
 #[inline(never)]
-fn add_singles(block: Block<'_, impl Coordinate>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+fn add_singles(block: Block<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     for record in block.records() {
         add_single(difference(theta, record), rounder, total);
     }
@@ -364,7 +374,7 @@ mod tests {
             prop_assert_eq!(of(&points, &theta, 32), expected.clone());
             let block = Block::new(points.as_slice(), d, n);
             let mut total = vec![0; theta.len()];
-            portable_by_dimension(theta.len(), BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+            portable_by_dimension(theta.len(), BlockGradient { block: block.into(), theta: &theta, bits: 32, total: &mut total });
             prop_assert_eq!(total, expected);
         }
     }
@@ -409,7 +419,10 @@ mod tests {
         assert_eq!(sum, whole);
         let block = Block::new(&points.as_slice()[..7 * 4096], 7, 4096);
         let mut total = [0; 7];
-        portable_by_dimension(theta.len(), BlockGradient { block, theta: &theta, bits: 32, total: &mut total });
+        portable_by_dimension(
+            theta.len(),
+            BlockGradient { block: block.into(), theta: &theta, bits: 32, total: &mut total },
+        );
         assert_eq!(total.as_slice(), of(&points.columns(0, 4096).into_owned(), &theta, 32));
     }
 }

@@ -30,7 +30,8 @@ use super::gradient::{self, add_sums, add_units, rounder};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
-    FEW, Few, GROUP, Many, Row, all_usual, by_dimension, difference, distances, opaque, side_by_side, with_dimension,
+    FEW, Few, GROUP, Many, READ, Row, all_usual, by_dimension, difference, distances, opaque, side_by_side,
+    with_dimension,
 };
 use crate::numeric::float_scale::{norm, rescale, scale};
 
@@ -163,56 +164,52 @@ impl Beside<'_> {
 /// Adds the products of a block's integer vectors to the upper triangle, row by row; returns the sum of what the records
 /// contribute to the curvature, in units of 2^-20, or 0 without a radius.
 pub(super) fn add_block(block: Lying<'_>, theta: &[f64], beside: Beside<'_>, total: &mut [i64]) -> i64 {
-    match block {
-        Lying::Doubles(block) => by_dimension(theta.len(), BlockMoments { block, theta, beside, total }),
-        Lying::Singles(block) => by_dimension(theta.len(), BlockMoments { block, theta, beside, total }),
-    }
+    by_dimension(theta.len(), BlockMoments { block, theta, beside, total })
 }
 
 /// What [`add_block`] does.
-struct BlockMoments<'a, T> {
-    block: Block<'a, T>,
+struct BlockMoments<'a> {
+    block: Lying<'a>,
     theta: &'a [f64],
     beside: Beside<'a>,
     total: &'a mut [i64],
 }
 
-impl<T: Coordinate> Kernel for Few<BlockMoments<'_, T>> {
+impl Kernel for Few<BlockMoments<'_>> {
     type Output = i64;
 
     #[inline(always)]
     fn run(self) -> i64 {
-        let BlockMoments { block, theta, beside, total } = self.0;
-        with_dimension!(theta.len(), few, (block, theta, beside, total, f64::add_product))
+        Many(self.0).run()
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
         let BlockMoments { block, theta, beside, total } = self.0;
-        with_dimension!(theta.len(), few, (block, theta, beside, total, f64::mul_add))
+        with_dimension!(theta.len(), few, (block, theta, beside, total))
     }
 }
 
 /// The sums of a tile stay in registers: sixteen of sixteen singles, or of eight doubles, if there are wide ones.
-impl<T: Coordinate> Kernel for Many<BlockMoments<'_, T>> {
+impl Kernel for Many<BlockMoments<'_>> {
     type Output = i64;
 
     #[inline(always)]
     fn run(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<false, 4, 1, 2, _>(block, theta, &mut beside, total)
+        many::<false, 4, 1, 2>(block, theta, &mut beside, total)
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<true, 4, 1, 2, _>(block, theta, &mut beside, total)
+        many::<true, 4, 1, 2>(block, theta, &mut beside, total)
     }
 
     #[inline(always)]
     fn run_wide(self) -> i64 {
         let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<true, 8, TOGETHER, 8, _>(block, theta, &mut beside, total)
+        many::<true, 8, TOGETHER, 8>(block, theta, &mut beside, total)
     }
 }
 
@@ -252,53 +249,52 @@ fn nearest(x: f64) -> f64 {
 /// Lanes over the records: the vectors of a block lie coordinate by coordinate. The last tiles may reach into a coordinate
 /// that is zero.
 #[inline(always)]
-fn few<const D: usize>(
-    block: Block<'_, impl Coordinate>,
-    theta: &[f64],
-    mut beside: Beside<'_>,
-    total: &mut [i64],
-    add_product: impl Fn(f64, f64, f64) -> f64 + Copy,
-) -> i64 {
+fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, total: &mut [i64]) -> i64 {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut squares) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
     let mut vectors = [Row([0.0; GROUP]); FEW];
-    let mut factors = Row([0.0; GROUP]);
+    let (mut factors, mut inverses) = (Row([0.0; GROUP]), Row([0.0; GROUP]));
     let mut tiles = [Tile([[[0.0; LANES]; TILE]; TILE]); TILES];
-    let (groups, rest) = block.coordinates().as_chunks::<D>().0.as_chunks::<GROUP>();
-    let one = f64::from(vector_bits(D)).exp2();
+    let (one, unit) = (f64::from(vector_bits(D)).exp2(), (-f64::from(vector_bits(D))).exp2());
     let (mut units, mut summed, rounder) = ([Row([0; GROUP]); D], 0, rounder(PRODUCT_BITS));
-    let rest = Block::new(rest.as_flattened(), D, rest.len());
-    let radius = beside.radius();
-    let mut curvature = singles(rest, theta, &mut beside, total);
-    for group in groups {
-        side_by_side(group, coordinates, &mut differences, &mut squares.0);
-        if !all_usual(&squares.0) {
-            let group = Block::new(group.as_flattened(), D, GROUP);
-            curvature += singles(group, theta, &mut beside, total);
-            continue;
-        }
-        let group = opaque(GROUP);
-        for (slot, squares) in factors.0[..group].iter_mut().zip(&squares.0) {
-            let distance = squares.sqrt();
-            *slot = factor(distance, radius, one);
-            curvature += curvature_at(distance, radius, D);
-        }
-        if radius.is_none() {
-            // The inverse distances, to the bit: a division by a power of two rounds nothing.
-            let inverses = Row(factors.0.map(|factor| factor / one));
-            add_units(&mut units, &differences, &inverses, rounder);
-            summed += GROUP;
-        }
-        for (vector, row) in vectors.iter_mut().zip(&differences) {
-            for ((slot, x), factor) in vector.0[..group].iter_mut().zip(&row.0).zip(&factors.0) {
-                *slot = nearest(x * factor);
+    let (radius, mut curvature, mut buffer) = (beside.radius(), 0, [[0.0; D]; READ]);
+    for first in (0..block.n()).step_by(READ) {
+        let (groups, rest) = block.from_record(first, &mut buffer).as_chunks::<GROUP>();
+        for group in groups {
+            side_by_side(group, coordinates, &mut differences, &mut squares.0);
+            if !all_usual(&squares.0) {
+                let group = Block::new(group.as_flattened(), D, GROUP);
+                curvature += singles(group, theta, &mut beside, total);
+                continue;
+            }
+            let group = opaque(GROUP);
+            for (slot, squares) in factors.0[..group].iter_mut().zip(&squares.0) {
+                let distance = squares.sqrt();
+                *slot = factor(distance, radius, one);
+                curvature += curvature_at(distance, radius, D);
+            }
+            if radius.is_none() {
+                // The inverse distances, to the bit: a product with a power of two rounds nothing.
+                for (slot, factor) in inverses.0.iter_mut().zip(&factors.0) {
+                    *slot = factor * unit;
+                }
+                add_units(&mut units, &differences, &inverses, rounder);
+                summed += GROUP;
+            }
+            for (vector, row) in vectors.iter_mut().zip(&differences) {
+                for ((slot, x), factor) in vector.0[..group].iter_mut().zip(&row.0).zip(&factors.0) {
+                    *slot = nearest(x * factor);
+                }
+            }
+            let mut tile = tiles.iter_mut();
+            for i in (0..D).step_by(TILE) {
+                for j in (i..D).step_by(TILE) {
+                    multiply_tile(&vectors[i..], &vectors[j..], tile.next().expect("a tile for each"));
+                }
             }
         }
-        let mut tile = tiles.iter_mut();
-        for i in (0..D).step_by(TILE) {
-            for j in (i..D).step_by(TILE) {
-                multiply_tile(&vectors[i..], &vectors[j..], tile.next().expect("a tile for each"), add_product);
-            }
+        if !rest.is_empty() {
+            curvature += singles(Block::new(rest.as_flattened(), D, rest.len()), theta, &mut beside, total);
         }
     }
     let mut tile = tiles.iter();
@@ -322,8 +318,8 @@ fn few<const D: usize>(
 
 /// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
 #[inline(never)]
-fn singles(block: Block<'_, impl Coordinate>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
-    many::<false, 4, 1, 2, _>(block, theta, beside, total)
+fn singles(block: Block<'_>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
+    many::<false, 4, 1, 2>(block.into(), theta, beside, total)
 }
 
 /// Sums of products, several of each pair of coordinates; aligned like a row.
@@ -333,7 +329,7 @@ struct Tile([[[f64; LANES]; TILE]; TILE]);
 
 /// Adds the products of two coordinates and two others over a group of records, record by record in their lanes.
 #[inline(always)]
-fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile, add_product: impl Fn(f64, f64, f64) -> f64) {
+fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     let (these, those): (&[_; TILE], &[_; TILE]) =
         (these.first_chunk().expect("zeros follow"), those.first_chunk().expect("zeros follow"));
     let mut tile = sums.0;
@@ -341,7 +337,7 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile, add_pr
         for i in 0..TILE {
             for j in 0..TILE {
                 for (l, sum) in tile[i][j].iter_mut().enumerate() {
-                    *sum = add_product(these[i].0[first + l], those[j].0[first + l], *sum);
+                    *sum = these[i].0[first + l].mul_add(those[j].0[first + l], *sum);
                 }
             }
         }
@@ -352,20 +348,26 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile, add_pr
 /// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed some rows of one panel and
 /// some panels at a time.
 #[inline(always)]
-fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize, T: Coordinate>(
-    block: Block<'_, T>,
+fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize>(
+    block: Lying<'_>,
     theta: &[f64],
     beside: &mut Beside<'_>,
     total: &mut [i64],
 ) -> i64 {
-    let (d, n) = (theta.len(), block.n());
+    let (d, n, radius) = (theta.len(), block.n(), beside.radius());
+    let (singles, curvature) = match block {
+        Lying::Doubles(block) => vectors(block, theta, radius),
+        Lying::Singles(block) => vectors(block, theta, radius),
+    };
     if n == 0 || d == 0 {
-        return vectors(block, theta, beside.radius()).1;
+        return curvature;
     }
     if let Beside::Gradient(gradient) = beside {
-        gradient::many(block, theta, rounder(PRODUCT_BITS), gradient);
+        match block {
+            Lying::Doubles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
+            Lying::Singles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
+        }
     }
-    let (singles, curvature) = vectors(block, theta, beside.radius());
     let squares: Vec<f64> = singles.chunks_exact(n).map(largest_sum_of_squares).collect();
     // Panels of doubles, made when one of their tiles needs them.
     let mut doubles: Vec<Vec<Piece<f64>>> = vec![Vec::new(); squares.len()];
@@ -482,7 +484,10 @@ fn widened(piece: &Piece<f32>) -> Piece<f64> {
 /// after the other, so that products run through memory in order. Beside them the sum of what they contribute to the
 /// curvature. Singles hold the integers, which are at most 2^20.
 #[inline(always)]
-fn vectors<T: Coordinate>(block: Block<'_, T>, theta: &[f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64) {
+fn vectors<'a, T: Coordinate>(block: Block<'a, T>, theta: &'a [f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64)
+where
+    Lying<'a>: From<Block<'a, T>>,
+{
     let (d, n) = (theta.len(), block.n());
     let one = f64::from(vector_bits(d)).exp2();
     let mut panels = vec![Piece([0.0; COLUMNS]); d.div_ceil(COLUMNS).next_multiple_of(TOGETHER) * n];
@@ -566,7 +571,7 @@ pub(crate) mod tests {
     fn block_total(points: &DMatrix<f64>, theta: &[f64], radius: Option<f64>) -> (Vec<i64>, i64) {
         let (mut total, mut gradient) = (vec![0; entries(theta.len())], vec![0; theta.len()]);
         let beside = radius.map_or(Beside::Gradient(&mut gradient), |radius| Beside::Curvature { radius });
-        let kernel = BlockMoments { block: of(points), theta, beside, total: &mut total };
+        let kernel = BlockMoments { block: of(points).into(), theta, beside, total: &mut total };
         let curvature = portable_by_dimension(theta.len(), kernel);
         (total, curvature)
     }

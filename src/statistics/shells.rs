@@ -24,7 +24,7 @@ use super::second_moments::{
 };
 use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits, checked_radius};
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::Lying;
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
@@ -142,10 +142,7 @@ impl Statistic for ShellsAndDirections {
         let per_block = records_per_block(points.n(), d);
         let mut total = sum_lying(points, cost, per_block, size, pulse, |total, block| {
             let (counts, triangle) = total.split_at_mut(SHELLS);
-            match block {
-                Lying::Doubles(block) => count(block, theta, self.scale, counts),
-                Lying::Singles(block) => count(block, theta, self.scale, counts),
-            }
+            count(block, theta, self.scale, counts);
             if directed {
                 // The kernel sums the unit vectors as well; they are not released here.
                 let mut unused = vec![0; d];
@@ -161,7 +158,7 @@ impl Statistic for ShellsAndDirections {
 }
 
 /// Counts the records of a block in their shells.
-fn count<T: Coordinate>(block: Block<'_, T>, theta: &[f64], scale: f64, counts: &mut [i64]) {
+fn count(block: Lying<'_>, theta: &[f64], scale: f64, counts: &mut [i64]) {
     for distance in distances(block, theta) {
         counts[shell(distance, scale)] += 1;
     }
