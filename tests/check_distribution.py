@@ -1,28 +1,20 @@
 """Installs what `make wheel` left in dist/ into empty environments, as a stranger would; run by that target.
 
-The wheel at numpy's newest release and at its floor, the wheel with each of its extras, then the source distribution,
-which needs a Rust toolchain.
+    python tests/check_distribution.py dist [PYTHON ...]
+
+The wheel at numpy's newest release and at its floor, with this interpreter and each of the others that are given, then
+the wheel with each of its extras, and the source distribution, which needs a Rust toolchain.
 """
 
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
-# The first numpy with wheels for this interpreter that is not below the floor of pyproject.toml.
-FLOORS = {(3, 10): "1.24.0", (3, 11): "1.24.0", (3, 12): "1.26.0", (3, 13): "2.1.0"}
+# The first numpy with wheels for an interpreter that is not below the floor of pyproject.toml.
+FLOORS = {"3.10": "1.24.0", "3.11": "1.24.0", "3.12": "1.26.0", "3.13": "2.1.0", "3.14": "2.3.2"}
 
-CHECK = """
-import importlib.metadata as metadata, numpy, dpmedian
-points = numpy.random.default_rng(0).normal(size=(500, 3))
-release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
-names = sorted(each.metadata["Name"].lower() for each in metadata.distributions())
-assert set(names) <= {"dpmedian", "numpy", "pip", "setuptools"}, names
-print("dpmedian", dpmedian.__version__, "numpy", numpy.__version__, release.point)
-release.report("page.html")
-assert dpmedian.verify(release.to_json()).holds
-"""
+SMOKE = Path(__file__).with_name("smoke.py").read_text("utf-8")
 
 # What each extra is for, with nothing but that extra installed.
 DOORS = {
@@ -54,24 +46,36 @@ sys.exit(dpmedian.cli.main(["release", "points.parquet", "--epsilon", "1", "--de
 }
 
 
-def install_and_run(label: str, *packages: str, check: str = CHECK) -> None:
+def install_and_run(label: str, *packages: str, python: str = sys.executable, check: str = SMOKE) -> None:
+    """Make an environment of these packages and what they need alone, and run a script in it."""
     with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = str(Path(folder) / "bin" / "python")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        fresh = str(Path(folder) / "bin" / "python")
+        subprocess.run([fresh, "-m", "pip", "install", "--quiet", *packages], check=True)
         print(f"{label}:", flush=True)
-        subprocess.run([python, "-c", check], check=True, cwd=folder)
+        subprocess.run([fresh, "-c", check], check=True, cwd=folder)
 
 
-def main(folder: Path) -> None:
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    install_and_run("wheel, newest numpy", str(wheel.resolve()))
-    floor = FLOORS.get(sys.version_info[:2])
-    if floor is not None:
-        install_and_run("wheel, oldest numpy", str(wheel.resolve()), f"numpy=={floor}")
+def version(python: str) -> str:
+    """Return the version of an interpreter, such as 3.13, or 3.14t if it has no lock."""
+    script = (
+        "import sys, sysconfig; t = sysconfig.get_config_var('Py_GIL_DISABLED');"
+        "print('%d.%d' % sys.version_info[:2] + ('t' if t else ''))"
+    )
+    return subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def main(folder: Path, others: list[str]) -> None:
+    (abi3,), (sdist,) = folder.glob("*-abi3-*.whl"), folder.glob("*.tar.gz")
+    for python in [sys.executable, *others]:
+        name = version(python)
+        (wheel,) = folder.glob(f"*-cp{name.replace('.', '')}-*.whl") if name.endswith("t") else [abi3]
+        install_and_run(f"Python {name}, newest numpy", str(wheel.resolve()), python=python)
+        if floor := FLOORS.get(name.rstrip("t")):
+            install_and_run(f"Python {name}, oldest numpy", str(wheel.resolve()), f"numpy=={floor}", python=python)
     for extra, check in DOORS.items():
-        install_and_run(f"wheel, extra {extra}", f"{wheel.resolve()}[{extra}]", check=check)
+        install_and_run(f"wheel, extra {extra}", f"{abi3.resolve()}[{extra}]", check=check)
     install_and_run("source distribution", str(sdist.resolve()))
 
 
-main(Path(sys.argv[1]))
+main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,6 +1,12 @@
-"""Release, write a page and verify with the installed package; the release workflow runs this for each wheel."""
+"""Release, write a page and verify with the installed package, in two threads at once.
 
+The release workflow and `make wheel` run this for each wheel, with nothing but numpy beside it.
+"""
+
+import sys
+import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +14,21 @@ import numpy as np
 import dpmedian
 
 points = np.random.default_rng(0).normal(size=(500, 3))
-release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
-with tempfile.TemporaryDirectory() as folder:
-    release.report(str(Path(folder) / "page.html"))
-if not dpmedian.verify(release.to_json()).holds:
-    raise SystemExit("the record of a release does not verify")
-print("dpmedian", dpmedian.__version__, "numpy", np.__version__, release.point)
+plan = dpmedian.plan(500, 3, epsilon=1.0, delta=1e-6)
+ledger = dpmedian.Ledger(epsilon=2.5, delta=1e-5)
+with ThreadPoolExecutor(2) as pool:
+    releases = list(pool.map(lambda _: plan.run(points, ledger=ledger), range(2)))
+if len(ledger.entries) != 2:
+    raise SystemExit("two releases were not charged twice")
+for release in releases:
+    with tempfile.TemporaryDirectory() as folder:
+        release.report(str(Path(folder) / "page.html"))
+    if not dpmedian.verify(release.to_json()).holds:
+        raise SystemExit("the record of a release does not verify")
+    if np.linalg.norm(release.point) > 1.0:
+        raise SystemExit(f"the point {release.point} is far from the median, which is near the origin")
+unlocked = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+if unlocked and sys._is_gil_enabled():
+    raise SystemExit("the package brought the interpreter lock back")
+python = f"{sys.version_info[0]}.{sys.version_info[1]}{'t' if unlocked else ''}"
+print("Python", python, "numpy", np.__version__, "dpmedian", dpmedian.__version__, releases[0].point)

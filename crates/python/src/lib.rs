@@ -18,7 +18,8 @@ use pyo3::prelude::*;
 use dpmedian_core::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
 use dpmedian_core::statistics::shells::{FIRST_HALF_OCTAVE, SHELLS};
 
-#[pymodule]
+// Threads may share everything here without an interpreter lock: what can change is behind a mutex or a borrow that is checked.
+#[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FIRST_QUARTER_OCTAVE", FIRST_QUARTER_OCTAVE)?;
