@@ -1,0 +1,118 @@
+"""Measured figures in the prose of README and documentation are those of the tables that a command has written."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not {"tables", "_build"} & set(page.parts)),
+]
+# What is measured, if it stands in prose: excesses in scientific notation, and seconds. Here 1e-6 is always a delta.
+MEASURED = re.compile(r"\b(?!1e-6)\d+(?:\.\d+)?e[-+]?\d+|\b\d+(?:\.\d+)?(?= seconds)")
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without code blocks, on one line."""
+    return " ".join(re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL).split())
+
+
+def rows(table: str, title: str) -> list[dict[str, str]]:
+    """Return the rows of the first table under a line that begins with `title`, by the names of its columns."""
+    lines = (ROOT / "docs" / "tables" / table).read_text("utf-8").splitlines()
+    start = next(index for index, line in enumerate(lines) if line.lstrip("# ").startswith(title))
+    first = next(index for index in range(start, len(lines)) if lines[index].startswith("|"))
+    cells = []
+    for line in lines[first:]:
+        if not line.startswith("|"):
+            break
+        cells.append([cell.strip(" *") for cell in line.strip("|").split("|")])
+    header = [name if name not in cells[0][:place] else f"{name} again" for place, name in enumerate(cells[0])]
+    return [dict(zip(header, row, strict=True)) for row in cells[2:]]
+
+
+def releases(method: str, radius: str) -> dict[str, str]:
+    whole = rows("speed.md", "Whole releases")
+    return next(row for row in whole if (row["method"], row["radius"]) == (method, radius))
+
+
+def of_the_paper() -> list[str]:
+    """Return the authors' excesses and seconds at the two radii, and our excesses: loc_dpgd and the default method."""
+    near, far = releases("loc_dpgd", "1e+03"), releases("loc_dpgd", "1e+10")
+    default = next(row for row in rows("gauntlet.md", "The paper's data") if row["data"] == "epsilon 2.0")
+    excess, again = "excess", "excess again"
+    found = [near[again], far[again], near["authors, s"], far["authors, s"], near[excess]]
+    assert agree(found[-1], releases("loc_dpgd", "1e+10")[excess], digits=1), "the sentence says that both are the same"
+    return [*found, default["median excess [95 %]"].split()[0]]
+
+
+# A page, a sentence whose groups are figures, and what they are in the tables.
+CLAIMS: list[tuple[str, str, Callable[[], list[str]]]] = [
+    (
+        "docs/related-work.md",
+        r"its median excess was (\S+) at R = 10\^3 and (\S+) at R = 10\^10, after (\S+) and (\S+) seconds\. "
+        r"`loc_dpgd` of this package has about (\S+) at both, and the default method, which needs no R, has (\S+) in",
+        of_the_paper,
+    ),
+]
+
+
+def agree(written: str, measured: str, digits: int | None = None) -> bool:
+    """Return whether the measured number, rounded to the significant digits of the written one, is the written one."""
+    if digits is None:
+        mantissa = re.sub(r"e.*", "", written).replace(".", "").lstrip("0")
+        digits = len(mantissa if "e" in written or "." in written else mantissa.rstrip("0")) or 1
+    return float(f"{float(measured):.{digits - 1}e}") == float(f"{float(written):.{digits - 1}e}")
+
+
+@pytest.mark.parametrize(("page", "sentence", "tables"), CLAIMS)
+def test_figures_in_prose_are_those_of_the_tables(page, sentence, tables):
+    found = re.search(sentence, prose(ROOT / page))
+    assert found, f"the sentence is no longer in {page}: change the claim in this test together with it"
+    for written, measured in zip(found.groups(), tables(), strict=True):
+        assert agree(written, measured), f"{page} says {written}, the table {measured}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_measured_figure_in_prose_is_compared_with_a_table(page):
+    text = re.sub(r"`[^`]*`", "", prose(page))
+    for name, sentence, _ in CLAIMS:
+        if page == ROOT / name and (found := re.search(sentence, prose(page))):
+            text = text.replace(re.sub(r"`[^`]*`", "", found.group()), "")
+    assert not MEASURED.findall(text), "add the sentence to the claims of this test"
+
+
+def test_figures_agree_to_the_digits_that_are_written():
+    assert agree("1.5e-5", "1.53e-05")
+    assert agree("30", "29.8")
+    assert agree("4e-5", "3.6e-05")
+    assert not agree("1.9e-2", "2.1e-02")
+    assert not agree("40", "29.8")
+
+
+def test_the_best_private_locations_are_those_that_the_page_names():
+    """Means are closer to the center in two dimensions, and this package with outliers, heavy tails, unknown places."""
+    distances = {
+        row.pop("data"): {name: row[name] for name in row} for row in rows("peers.md", "Distance to the center")
+    }
+    plane = distances["Gauss at the origin, n = 50000, d = 2"]
+    for peer in ("COINPRESS", "Huang-Liang-Yi", "GDP Huber", "clipped mean"):
+        assert float(plane[peer]) < min(float(plane["dpmedian"]), float(plane["exact median"]))
+    for data in ("10 % at 50", "30 % at 50", "Cauchy", "Gauss, 2e4 away", "10 % at 50, 2e4 away"):
+        row = distances[data]
+        others = [float(value) for name, value in row.items() if name != "exact median" and value != "failed"]
+        assert float(row["dpmedian"]) == min(others), data
+        assert float(row["dpmedian"]) < 1.1 * float(row["exact median"]), data
+    outliers = distances["10 % at 50"]
+    assert float(outliers["GDP Huber"]) < 1.25 * float(outliers["dpmedian"])
+
+
+def test_the_theorem_holds_in_its_table():
+    """It allows 5 % of the runs above the bound."""
+    for title in ("A normal cloud", "The same with"):
+        for row in rows("theorem.md", title):
+            above, runs = row["above"].split(" of ")
+            assert int(above) <= 0.05 * int(runs)
