@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := Cargo.toml Cargo.lock pyproject.toml $(shell find src crates -type f)
 SOURCES := $(CORE) README.md $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*')
-# What is installed in the environment: $(VENV)/wheel, or $(VENV)/develop for the fast loop.
+# What is installed in the environment: $(VENV)/wheel, $(VENV)/release with all optimizations, or $(VENV)/develop.
 INSTALLED ?= $(VENV)/wheel
+# Tests run in several processes, so linear algebra has one thread in each.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -19,15 +21,14 @@ demo: $(VENV)/wheel  ## Build, install, and release a private median of the bund
 
 dev: $(VENV)/develop  ## The package as it lies here, in the environment: only changes of the core need this again.
 
-quick: $(VENV)/tools $(VENV)/develop  ## The fast loop, at most two minutes: fast tests of both languages, and lints.
-	cargo test --quiet --lib
+quick: $(VENV)/tools $(VENV)/develop $(VENV)/core-tested  ## The fast loop: fast tests of what changed, and lints.
 	$(MAKE) lint INSTALLED=$(VENV)/develop
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
 	cargo test --quiet
 	$(MAKE) lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints (of the benches, too), types, stubs and schemas; warnings are errors.
 	cargo fmt --all --check
@@ -40,17 +41,26 @@ lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints (of the benches, too), ty
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/zizmor --quiet --offline --persona pedantic .github/workflows
 	if command -v actionlint > /dev/null; then actionlint; fi  # The workflow `test` brings it; PyPI has no wheel of it.
 
+# Both need the network: the advisories are fetched, and --strict fails if a version is not known. pip-audit has an environment
+# of its own, so that its dependencies are not among those that it checks.
+dependencies: $(VENV)/base  ## Known vulnerabilities, licenses and sources of what the package is built of and tested with.
+	cargo deny check  # cargo install --locked cargo-deny
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip --disable-pip-version-check --quiet install pip-audit==2.10.1
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps -r tests/constraints.txt
+
 # zig, found on the path, links against the symbols of an old C library, so that old systems take the wheel.
-wheel: $(VENV)/tools  ## A checked manylinux wheel and a source distribution, in dist/.
+wheel: $(VENV)/tools  ## A wheel and a source distribution, in dist/, checked here and with PYTHONS="INTERPRETER ...".
 	rm -rf dist
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/*.whl
-	$(BIN)/python tests/check_distribution.py dist
+	$(BIN)/python tests/check_distribution.py dist $(PYTHONS)
 
-bench: $(VENV)/tools $(VENV)/wheel  ## Benches of the kernels, and ratios against the peers in one run.
+bench: $(VENV)/tools $(VENV)/release  ## Benches of the kernels, and ratios against the peers in one run.
 	cargo bench
 	$(BIN)/python benches/compare.py
 	$(BIN)/python benches/scaling.py
@@ -77,7 +87,7 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
-tables: $(VENV)/tools $(VENV)/wheel  ## Write the tables of the page of benchmarks anew; PEERS=DIRECTORY for the peers.
+tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchmarks anew; PEERS=DIRECTORY for the peers.
 	$(BIN)/python benches/gauntlet.py --runs 200 > docs/tables/gauntlet.md
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
 	$(BIN)/python benches/theorem.py > docs/tables/theorem.md
@@ -99,7 +109,7 @@ flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: w
 venv: $(VENV)/tools  ## The environment of the tests.
 
 pins: $(VENV)/tools  ## Write the exact versions of the test dependencies anew.
-	$(PIP) install --upgrade --upgrade-strategy eager -r tests/requirements.in
+	$(PIP) install --upgrade --upgrade-strategy eager --group all
 	{ echo '# Exact versions of the test dependencies, written by `make pins`. Older interpreters take what they can install.'; \
 	  $(PIP) freeze --exclude dpmedian | sed 's/$$/ ; python_version >= "3.11"/'; } > tests/constraints.txt
 
@@ -112,22 +122,30 @@ $(VENV)/base:
 	$(PIP) install maturin -c tests/constraints.txt
 	touch $@
 
-$(VENV)/tools: $(VENV)/base tests/requirements.in tests/constraints.txt
-	$(PIP) install -r tests/requirements.in -c tests/constraints.txt
+$(VENV)/tools: $(VENV)/base pyproject.toml tests/constraints.txt
+	$(PIP) install 'pip>=25.1'  # Older ones do not know dependency groups.
+	$(PIP) install --group all -c tests/constraints.txt
 	touch $@
 
-# The wheel and the editable installation replace each other, so each takes the other's mark away before it starts.
+# The tests of the core, if it changed since they passed.
+$(VENV)/core-tested: $(VENV)/tools $(CORE)
+	cargo test --quiet --lib
+	touch $@
+
+# The wheels and the editable installation replace each other, so each takes the others' marks away before it starts.
 $(VENV)/develop: $(VENV)/tools $(CORE)
-	rm -f $(VENV)/wheel
+	rm -f $(VENV)/wheel $(VENV)/release
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet
 	touch $@
 
 # The tests of CI run against the installed wheel, never against the source tree.
-$(VENV)/wheel: $(VENV)/base $(SOURCES)
-	rm -rf $(VENV)/develop target/wheels
-	$(BIN)/maturin build --release --quiet --out target/wheels
+$(VENV)/wheel: PROFILE := fast
+$(VENV)/release: PROFILE := release
+$(VENV)/wheel $(VENV)/release: $(VENV)/base $(SOURCES)
+	rm -rf $(VENV)/develop $(VENV)/wheel $(VENV)/release target/wheels
+	$(BIN)/maturin build --profile $(PROFILE) --quiet --out target/wheels
 	$(PIP) install --force-reinstall --no-deps target/wheels/*.whl
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo dev quick test lint wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts tables flower venv pins clean
+.PHONY: help demo dev quick test lint dependencies wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts tables flower venv pins clean
