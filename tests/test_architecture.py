@@ -24,6 +24,7 @@ LAYERS = [
         "dpmedian.accounting",
         "dpmedian.digests",
         "dpmedian.recorded",
+        "dpmedian.spelling",
         "dpmedian.spherical",
         "dpmedian.warning",
     },

@@ -157,6 +157,15 @@ def test_the_sphere_and_a_pure_budget_are_refused_uncharged():
     assert ledger.entries == ()
 
 
+def test_american_spelling_is_accepted_everywhere():
+    assert dpmedian.plan(1000, 2, rho=0.5, neighbors="add_remove").parameters.neighbours == "add_remove"
+    assert dpmedian.Ledger(rho=1.0, neighbors="add_remove").neighbours == "add_remove"
+    with dpmedian.session(POINTS, rho=0.2, neighbors="add_remove") as s:
+        assert s.cost.neighbours == "add_remove"
+    with pytest.raises(TypeError, match="two spellings"):
+        dpmedian.plan(1000, 2, rho=0.5, neighbors="replace", neighbours="replace")
+
+
 # The trace.
 
 METHODS = {

@@ -14,10 +14,12 @@ from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParamete
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
+from dpmedian.spelling import american
 
 __all__ = ["geometric_median", "plan", "public_size", "required_n"]
 
 
+@american
 def plan(
     n: int | None,
     d: int,
@@ -103,6 +105,7 @@ def plan(
     return make_plan(PublicParameters.from_arguments(locals()), method)
 
 
+@american
 def geometric_median(
     points: Any,
     *,
@@ -242,6 +245,7 @@ def geometric_median(
     return made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
 
 
+@american
 def required_n(
     d: int,
     *,
@@ -268,7 +272,7 @@ def required_n(
     k : int, optional
         The number of clusters, in place of an excess: the smallest n with which `k_medians` find k clusters of equal
         sizes.
-    epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbors
+    epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbours
         As in `plan`.
 
     Returns

@@ -14,10 +14,12 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.places import Places
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
+from dpmedian.spelling import american
 
 __all__ = ["k_medians", "plan_k_medians"]
 
 
+@american
 def plan_k_medians(
     n: int | None,
     d: int,
@@ -73,6 +75,7 @@ def plan_k_medians(
     return make_plan(PublicParameters.from_arguments(locals(), clusters=k, inference=False), "k_medians")
 
 
+@american
 def k_medians(
     points: Any,
     k: int,

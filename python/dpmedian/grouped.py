@@ -13,10 +13,12 @@ from dpmedian.groups.plan import GroupsPlan, plan_for_groups
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import PublicParameters, whole
 from dpmedian.sources.key_columns import group_keys, named_columns
+from dpmedian.spelling import american
 
 __all__ = ["geometric_medians", "plan_groups"]
 
 
+@american
 def plan_groups(
     keys: Any,
     d: int,
@@ -93,6 +95,7 @@ def plan_groups(
     )
 
 
+@american
 def geometric_medians(
     points: Any,
     by: Any,

@@ -28,6 +28,7 @@ from dpmedian.parameters import PublicParameters, positive
 from dpmedian.progress import Progress
 from dpmedian.running import Session, require_fit
 from dpmedian.sources.protocol import Source
+from dpmedian.spelling import american
 from dpmedian.statistics import BallSize, Bound, Ranks, Size
 from dpmedian.trace import Trace
 
@@ -315,6 +316,7 @@ class QuerySession:
         return np.ascontiguousarray(point if scales is None else point / np.array(scales))
 
 
+@american
 def session(
     points: Any,
     *,

@@ -16,12 +16,14 @@ from dpmedian.dataset.reading import Reading
 from dpmedian.parameters import PublicParameters, whole
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
+from dpmedian.spelling import american
 from dpmedian.step import Step
 from dpmedian.steps.method import CalibratedStep
 
 __all__ = ["plan_step", "robust_step"]
 
 
+@american
 def robust_step(
     points: Any,
     d: int | None = None,

@@ -22,6 +22,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.running import Runnable, Session
 from dpmedian.sources.protocol import Source
+from dpmedian.spelling import american
 from dpmedian.tape import Tape
 
 __all__ = ["dpgd", "find_radius", "localize", "size"]
@@ -164,6 +165,7 @@ def size(
     return PrivateValue(found, cost, found)
 
 
+@american
 def find_radius(
     points: Any,
     *,
@@ -221,6 +223,7 @@ def find_radius(
     return _release("find_radius", find_radius_method, locals())
 
 
+@american
 def localize(
     points: Any,
     *,
@@ -278,6 +281,7 @@ def localize(
     return _release("localize", localize_method, locals())
 
 
+@american
 def dpgd(
     points: Any,
     *,

@@ -20,6 +20,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import positive, whole
 from dpmedian.release import ReleaseFailed
 from dpmedian.running import Session
+from dpmedian.spelling import american
 from dpmedian.statistics import Exact
 from dpmedian.tape import Tape
 
@@ -32,6 +33,7 @@ _LARGEST = 2**26
 Value = TypeVar("Value")
 
 
+@american
 def above_threshold(
     queries: Iterable[int],
     threshold: int,
@@ -99,6 +101,7 @@ def above_threshold(
     return _charged_value("above_threshold", cost, run, ledger, seed)
 
 
+@american
 def noisy_bisection(
     count: Callable[[int], int],
     low: int,
@@ -167,6 +170,7 @@ def noisy_bisection(
     )
 
 
+@american
 def exponential_mechanism(
     scores: Iterable[int],
     *,

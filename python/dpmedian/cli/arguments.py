@@ -118,6 +118,7 @@ def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> 
     """Adds the relation; if there may be groups nothing is assumed, since theirs is another one."""
     parser.add_argument(
         "--neighbours",
+        "--neighbors",
         choices=get_args(Neighbours),
         default=None if groups else "replace",
         help="one record is replaced, or one is added or removed, which hides how many there are; default: replace"

@@ -18,6 +18,7 @@ from dpmedian.ledger.filters import ENDS_EARLY, Composition
 from dpmedian.ledger.log import now
 from dpmedian.ledger.store import FileStore, MemoryStore, Terms
 from dpmedian.rendering.ledger import ledger_dict, ledger_html, ledger_text
+from dpmedian.spelling import american
 from dpmedian.warning import ConversionWarning, warn_caller
 
 __all__ = ["Ledger"]
@@ -67,6 +68,7 @@ class Ledger:
     0.00575
     """
 
+    @american
     def __init__(
         self,
         *,
