@@ -47,9 +47,9 @@ except ImportError as error:
 
 __all__ = ["PrivateGeometricMedian"]
 
-# A step moves the model by at most this share of its first length: a few hundredths change no layer beyond repair, and
-# some dozens of rounds are as long as the model itself.
-_STEP_LENGTH = 0.05
+# A first step moves the model by at most this share of its first length, and a share of every movement is repeated.
+# `benches/federated.py` prints what training reaches with them: they are the same for all models and attacks there.
+_STEP_LENGTH, _MOMENTUM = 0.1, 0.5
 
 # The excess for which an error message says how many clients it would take.
 _USEFUL_EXCESS = 0.01
@@ -95,7 +95,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         For steps: updates shorter than this public length count by their length. 0, the default, counts all alike.
     step_length : float
         For steps: how far the model moves if all updates have one direction, as a share of the length of the first
-        model (of 1, if that is all zeros).
+        model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to none after the last round.
     momentum : float
         For steps: this share of the last movement is made again, and clients' updates count from there.
     fraction_train : float
@@ -141,7 +141,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         radius: float | None = None,
         threshold: float = 0.0,
         step_length: float = _STEP_LENGTH,
-        momentum: float = 0.0,
+        momentum: float = _MOMENTUM,
         fraction_train: float = 1.0,
         server_learning_rate: float = 1.0,
         min_train_nodes: int = 2,
@@ -198,6 +198,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self._asked: list[int] | None = None
         self._first_length: float | None = None
         self._velocity: NDArray[np.float64] | None = None
+        self._rounds = rounds
         # Wrong arguments raise here.
         self._median_plan(2 if clients is None and self._public_number else clients, 1)
         self._step_plan(2, 1)
@@ -287,7 +288,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 warnings.simplefilter("ignore", LikelyFailureWarning)  # said before the clients were asked
                 release: Release
                 if made.method == "robust_step":
-                    release, movement = self._stepped(made, replies, model, start, asked, options)
+                    length = self.step_length * self._left(server_round)
+                    release, movement = self._stepped(made, replies, model, start, asked, length, options)
                 else:
                     rows = updates(replies, model, start, asked, only_there=not self._public_number)
                     release = self._median(made, rows, options)
@@ -317,9 +319,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         model: ArrayRecord,
         start: NDArray[np.float64],
         asked: list[int],
+        length: float,
         options: dict[str, Any],
     ) -> tuple[Step, NDArray[np.float64]]:
         """The step of a round and the movement that it makes; each reply is read once and added to one sum."""
+        length *= self._first_length or 1.0
         again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
         center = start if again is None else start + again
@@ -331,10 +335,13 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             center.astype(np.float32) if single and again is None else center,
             **options,
         )
-        length = self.step_length * (self._first_length or 1.0)
         movement = length * step.point if again is None else again + length * step.point
         self._velocity = movement if self.momentum > 0.0 else None
         return step, movement
+
+    def _left(self, server_round: int) -> float:
+        """The share of the rounds that is left, this one included; 1 if their number is not known."""
+        return 1.0 if self._rounds is None else max(1.0 - (server_round - 1) / self._rounds, 0.0)
 
     def _plan_of(self, asked: list[int], d: int) -> Plan:
         n = len(asked) if self._public_number else self.clients
