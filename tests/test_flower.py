@@ -348,3 +348,17 @@ def test_wrong_arguments_are_named(strategy, arguments, message):
         arguments = {**arguments, "ledger": Ledger(rho=1.0, **arguments["ledger"])}
     with pytest.raises((ValueError, TypeError), match=message):
         strategy(**arguments)
+
+
+def test_steps_of_a_known_number_of_rounds_shrink_evenly(strategy):
+    ledger = Ledger(rho=2.0, neighbours="add_remove", unit="client")
+    made = strategy(rho=..., ledger=ledger, rounds=4, aggregate="step", momentum=0.0)
+    history = []
+
+    def keep(_, arrays):
+        history.append(arrays["weight"].numpy().ravel().astype(float))
+
+    made.start(Clients(large), beginning(), num_rounds=4, evaluate_fn=keep)
+    length = 0.1 * np.linalg.norm(beginning()["weight"].numpy())
+    for moved, release, share in zip(np.diff(history, axis=0), made.releases, (1.0, 0.75, 0.5, 0.25), strict=True):
+        assert np.allclose(moved, share * length * release.point, atol=1e-6)
