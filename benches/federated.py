@@ -8,7 +8,7 @@
 1,000 clients have ten handwritten digits each (scikit-learn's, of five classes), and a test set is held back.
 In every round each client sends the gradient of its examples; the server moves the model. All private rules spend the
 same rho in every round, for neighbors of which one has one client more, so that all rounds together cost epsilon = 8 at
-delta = 1e-5. The private step has the defaults of `dpmedian.flower.PrivateGeometricMedian`, in which nothing was tuned.
+delta = 1e-5. The private step has the defaults of `dpmedian.flower.PrivateGeometricMedian`, the same for all models and attacks.
 For DP-FedAvg five clipping norms are tried, and the best one of each column is shown, which is not private and favors
 it. Accuracies are means of the last three rounds.
 

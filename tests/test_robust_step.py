@@ -55,8 +55,13 @@ def test_the_point_is_the_mean_of_clipped_unit_vectors(relation, threshold):
 
 @RELATIONS
 def test_it_replays_on_neighbors(relation):
-    """The same releases, and exact values within the sensitivity: records arrive in any order, and may be anything."""
+    """The same releases, and exact values within the sensitivity: records arrive in any order, and may be anything.
+
+    Hostile records cannot make another one count for more: some of the other records are broken, huge or tiny.
+    """
     rng, points = np.random.default_rng(1), cloud(40, 5)
+    points[20:28] = rng.choice([*EXTREMES, np.nan, np.inf], size=(8, 5))
+    points[28] = -1e9 * points[:20].sum(axis=0)
     n = 40 if relation == "replace" else None
     plan = plan_step(n, 5, rho=0.5, neighbours=relation)
     tape = Tape.record(KEY, relation)
