@@ -1,16 +1,18 @@
 """Federated training under privacy and attack: private steps beside clipping, plain, median and Krum aggregation.
 
     python benches/federated.py                 # the table of the MLP, and its picture federated.png
-    python benches/federated.py --model cnn     # a convolutional network; without the two slow rules
+    python benches/federated.py --slow          # with FedMedian and Krum, which take the longest
+    python benches/federated.py --model cnn     # a convolutional network
     python benches/federated.py --quick         # a few rounds: a check that it runs, not a measurement
     python benches/federated.py --cost          # processor time and memory of one round, beside a plain sum
 
 1,000 clients have ten handwritten digits each (scikit-learn's, of five classes), and a test set is held back.
 In every round each client sends the gradient of its examples; the server moves the model. All private rules spend the
 same rho in every round, for neighbors of which one has one client more, so that all rounds together cost epsilon = 8 at
-delta = 1e-5. The private step has the defaults of `dpmedian.flower.PrivateGeometricMedian`, the same for all models and attacks.
+delta = 1e-5. The private step has the defaults of `dpmedian.flower.PrivateGeometricMedian`, the same for all models
+and attacks.
 For DP-FedAvg five clipping norms are tried, and the best one of each column is shown, which is not private and favors
-it. Accuracies are means of the last three rounds.
+it. FedAvg, FedMedian and Krum move the model by their whole aggregate. Accuracies are means of the last three rounds.
 
 A fifth of the clients is hostile: *flip* sends the own update reversed and ten times as long; *against* sends the mean
 of all honest updates, reversed and ten times as long (inner-product manipulation); *a little* sends the mean less 0.3
@@ -371,6 +373,7 @@ def _resident() -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=("mlp", "cnn"), default="mlp")
+    parser.add_argument("--slow", action="store_true", help="also the coordinate-wise median and Krum")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--attacks", nargs="*", choices=ATTACKS, default=ATTACKS)
     parser.add_argument("--quick", action="store_true", help="two rounds and two attacks")
@@ -387,10 +390,10 @@ def main() -> None:
             if options.quick:
                 break
     else:
-        slow = options.model == "mlp"
-        model, attacks = (MLP if slow else CNN), ATTACKS[:2] if options.quick else options.attacks
-        found = table("MLP" if slow else "CNN", model, 2 if options.quick else options.rounds, attacks, slow)
-        if slow and not options.quick and tuple(options.attacks) == ATTACKS:
+        attacks = ATTACKS[:2] if options.quick else options.attacks
+        model, rounds = MLP if options.model == "mlp" else CNN, 2 if options.quick else options.rounds
+        found = table(options.model.upper(), model, rounds, attacks, options.slow)
+        if tuple(attacks) == ATTACKS:
             draw(found, f"{model.d:,} parameters, a fifth of {CLIENTS:,} clients hostile, epsilon = {EPSILON:g}")
 
 
