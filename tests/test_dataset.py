@@ -115,7 +115,7 @@ def test_columns_are_chosen_of_everything_that_has_them():
     [
         ({"columns": ["x", "z"]}, ValueError, "column 'z' is not there"),
         ({"columns": "x"}, TypeError, r"columns must be a list of names or numbers"),
-        ({"columns": ["x", "person"], "unit": "person"}, ValueError, "asked for twice, in columns= and as unit="),
+        ({"columns": ["x", "person"], "unit": "person"}, ValueError, "requested twice, in columns= and as unit="),
         ({"columns": []}, ValueError, "no columns were chosen"),
         ({"unit": "nobody"}, ValueError, "unit='nobody': this column is not there"),
         ({"columns": ["x"], "sample_weight": "weight"}, ValueError, "sample_weight needs weight_max"),

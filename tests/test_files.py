@@ -130,7 +130,7 @@ def test_bad_columns_are_named(tmp_path):
         with pytest.raises(ValueError, match=r"column .* is not there; the columns are 'x', 'y'"):
             read_points(path, columns=["x", wrong])
     for twice in ("x", "1", 1):
-        with pytest.raises(ValueError, match="asked for twice"):
+        with pytest.raises(ValueError, match="requested twice"):
             read_points(path, columns=["x", twice])
     with pytest.raises(ValueError, match="no columns were chosen"):
         read_points(path, columns=[])

@@ -138,7 +138,7 @@ def test_what_does_not_go_with_scales_is_refused():
         released(np.ones((9, 2)), geometry="sphere", scales=[1.0, 2.0])
     with pytest.raises(ValueError, match="takes no scales="):
         dpmedian.plan(100, 2, rho=1.0, geometry="sphere", scales=[1.0, 2.0])
-    with pytest.raises(TypeError, match="names of columns are known only where there are points"):
+    with pytest.raises(TypeError, match="names of columns are known only if there are points"):
         dpmedian.plan(100, 2, rho=1.0, scales=SCALES)
     data = Dataset.of(POINTS, scales=FACTORS)
     with pytest.raises(ValueError, match=r"this plan has scales = None, and the dataset has \(4096"):

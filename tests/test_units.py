@@ -353,7 +353,7 @@ def test_labels_of_files_in_every_format(tmp_path):
     bare.write_text("1,7,2\n3,8,4\n")
     points = read_points(bare, columns=["1", "3"], labels=["2"], header=False, nonfinite="center")
     assert as_unit_records(points, "2").array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    with pytest.raises(ValueError, match="asked for twice, as a label and as a coordinate"):
+    with pytest.raises(ValueError, match="requested twice, as a label and as a coordinate"):
         read_points(tmp_path / "a.csv", columns=["x", "person"], labels=["person"])
     with pytest.raises(ValueError, match="unit='2' is one of the coordinates"):
         as_unit_records(read_points(bare, header=False), "2")

@@ -48,7 +48,7 @@ METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "tr
 
 @dataclass(frozen=True, eq=False)
 class PublicParameters:
-    """What is known before the data are looked at. Every field is public and must not depend on the data.
+    """What is known before the data are read. Every field is public and must not depend on the data.
 
     `neighbours` says which data sets count as neighbors: "replace" for sets of the same public size n that differ in
     one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
@@ -237,7 +237,7 @@ class PublicParameters:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The arguments for a method that were given, which is to say that differ from their default."""
+        """The arguments for a method that differ from their default."""
         defaults = {field.name: field.default for field in fields(self) if field.default is not MISSING}
         return tuple(name for name in METHOD_ARGUMENTS if _differs(getattr(self, name), defaults[name]))
 
@@ -264,14 +264,14 @@ def _differs(value: object, default: object) -> bool:
 
 
 def whole(name: str, value: object) -> int:
-    """An integer argument."""
+    """The argument as an integer, or an error that names it."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     return int(value)
 
 
 def positive(name: str, value: object) -> float:
-    """A positive finite argument."""
+    """The argument as a positive finite number, or an error that names it."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = float(value)

@@ -21,7 +21,7 @@ class Profile:
     pair_fraction: float
     """The fraction of random pairs that the radius must cover, by the proof at least."""
     pair_margin: float
-    """What the target lies above that fraction: room for noise and for the sampling of pairs."""
+    """How far the target lies above that fraction, because of the noise and the sampling of pairs."""
     pairings: int
     """Most pairings that are averaged."""
     pairs: int
@@ -35,7 +35,7 @@ class Profile:
     localization_step: str
     """A rule of `methods/paper/dpgd.py`, like all steps here."""
     localization_steps: int
-    """Noisy gradients of a round."""
+    """The number of noisy gradients in a round."""
 
     # Fine-tuning, and DPGD alone.
     fine_step: str

@@ -24,7 +24,7 @@ their sensitivities lie together in `src/statistics/`, one file each.
 | `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
 
 `Statistic.sensitivity` and the static `bound` of each class give a `Sensitivity` with `.replace`, `.add_remove` and
-`.under(neighbors)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise. `Bound` is the
+`.under(neighbours)`, in units of 2^-bits: `bound` needs no instance and serves to calibrate the noise. `Bound` is the
 same as data: a name and arguments, which a plan prints and a reviewer computes again.
 
 If records have weights, all of these but pairs and balls are sums of weighted contributions, and `bound` says with

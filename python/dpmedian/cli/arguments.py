@@ -32,14 +32,14 @@ __all__ = [
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with its errors in one line."""
+    """A parser of arguments whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"dpmedian: error: {message} ({self.prog} --help says more)\n")
 
 
 def number(text: str) -> float:
-    """A number, also as a fraction: 1/3000."""
+    """The number in a text, which may be a fraction such as 1/3000."""
     try:
         return float(Fraction(text))
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -56,9 +56,9 @@ def names(text: str) -> list[str]:
 
 def add_budget(parser: argparse.ArgumentParser, what: str = "the release") -> None:
     group = parser.add_argument_group(f"budget of {what}; there is no default")
-    group.add_argument("--epsilon", type=number, help="with --delta, or alone for pure differential privacy")
-    group.add_argument("--delta", type=number, help="fractions are fine: 1/3000")
-    group.add_argument("--rho", type=number, help="zero-concentrated differential privacy, instead of epsilon")
+    group.add_argument("--epsilon", type=number, help="epsilon, with --delta, or alone for pure differential privacy")
+    group.add_argument("--delta", type=number, help="delta, also as a fraction: 1/3000")
+    group.add_argument("--rho", type=number, help="rho of zero-concentrated differential privacy, instead of epsilon")
 
 
 def add_method(parser: argparse.ArgumentParser) -> None:
@@ -84,9 +84,11 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether the first line of text is a header; default: it is, unless it has only numbers",
     )
-    group.add_argument("--delimiter", metavar="C", help="between cells of text, or tab; default: as the header has it")
+    group.add_argument(
+        "--delimiter", metavar="C", help="delimiter between cells of text, or tab; default: found in the header"
+    )
     group.add_argument("--decimal", metavar="C", help="decimal sign of text, . or the comma; default: .")
-    group.add_argument("--encoding", metavar="NAME", help="of text, such as latin-1; default: utf-8")
+    group.add_argument("--encoding", metavar="NAME", help="encoding of text, such as latin-1; default: utf-8")
     group.add_argument("--array", metavar="NAME", help="which array of an npz file")
     group.add_argument("--dimension", type=int, metavar="D", help="how many coordinates there must be")
 
@@ -98,42 +100,45 @@ def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = Fal
 
 
 def add_groups(parser: argparse.ArgumentParser) -> None:
-    """Adds what says which groups there are."""
+    """Adds the options that define the groups."""
     parser.add_argument(
-        "--by", type=names, metavar="A,B,...", help="column with the group of each row, or several: a median for each"
+        "--by",
+        type=names,
+        metavar="A,B,...",
+        help="column, or columns, with the group of each row; each group gets a median",
     )
     parser.add_argument(
         "--keys",
         metavar="FILE",
-        help="names of the groups, one per line, with commas between several columns; they are public; default: show "
-        "the groups that are large enough, which takes a part of delta",
+        help="public names of the groups, one per line, with commas between the keys of several columns; default: show "
+        "the groups that are large enough, for which a part of delta is used",
     )
     parser.add_argument(
-        "--max-groups-per-unit", type=int, metavar="K", help="how many groups a person is in; default: 1"
+        "--max-groups-per-unit", type=int, metavar="K", help="the most groups in which a person counts; default: 1"
     )
-    parser.add_argument("--minimum", type=int, metavar="N", help="no median where a group's noisy size is below")
+    parser.add_argument("--minimum", type=int, metavar="N", help="no median for groups whose noisy size is below N")
 
 
 def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:
-    """Adds the relation; if there may be groups nothing is assumed, since theirs is another one."""
+    """Adds the neighbor relation, without a default if there may be groups, because groups have another default."""
     parser.add_argument(
         "--neighbours",
         "--neighbors",
         choices=get_args(Neighbours),
         default=None if groups else "replace",
-        help="one record is replaced, or one is added or removed, which hides how many there are; default: replace"
+        help="neighbors differ in a replaced record, or one that is added or removed, which hides n; default: replace"
         + (", and add_remove with --by" if groups else ""),
     )
 
 
 def add_weight_max(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--weight-max", type=number, metavar="W", help="public cap of the weights; larger ones count as it"
+        "--weight-max", type=number, metavar="W", help="public cap of the weights; larger weights count as W"
     )
 
 
 def scales(text: str) -> dict[str, float] | list[float]:
-    """Public scales, by the names of columns or one for each column: income=5000,age=10, or 5000,10."""
+    """The public scales in a text: by names of columns, income=5000,age=10, or one for each column, 5000,10."""
     parts = [part.rpartition("=") for part in text.split(",")]
     if all(sign for _, sign, _ in parts):
         return {name.strip(): number(value) for name, _, value in parts}
@@ -144,7 +149,10 @@ def scales(text: str) -> dict[str, float] | list[float]:
 
 def add_scales(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--scales", type=scales, metavar="A=X,...", help="public scales by which columns are divided, or one for each"
+        "--scales",
+        type=scales,
+        metavar="A=X,...",
+        help="public scales by which columns are divided: by name, or one for each column",
     )
 
 

@@ -180,7 +180,7 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
 
 
 def _positive(values: Vector, noise: float) -> Vector:
-    """The means of values above zero that were seen with this noise: of a normal law that is cut off there."""
+    """The posterior means of positive values that were seen with this noise: means of normal laws truncated at zero."""
     seen = np.maximum(values / noise, -_BELOW)
     density = np.exp(-0.5 * seen**2) / math.sqrt(2.0 * math.pi)
     above = np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in seen])

@@ -37,7 +37,7 @@ class Noisy:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], d: int) -> Noisy:
-        """The matrix of `to_dict`."""
+        """Read the matrix that `to_dict` wrote."""
         matrix = np.zeros((d, d))
         matrix[np.triu_indices(d)] = record["upper_triangle"]
         return cls(np.where(np.tri(d, k=-1, dtype=bool), matrix.T, matrix), float(record["noise"]))
@@ -45,7 +45,7 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What a run released about the records around its point: private already, so any region of it costs nothing.
+    """What a run released about the records around its point. It is private already, so regions cost nothing more.
 
     With u the direction to a record and r its distance: `curvature` is the sum of 1 within `radius` and of
     (1 - 1/d) radius/r beyond it, `hessian` that of (radius/r) u u^T beyond it, `directions` that of u u^T, each over
@@ -70,14 +70,14 @@ class Moments:
     axes: Noisy | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The moments as a JSON object."""
         matrices = {name: None if (noisy := getattr(self, name)) is None else noisy.to_dict() for name in _MATRICES}
         others = {name: value for name, value in vars(self).items() if name not in _MATRICES}
         return {**others, **matrices, "position": None if self.position is None else list(self.position)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Moments:
-        """The record of `to_dict`."""
+        """Read the moments that `to_dict` wrote."""
         d = int(record["d"])
         matrices = {name: None if record.get(name) is None else Noisy.from_dict(record[name], d) for name in _MATRICES}
         position = None if record["position"] is None else tuple(map(float, record["position"]))

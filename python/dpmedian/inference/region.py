@@ -1,4 +1,4 @@
-"""A confidence region for the population's median: a ball always, an ellipsoid where its shape is known."""
+"""A confidence region for the population's median: always a ball, and an ellipsoid if the shape is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Matrix = NDArray[np.float64]
 # 95 %, for what is beyond the first order, and all below 73 and 76 %. Lengths, which the longest axis decides, need
 # more than shapes at low levels; intervals of single coordinates are lengths. Measured by benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
-# A region with a radius of so many core radii is noted: the error is then no small one, as the theory wants it.
+# A region whose radius is above this many core radii has a note: the theory needs small errors.
 _LARGE = 0.5
 
 # A region prints the intervals of at most this many coordinates.
@@ -29,8 +29,10 @@ _SHOWN = 6
 # The least cosine of a latitude by which degrees of longitude are divided.
 _POLE = 0.01
 
-COINCIDENT = "many records coincide: the region is a ball, and not smaller than error_radius"
-LARGE = "the region is large beside the core radius of the data: its level may not be reached"
+COINCIDENT = "many records coincide, so the region is a ball that is at least as large as error_radius"
+LARGE = (
+    "the region is large relative to the core radius of the data, so it may cover the median less often than it says"
+)
 
 
 @dataclass(frozen=True, eq=False)

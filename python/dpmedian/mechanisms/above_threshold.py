@@ -2,7 +2,7 @@
 
 | paper | here | meaning |
 |---|---|---|
-| f_0, f_1, ... | `queries` | integers, asked for one after the other |
+| f_0, f_1, ... | `queries` | integers, queried one after the other |
 | T | `threshold` | integer |
 | Lap(6/sqrt(2 rho)) | `threshold_rate` | noise on the threshold |
 | Lap(12/sqrt(2 rho)) | `query_rate` | noise on every query |
@@ -79,7 +79,7 @@ class AboveThreshold:
 
     @property
     def epsilon(self) -> float:
-        """D p1/q1 + 2 D p2/q2, exactly, then rounded up to a double."""
+        """The epsilon of the noise, D p1/q1 + 2 D p2/q2: computed exactly, then rounded up to a double."""
         exact = self.sensitivity * (Fraction(*self.threshold_rate) + 2 * Fraction(*self.query_rate))
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
@@ -90,12 +90,12 @@ class AboveThreshold:
 
     @property
     def scales(self) -> tuple[float, float]:
-        """The widths of the noise on the threshold and on a query: 1/rate."""
+        """The scales of the noise on the threshold and on a query: 1/rate."""
         return self.threshold_rate[1] / self.threshold_rate[0], self.query_rate[1] / self.query_rate[0]
 
     @property
     def recentring(self) -> int:
-        """What the means of one-sided noise add to a query beyond what they add to the threshold; 0 if two-sided."""
+        """The mean noise of a query minus that of the threshold, if the noise is one-sided; 0 if it is two-sided."""
         if self.noise == "laplace":
             return 0
         threshold, query = (1.0 / math.expm1(1.0 / scale) for scale in self.scales)
@@ -109,7 +109,7 @@ class AboveThreshold:
     def release(self, tape: Tape, queries: Iterable[Exact], threshold: int) -> int | None:
         """The index of the first query whose noisy value reaches the noisy threshold.
 
-        Later queries are not asked for. `threshold` is public.
+        Later queries are not made. `threshold` is public.
         """
         draw = tape.laplace if self.noise == "laplace" else tape.geometric
         center = Exact.public(np.array([threshold + self.recentring], dtype=np.int64))

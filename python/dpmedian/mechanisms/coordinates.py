@@ -17,9 +17,9 @@ from dpmedian.statistics import Bound, Ranks
 
 __all__ = ["OPEN", "Center", "CoordinateSearch"]
 
-# Whether a search may stop is computed after so many queries: it takes as long as a query.
+# After this many queries the search computes whether it may stop, which takes as long as a query.
 _EVERY = 8
-# While the posteriors still narrow down where the data are, their intervals shrink by more than this in that time.
+# While the posteriors still narrow down where the data are, their intervals shrink by this factor between two tests.
 _SHRINKS = 0.7
 # Posterior mass outside of the box by whose diagonal it is said how far a search has come.
 OPEN = 0.2
@@ -29,7 +29,7 @@ _LEAST = 40
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """The medians of the posteriors, and the diagonal of a box whose sides hold 80 % of them, as half of them do."""
+    """The medians of the posteriors, and the diagonal of a cube with the median length of their 80 % intervals."""
 
     point: NDArray[np.float64]
     doubt: float

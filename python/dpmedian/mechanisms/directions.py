@@ -54,7 +54,7 @@ class GradientAndDirections(Gaussian):
 
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters, weight: float) -> float:
-        """The standard deviation of the directions, on their diagonal, in releases that cost rho together."""
+        """The standard deviation of the noise on the diagonal of the directions, if all releases together cost rho."""
         bound = Statistic.bound(parameters.d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
         return math.ldexp(bound, -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
 

@@ -59,7 +59,7 @@ class DistanceCount(Gaussian):
         return source.answer(DistanceCounts(np.ascontiguousarray(theta), self.bits, _HALF))
 
     def within(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int, size: int) -> float:
-        """The noisy number of records within a radius of theta, of `size` that there are, or are thought to be."""
+        """The noisy number of records within a radius of theta. `size` is the number of records, exact or noisy."""
         return 0.5 * size + float(self.release(tape, _entry(self.table(source, theta), quarter_octave))[0])
 
 
@@ -85,7 +85,7 @@ class DistanceSearch:
     stride: int
     """Quarter octaves between two radii of the search."""
     amplitude: float
-    """By how much counts usually miss what is searched for, or more."""
+    """The assumed difference between a count and the target; usually the difference is larger."""
     prior_width: float
     count: DistanceCount
 
@@ -101,10 +101,10 @@ class DistanceSearch:
         likely: float,
         sure: float = 0.0,
     ) -> Found[Counted]:
-        """The quarter octave of the radius, `origin` plus a multiple of the stride, and what was answered.
+        """The quarter octave of the radius, `origin` plus a multiple of the stride, and the noisy answers.
 
-        The share is one of `size` records, which there are, or are thought to be: a share near one half hardly depends
-        on it. It stops when less than `sure` of the posterior mass lies elsewhere.
+        `size` is the number of records, exact or noisy, to which the share refers: a share near one half hardly
+        depends on it. The search stops when less than `sure` of the posterior mass lies elsewhere.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

@@ -63,7 +63,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Selection(Exponential):
-    """Chooses among points that are private already the one with a small sum of distances.
+    """Chooses a point with a small sum of distances among points that are private already.
 
     Replacing a record moves the difference of two scores by at most twice the points' distance, so the range is twice
     the diameter of the candidates, plus the lattice's rounding, whatever the data are.

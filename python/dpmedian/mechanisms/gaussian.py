@@ -16,14 +16,14 @@ from dpmedian.statistics import Exact
 
 __all__ = ["CAP_ROUNDING", "SIGMA_LIMITS", "Gaussian"]
 
-# Costs are sums of doubles: a run of thousands of releases adds them up to within this.
+# Costs are sums of doubles. The rounding of a sum of thousands of costs is at most this part of it.
 CAP_ROUNDING = 1e-12
 
-# Below the first the difference between discrete and continuous noise would be felt, above the second the sampler's
-# arithmetic would not fit into 128 bits.
+# The least and the largest sigma in lattice units. Below the first, discrete noise differs too much from continuous
+# noise. Above the second, the arithmetic of the sampler would not fit into 128 bits.
 SIGMA_LIMITS = (2**30, 2**50)
-# The binary logarithm of the sigma that lattices aim at: in the middle of the two, or where nothing public bounds the
-# values near the first, so that the clamp to 2^62 bites only beyond 2^30 standard deviations.
+# The binary logarithm of the sigma that lattices aim at, in the middle of the limits. If no public number bounds the
+# values, it is near the lower limit, so that the clamp to 2^62 changes only values beyond 2^30 standard deviations.
 _SIGMA_AIM, _SIGMA_AIM_UNBOUNDED = 40.0, 32.0
 
 
@@ -42,7 +42,7 @@ class LatticeBound(Protocol):
 
 @dataclass(frozen=True)
 class _Stated:
-    """A sensitivity that a caller states, of the caller's own counts."""
+    """The sensitivity of a caller's own counts, as the caller states it."""
 
     sensitivity: float
     statistic = "stated counts"
@@ -59,8 +59,8 @@ class _Stated:
 class Gaussian:
     """`releases` integer vectors of `coordinates` entries, each with discrete Gaussian noise.
 
-    Neighbors: the relation whose sensitivity it was calibrated to. Sensitivity: L2, that of the statistic, on a
-    lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is `noise_multiplier`
+    Neighbors: the relation for whose sensitivity the noise was calibrated. Sensitivity: that of the statistic in L2, on
+    a lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is `noise_multiplier`
     times the sensitivity. Failure: none.
 
     The tape is told the noise multiplier and takes the sensitivity from the value that it opens, so what is charged
@@ -91,9 +91,9 @@ class Gaussian:
     ) -> Made:
         """The noise that costs rho over all releases, for values of magnitude at most `largest`.
 
-        Where no public number bounds them, `largest` is None, and the lattice does not depend on their number: the tape
-        clamps what is beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits. `more`
-        are the fields that a class of its own adds.
+        If no public number bounds the values, `largest` is None, and the lattice does not depend on their number: the
+        tape clamps values beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits. `more`
+        are the fields that a subclass adds.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
         aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
@@ -111,7 +111,7 @@ class Gaussian:
 
     @staticmethod
     def of_stated(name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
-        """For a caller's own integer counts up to `largest`, whose sensitivity the caller states."""
+        """Gaussian releases of a caller's own integer counts up to `largest`, whose sensitivity the caller states."""
         return Gaussian.calibrate(name, _Stated(sensitivity), rho, largest=largest, releases=releases)
 
     def stated(self, count: int) -> Exact:
@@ -120,10 +120,10 @@ class Gaussian:
 
     @staticmethod
     def cap(rho: float, coordinates: int) -> PrivacyCost:
-        """What bounds Gaussian releases of `coordinates` numbers that cost rho at most: see spender.md.
+        """The cost that bounds all Gaussian releases of `coordinates` numbers with a sum of rho: see spender.md.
 
-        Whatever they are and however a run chooses them, on lattices of 2^30 units or more. There is room for the
-        rounding of a sum of thousands of costs.
+        A run may choose the releases as it goes, on lattices on which sigma is at least 2^30 units. The bound contains
+        the rounding of a sum of thousands of costs.
         """
         discretization = coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
         return PrivacyCost(mu_squared=2.0 * rho * (1.0 + CAP_ROUNDING), discretization=discretization)
@@ -135,7 +135,7 @@ class Gaussian:
 
     @property
     def sensitivity(self) -> float:
-        """In natural units."""
+        """The sensitivity in natural units."""
         return math.ldexp(self.lattice_sensitivity, -self.bits)
 
     @property

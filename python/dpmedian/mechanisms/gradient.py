@@ -52,7 +52,7 @@ class NoisyGradient(Gaussian):
     def descend(
         self, source: Source, tape: Tape, *, start: Vector, balls: list[Ball], step: float, steps: int | None = None
     ) -> tuple[Vector, Vector]:
-        """Projected descent within the intersection of one ball or two: all releases, or `steps` of them.
+        """Projected descent in the intersection of one ball or two, with all releases or `steps` of them.
 
         Returns the mean of theta_1 ... theta_T (the start is in it, the last iterate is not) and the last iterate. The
         loop is fused in Rust where all records are in this process; elsewhere it asks in rounds, with the same bits.

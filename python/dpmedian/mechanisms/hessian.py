@@ -69,7 +69,7 @@ class Hessian(Gaussian):
     """
 
     weight: float
-    """Of the curvature in the vector."""
+    """The weight of the curvature in the released vector."""
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Hessian:
@@ -127,5 +127,5 @@ def symmetric(triangle: Vector, d: int) -> Matrix:
 
 
 def _largest(parameters: PublicParameters) -> int | None:
-    """What an entry of the vector is at most: twice the number of records, by the weight of the curvature."""
+    """The largest possible entry of the vector: twice the number of records, because of the curvature's weight."""
     return None if parameters.records_most is None else 2 * parameters.records_most

@@ -121,7 +121,7 @@ class InverseSensitivity:
         )
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The drawn point, relative to the center. The draw asks for thousands of scores, each from all records."""
+        """The drawn point, relative to the center. The draw needs thousands of scores, each from all records."""
         if source.local is None:
             raise ValueError("this mechanism needs all records in this process")
         lattice = (self.lattice.step, self.lattice.reach, self.lattice.smoothing)

@@ -60,11 +60,11 @@ class PairSearch:
     low: int
     high: int
     share: float
-    """Of the pairs, that must be covered."""
+    """The share of the pairs that must be within the radius."""
     amplitude: float
-    """By how much counts usually miss that, or more."""
+    """The assumed difference between a count and that share; usually the difference is larger."""
     prior_width: float
-    """Of the prior on the exponents, which has its middle at 0."""
+    """The width of the prior on the exponents, whose middle is 0."""
     count: PairCount
 
     def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:

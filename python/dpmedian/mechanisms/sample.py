@@ -26,7 +26,7 @@ class HiddenSample:
     n: int
     size: int
     private: bool
-    """Whether n is."""
+    """Whether n is private."""
 
     def draw(self, source: Source, tape: Tape) -> Source:
         """The records themselves where the sample would have all of them."""

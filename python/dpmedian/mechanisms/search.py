@@ -1,6 +1,7 @@
-"""Posterior search: noisy counts, each asked where the answers so far leave most doubt. Proof: search.md.
+"""Posterior search: each noisy count is queried at the index that halves the posterior mass. Proof: search.md.
 
-Bisection must get every answer right; here later answers outweigh a wrong one, so the counts may be far noisier.
+Bisection fails if one answer is wrong. In a posterior search later answers outweigh a wrong answer, so the counts
+may have much more noise.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Found(Generic[Value]):
-    """What a search found, and the number of queries that it asked."""
+    """The result of a search, and the number of queries that it made."""
 
     value: Value
     asked: int
     answers: tuple[tuple[int, float], ...] = ()
-    """What was asked about, and the noisy answer, where somebody may look at them again."""
+    """Each queried index with its noisy answer, if later steps use them."""
 
 
 @dataclass(frozen=True)
 class GridSearch:
     """The smallest index in low, ..., high whose count reaches a target.
 
-    Neighbors and sensitivity: those of the counts. Cost: at most `count.releases` Gaussian counts, those that were
-    asked. Failure: none; a search with too much noise returns a wrong index.
+    Neighbors and sensitivity: those of the counts. Cost: at most `count.releases` Gaussian counts: those that were
+    made. Failure: none; a search with too much noise returns a wrong index.
     """
 
     low: int
     high: int
     amplitude: float
-    """Counts usually miss the target by this much or more."""
+    """The assumed difference between a count and the target; usually the difference is larger."""
     count: Gaussian
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class GridSearch:
     ) -> Found[int]:
         """`count(index)` is an exact count, monotone in the index; `likely` and `width` shape the prior.
 
-        It stops when the posterior leaves less than `sure` to indices that are not the likeliest or beside it.
+        The search stops when the posterior mass outside of the likeliest index and its two neighbors is below `sure`.
         """
         posterior = GridPosterior(self.high - self.low + 1, likely - self.low, width)
         gain = 2.0 * self.amplitude / self.count.noise**2

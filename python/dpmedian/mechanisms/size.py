@@ -27,6 +27,6 @@ class NoisySize(Gaussian):
         return cls.calibrate(name, bound, rho, largest=None)
 
     def among(self, source: Source, tape: Tape) -> int:
-        """The noisy number, as a whole one that can be: rounding and clamping are post-processing."""
+        """The noisy number, rounded to an integer that is possible: rounding and clamping are post-processing."""
         noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])
         return min(max(round(noisy), 0), PRIVATE_RECORDS_MAX)

@@ -32,7 +32,7 @@ class Exhausted(Exception):
 
 @dataclass(frozen=True)
 class Offer(Generic[Mechanism_co]):
-    """A kind of release that a run may ask for: `times` times at most, each one release or one search.
+    """A kind of query with at most `times` uses; a use is one release or one search.
 
     `make(rho)` calibrates it; its `releases` are those of one time. `largest` is the part of the budget that one time
     may cost at most.
@@ -42,12 +42,12 @@ class Offer(Generic[Mechanism_co]):
     times: int
     largest: float
     rule: str
-    """How often, in words, for the plan."""
+    """The number of uses in words, for the plan."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """The cap on a run: Gaussian releases of these kinds, with sum of mu^2 at most 2 rho whatever they answer.
+    """The cap on a run: Gaussian releases of these kinds, with a sum of mu^2 of at most 2 rho for all possible answers.
 
     Neighbors and sensitivities: those of the kinds. Cost: the cap. Failure: `Exhausted`, before the release that would
     not fit.
@@ -147,7 +147,7 @@ class Spender:
         return ask(made, self._tape), made.noise
 
     def search(self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Found[Value]]) -> Value:
-        """One search of at most this cost. Queries that it did not ask are not paid."""
+        """One search of at most this cost. Only the queries that it made are paid for."""
         made = self._buy(offer, rho)
         found = ask(made, self._tape)
         if not 0 <= found.asked <= made.releases:

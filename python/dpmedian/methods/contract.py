@@ -45,7 +45,7 @@ _UNEVEN = 0.25
 
 @dataclass(frozen=True)
 class Prediction:
-    """What to expect, from public parameters alone. None where nothing can be said without the data.
+    """What to expect, from public parameters alone. None if nothing can be said without the data.
 
     The *core radius* of the data is the distance from their median within which 40 % of the records lie.
 
@@ -94,7 +94,7 @@ def most_failures(parameters: PublicParameters) -> float:
 
 
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
-    """Why a release would be worth nothing, whatever the core radius of the data is, or None.
+    """The reason why a release would be useless for every core radius of the data, or None.
 
     It would fail more often than not (or more often than `failure_probability`, if that is larger), or its predicted
     error is at least half of what returning the center would have, where a point that is lost without a word counts as
@@ -128,7 +128,7 @@ def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicP
 
 
 def sensitivity_gain(parameters: PublicParameters) -> int:
-    """What a record weighs against the noise, in records of neighbors that replace one.
+    """The sensitivity gain of the relation over replacement: 2 if records are added or removed, otherwise 1.
 
     Gradients, centered ranks and counts minus a half have half the sensitivity if a record is added or removed, so
     with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
@@ -137,7 +137,7 @@ def sensitivity_gain(parameters: PublicParameters) -> int:
 
 
 def signal_of(parameters: PublicParameters, rho: float) -> float:
-    """n sqrt(rho/d): how far the records stand out of the noise of a gradient."""
+    """The signal n sqrt(rho/d), the number of records relative to the noise of a gradient."""
     return sensitivity_gain(parameters) * parameters.size * math.sqrt(rho / parameters.d)
 
 
@@ -165,7 +165,7 @@ def cloud_excess(error: float, d: int) -> float:
 
 
 def useful_error(error: float, d: int) -> float:
-    """Of runs with this mean error, in core radii, the mean error of those that are of use.
+    """The mean error, in core radii, of the useful runs if all runs have this mean error.
 
     The larger it is, the more evenly they lie in the ball of `USELESS` core radii. The mean distance from its center is
     d/(d + 1) of its radius.
@@ -174,12 +174,12 @@ def useful_error(error: float, d: int) -> float:
 
 
 def within(value: float, border: float, sharpness: float) -> float:
-    """A probability that is one half where a value is at the border; its odds fall with this power of the value."""
+    """A probability that is one half if the value is at the border; its odds fall with this power of the value."""
     return 1.0 / (1.0 + math.exp(min(sharpness * math.log(value / border), 700.0)))
 
 
 def softened(step: float, noise: float, d: int) -> float:
-    """By how much noisy steps make a cloud less curved: they keep the iterates away from its middle.
+    """The factor by which noisy steps make a cloud less curved: they keep the iterates away from its middle.
 
     `step` is in core radii and `noise` the root of the mean squared length of that of one gradient, in n. Steps that
     contract by their curvature c' and add noise leave iterates at a mean square w^2 = step noise^2/(2 c') from the
@@ -193,12 +193,12 @@ class Calibrated(ABC):
     """Stages that were calibrated from public parameters: everything that affects privacy is decided."""
 
     needs_local_records: ClassVar[bool] = False
-    """Whether all records must be in this process, because the run asks thousands of times."""
+    """Whether all records must be in this process, because the run makes thousands of queries."""
 
     @property
     @abstractmethod
     def stages(self) -> tuple[Stage, ...]:
-        """What is released, in order."""
+        """The stages, in the order of their releases."""
 
     @property
     def cost(self) -> PrivacyCost:
@@ -208,20 +208,20 @@ class Calibrated(ABC):
     @property
     @abstractmethod
     def passes(self) -> float:
-        """Passes over the data: at most, or usually where a run decides as it goes. For the progress bar."""
+        """The number of passes over the data, for the progress bar: the most, or the usual number if a run decides."""
 
 
 class Reads(NamedTuple):
     """How often a run reads all records, and a hidden sample of them. Their validation and drawing are apart."""
 
     expected: float
-    """On data with one middle."""
+    """The expected number of passes on data with one middle."""
     most: int
     sample: int = 0
     """Records of the sample, 0 if there is none, and how often they are read on such data."""
     sample_expected: float = 0.0
     memory: int = 0
-    """Bytes beyond the records of an array in C order, at most; 0 where nothing is said."""
+    """The most bytes beyond the records of an array in C order; 0 if unknown."""
 
 
 class CalibratedMethod(Calibrated):
@@ -229,7 +229,7 @@ class CalibratedMethod(Calibrated):
 
     @property
     def cap(self) -> PrivacyCost | None:
-        """What bounds the cost of all `capped` stages together; None where every stage has a cost of its own."""
+        """The cost that bounds all `capped` stages together; None if every stage has a cost of its own."""
         return None
 
     @property
@@ -239,7 +239,7 @@ class CalibratedMethod(Calibrated):
 
     @property
     def reads(self) -> Reads | None:
-        """What to expect, and the most; None where a note of the method says it."""
+        """The expected and the largest number of passes; None if a note of the method says it."""
         return Reads(self.passes, math.ceil(self.passes))
 
     @property
@@ -258,12 +258,12 @@ class CalibratedMethod(Calibrated):
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:
-        """What to expect of some numbers of records, where `predict` knows none."""
+        """Predictions for some numbers of records, if `predict` knows none."""
         return ()
 
     @abstractmethod
     def run(self, source: Source, tape: Tape) -> MethodResult:
-        """Asks the source through mechanisms and the tape; raises `ReleaseFailed` if it finds nothing."""
+        """Queries the source through mechanisms and the tape; raises `ReleaseFailed` if it finds nothing."""
 
 
 class Method(Protocol):
@@ -276,17 +276,17 @@ class Method(Protocol):
     Giving one of the former to a method that ignores it is an error; inference=False is granted by every method.
     """
     needs: frozenset[str]
-    """Those of them that must be given."""
+    """The arguments of `uses` that must be given."""
     relations: frozenset[str]
-    """The neighbor relations that it is proved for."""
+    """The neighbor relations for which the method is proved."""
     sized: bool
     """Whether it is calibrated to the number of records, which is released first if it is private."""
 
     def check(self, parameters: PublicParameters) -> None:
-        """Raises if an argument that it needs is missing or out of its reach."""
+        """Raises if an argument that the method needs is missing or out of range."""
 
     def calibrate(self, parameters: PublicParameters, rho: float) -> CalibratedMethod:
-        """The stages that cost about rho."""
+        """The method whose stages cost about rho."""
 
     def cap(self, parameters: PublicParameters, rho: float) -> PrivacyCost:
-        """What bounds the cost of `calibrate` for every number of records, where it runs on a noisy one."""
+        """The cost that bounds `calibrate` for every number of records, if the method runs on a noisy number."""

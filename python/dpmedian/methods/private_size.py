@@ -48,7 +48,7 @@ class PrivateSize(CalibratedMethod):
     size: NoisySize
     rest: float
     guessed: int | None
-    """What `parameters.n` was when it was calibrated: only what is printed follows the number that is seen."""
+    """The public guess: `parameters.n` when the method was calibrated. Only what is printed follows the noisy size."""
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
         """The method for a number of records that is public, or was released with this noise."""
@@ -85,12 +85,12 @@ class PrivateSize(CalibratedMethod):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """Whatever the size turns out to be."""
+        """The cost, the same for every size."""
         return self.size.cost + self.cap
 
     @functools.cached_property
     def cap(self) -> PrivacyCost:
-        """Of the method, for every size."""
+        """The cap on the method, for every size."""
         return method_named(self.method).cap(self.parameters, self.rest)
 
     @property
@@ -99,7 +99,7 @@ class PrivateSize(CalibratedMethod):
 
     @property
     def reads(self) -> Reads | None:
-        """Those of the guess, and one for the size."""
+        """The passes for the guess, and one for the size."""
         reads = self.typical.reads
         if reads is None or self.parameters.n is None:
             return None
@@ -113,12 +113,12 @@ class PrivateSize(CalibratedMethod):
 
     @property
     def region(self) -> str | None:
-        """That of the guess. Without one it depends on the size, if there is one at all."""
+        """The region for the guess. Without a guess it depends on the noisy size."""
         found = self.typical.region
         return found if found is None or self.parameters.n is not None else "by size"
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """For the guess. Without one nothing can be said: see `examples`."""
+        """The prediction for the guess. Without a guess nothing can be said: see `examples`."""
         return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, core_radius)
 
     def predict_at(self, n: int, core_radius: float | None = None) -> Prediction:
@@ -177,7 +177,7 @@ class PrivateSize(CalibratedMethod):
 
 
 def size_share(n: int | None, rho: float) -> float:
-    """What the size gets of rho, from a public guess of it or from none."""
+    """The part of rho for the noisy size, by a public guess of the size or without one."""
     return _WITHOUT_GUESS if n is None else min(max(_NEEDED / (n * n * rho), _LEAST), _MOST)
 
 

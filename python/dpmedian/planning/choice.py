@@ -29,7 +29,7 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
 
 
 def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method], method: str) -> None:
-    """An argument that was given and would be ignored is an error: its caller believes that it matters."""
+    """Raises if an argument was given that the method ignores, because its caller believes that it matters."""
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
             methods = {**METHODS, **CLUSTERING, **STEPS}
@@ -60,7 +60,7 @@ def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
 
 
 def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
-    """The plan of a method, or None where an argument is missing or out of its reach."""
+    """The plan of a method, or None if an argument is missing or out of range."""
     if any(getattr(parameters, argument) is None for argument in method.needs):
         return None
     try:
@@ -70,7 +70,7 @@ def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
 
 
 def choose(parameters: PublicParameters) -> Plan:
-    """Of all methods that the parameters allow the plan whose predicted error is nowhere far above the least.
+    """The plan, among those of all allowed methods, whose predicted error is never far above the least.
 
     The core radius of the data is not public, so methods are compared at every one that is assumed: what counts is the
     largest ratio of a plan's predicted error to the best one's there. If that is the same, the first of the registry

@@ -1,4 +1,4 @@
-"""What plans of other sizes and budgets predict: the curves of pictures and pages. Nothing here depends on data."""
+"""Predicted error as a function of n and of the budget, for the curves of pictures and pages. No data are needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpmedian.planning.plan import Plan
 
 __all__ = ["PredictionCurves"]
 
-# What a plan may predict, the first of which is drawn, and how it reads on an axis.
+# The predictions that a plan may have, with the label of the axis. The first one that the plan has is drawn.
 _MEASURES = {
     "relative_error": "predicted distance to the median, in core radii",
     "excess": "predicted excess F(point)/F(median) - 1",
@@ -21,18 +21,18 @@ _MEASURES = {
 
 @dataclass(frozen=True)
 class PredictionCurves:
-    """The prediction of one kind, of plans like this one."""
+    """One kind of prediction for plans that differ from a given plan in n or in the budget."""
 
     plan: Plan
-    """With a number of records; where a plan has none it is the middle one of its examples."""
+    """The plan with a number of records; if the plan has none, the middle one of its examples."""
     sizes: tuple[int, int, int]
-    """Fewer records, as many, and more."""
+    """Three numbers of records: fewer than in the plan, as many, and more."""
     measure: str
     label: str
 
     @classmethod
     def of(cls, plan: Plan) -> PredictionCurves | None:
-        """None where nothing can be predicted without data."""
+        """The curves of a plan; None if nothing can be predicted without data."""
         examples = [n for n, _ in plan.calibrated.examples]
         if plan.n is None and not examples:
             return None
@@ -48,7 +48,7 @@ class PredictionCurves:
 
     @property
     def asked(self) -> float:
-        """The budget, in its own measure."""
+        """The budget of the plan: its rho, or its epsilon."""
         budget = self.plan.parameters.budget
         value = budget.epsilon if budget.rho is None else budget.rho
         assert value is not None
@@ -60,7 +60,7 @@ class PredictionCurves:
         return float(getattr(self.plan.prediction, self.measure))
 
     def predicted(self, n: int, asked: float) -> float | None:
-        """With n records and this much of the budget; None if no plan is possible, or it would probably fail."""
+        """The prediction with n records and another budget; None without a plan, or if it would probably fail."""
         budget = self.plan.parameters.budget
         try:
             asked_for = Budget.of(delta=budget.delta, **{budget.measure: asked})

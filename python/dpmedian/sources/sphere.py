@@ -1,4 +1,4 @@
-"""Longitude and latitude in degrees as records of the unit ball, and a released point of it as a position again.
+"""From longitudes and latitudes in degrees to records in the unit ball, and from a released point back to a position.
 
 The proof lies beside this file.
 """
@@ -25,7 +25,7 @@ _LONGITUDE = {"lon", "lng", "long", "longitude"}
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
-    """Every position as a unit vector, NaN if there is none: a latitude beyond a pole counts as not finite."""
+    """Every position as a unit vector; NaN if a number is missing, or if the latitude is beyond a pole."""
     positions = records.array
     if positions.shape[1] != 2:
         raise ValueError(
@@ -59,7 +59,7 @@ def _refuse_if_swapped(columns: tuple[str, ...] | None) -> None:
 def as_position(result: MethodResult) -> MethodResult:
     """The released point of the ball as longitude and latitude, with distances in degrees of arc.
 
-    A point of the ball whose error reaches its center has no direction, which is a failure.
+    If the error radius reaches the center of the ball, the point has no direction, and the release fails.
     """
     if isinstance(result, ClusterResult):
         return _positions(result)
@@ -76,14 +76,14 @@ def as_position(result: MethodResult) -> MethodResult:
         result,
         point=np.array([math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))]),
         scale=None if result.scale is None else as_arc(result.scale),
-        # The largest angle under which a ball of that radius around the point is seen from the center.
+        # The error radius becomes the largest angle under which its ball is seen from the center.
         moments=None if result.moments is None else replace(result.moments, position=(x, y, z)),
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
     )
 
 
 def _positions(result: ClusterResult) -> ClusterResult:
-    """The centers of clusters as positions; one at the center of the globe has no direction, which is a failure."""
+    """The centers of clusters as positions. A center at the center of the globe has no direction: the release fails."""
     lengths = np.linalg.norm(result.centers, axis=1)
     if not np.all(lengths > 0.0):
         raise ReleaseFailed(
