@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 # What is retired, and what is said instead. A word in backticks is a name of the code, and is left alone.
 RETIRED = {
-    r"\b(?<!be )(?<!are )(?<!is )spreads?\b(?!\s+(?:onto|over|evenly|pair|points))": "core radius, standard deviation",
+    r"\b(?<!be )(?<!are )(?<!is )spreads?\b(?!\s+(?:onto|over|evenly|pair|points|an?)\b)": "core radius, standard deviation",
     r"\bquestions?\b": "query",
     r"\banew\b": "again",
     r"\bmend(?:s|ed)?\b": "fix",
