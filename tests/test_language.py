@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 # What is retired, and what is said instead. A word in backticks is a name of the code, and is left alone.
 RETIRED = {
-    r"\b(?<!be )(?<!are )(?<!is )spreads?\b(?!\s+(?:onto|over|evenly|pair|points|an?)\b)": "core radius, standard deviation",
+    r"\b(?<!be )(?<!are )(?<!is )spreads?\b(?!\s+(?:onto|over|evenly|pair|points|an?)\b)": "core radius",
     r"\bquestions?\b": "query",
     r"\banew\b": "again",
     r"\bmend(?:s|ed)?\b": "fix",
@@ -81,7 +81,7 @@ def test_a_retired_word_is_found_and_a_name_is_not():
         "'deviation': say standard deviation",
     ]
     assert retired(prose_of_module('x = f"the spread {spread} of neighbouring data"  # a question')) == [
-        "'spread': say core radius, standard deviation",
+        "'spread': say core radius",
         "'question': say query",
         "'neighbouring': say neighboring",
     ]

@@ -92,8 +92,8 @@ class Gaussian:
         """The noise that costs rho over all releases, for values of magnitude at most `largest`.
 
         If no public number bounds the values, `largest` is None, and the lattice does not depend on their number: the
-        tape clamps values beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits. `more`
-        are the fields that a subclass adds.
+        tape clamps values beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits.
+        `more` are the fields that a subclass adds.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
         aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
