@@ -83,14 +83,28 @@ def test_a_failed_release_is_an_output(monkeypatch):
 @pytest.mark.parametrize(
     "domain",
     [
-        dp.numpy.array2_domain(size=500, num_columns=3, T=float),
+        dp.numpy.array2_domain(size=500, T=float),
         dp.numpy.array2_domain(norm=1.0, p=1, size=500, num_columns=3, T=float),
         dp.vector_domain(dp.atom_domain(T=float)),
     ],
 )
-def test_domains_without_l2_norm_are_refused(domain):
+def test_domains_that_are_no_rows_or_have_another_norm_are_refused(domain):
     with pytest.raises(ValueError, match="array2_domain"):
         make(domain=domain)
+
+
+@pytest.mark.parametrize("size", [{"size": 500}, {}])
+def test_no_norm_is_needed(size):
+    """Far from the origin, and with a missing value, which such a domain may have."""
+    domain = dp.numpy.array2_domain(num_columns=3, T=float, **size)
+    metric = dp.change_one_distance() if size else dp.symmetric_distance()
+    measurement = make_geometric_median(domain, metric, rho=1.0)
+    points = POINTS + 1e4
+    points[7, 1] = np.nan
+    assert np.abs(measurement(points) - 1e4).max() < 0.5
+    assert measurement.map(1) == 1.0
+    with pytest.raises(ValueError, match="radius"):
+        make_geometric_median(domain, metric, rho=1.0, method="dpgd")
 
 
 UNSIZED = dp.numpy.array2_domain(norm=10.0, p=2, num_columns=3, T=float)

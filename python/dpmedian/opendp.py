@@ -61,14 +61,14 @@ def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
     )
 
 
-def _bounded(domain: Domain) -> Any:
-    """The descriptor of a domain of arrays whose rows have a bounded L2 norm, with or without a size."""
-    found = getattr(domain, "descriptor", None)
-    missing = [name for name in ("norm", "num_columns", "origin", "p") if getattr(found, name, None) is None]
-    if found is None or missing or found.p != 2:
+def _described(domain: Domain) -> Any:
+    """The descriptor of a domain of arrays, with or without a size, whose rows may have a bounded L2 norm."""
+    found: Any = getattr(domain, "descriptor", None)
+    bounded = getattr(found, "norm", None) is not None
+    if getattr(found, "num_columns", None) is None or (bounded and (found.p != 2 or found.origin is None)):
         raise ValueError(
-            "input_domain must be dp.numpy.array2_domain(norm=..., p=2, num_columns=..., T=float), with size=... where "
-            f"the number of rows is public, got {domain}"
+            "input_domain must be dp.numpy.array2_domain(num_columns=..., T=float), with size=... if the number of "
+            f"rows is public, and with norm=..., p=2 if their L2 norm is bounded, got {domain}"
         )
     return found
 
@@ -86,15 +86,17 @@ def make_geometric_median(
 ) -> Measurement:
     """A measurement that releases the geometric median of an array's rows under zero-concentrated divergence.
 
-    `input_domain` is `dp.numpy.array2_domain` with an L2 norm (the public radius, around its origin) and a number of
-    columns. With a size in it `rho` is the cost of one changed record; without one the number of rows is private, and
-    `rho` is the cost of one row more or less. k of them cost k^2 rho. The result is an array, or None when the release
-    failed: a failure is an output with the same cost, not an error, so that a compositor counts it.
+    `input_domain` is `dp.numpy.array2_domain` with a number of columns. No norm is needed: an L2 norm is the public
+    radius, around its origin. With a size in the domain `rho` is the cost of one changed record; without one the number
+    of rows is private, and `rho` is the cost of one row more or less. k of them cost k^2 rho. The result is an array,
+    or None when the release failed: a failure is an output with the same cost, not an error, so that a compositor
+    counts it.
 
     Parameters
     ----------
     input_domain : opendp Domain
-        `dp.numpy.array2_domain(norm=..., p=2, num_columns=..., T=float)`, with `size=...` if that is public.
+        `dp.numpy.array2_domain(num_columns=..., T=float)`, with `size=...` if that is public, and with `norm=..., p=2`
+        if the L2 norm of the rows is bounded.
     input_metric : opendp Metric
         Symmetric or insert-delete distance; with a size in the domain also change-one or Hamming distance.
     rho : float
@@ -109,7 +111,7 @@ def make_geometric_median(
     opendp Measurement
         From an array to its private geometric median, or None.
     """
-    bounds = _bounded(input_domain)
+    bounds = _described(input_domain)
     neighbours: Neighbours = "add_remove" if bounds.size is None else "replace"
     if bounds.size is not None and n not in (None, bounds.size):
         raise ValueError(f"n = {n} is not the size of the domain, {bounds.size}: leave it out")
@@ -121,7 +123,7 @@ def make_geometric_median(
         method=method,
         radius=bounds.norm,
         resolution=resolution,
-        center=bounds.origin,
+        center=None if bounds.norm is None else bounds.origin,
         failure_probability=failure_probability,
         profile=profile,
         inference=False,  # Only the point is given back.
