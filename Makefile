@@ -80,6 +80,12 @@ audit: $(VENV)/tools $(VENV)/wheel  ## Claimed against measured privacy, of ever
 mutants: $(VENV)/tools $(VENV)/wheel  ## Ways to lose privacy by a small change, each caught by a named test.
 	$(BIN)/python tests/mutants/run.py
 
+fuzz: $(VENV)/tools $(VENV)/wheel  ## Odd arguments, damaged files, changed records and ledgers; minutes.
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
+
+stress: $(VENV)/tools $(VENV)/wheel  ## Eight processes on one ledger, killed and disturbed.
+	$(BIN)/python tests/stress_ledger.py
+
 docs: $(VENV)/tools $(VENV)/wheel  ## The documentation, in docs/_build; warnings are errors.
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
@@ -148,4 +154,4 @@ $(VENV)/wheel $(VENV)/release: $(VENV)/base $(SOURCES)
 	$(PIP) install 'numpy>=1.24' -c tests/constraints.txt
 	touch $@
 
-.PHONY: help demo dev quick test lint dependencies wheel bench gauntlet gauntlet-long calibration audit mutants docs transcripts tables flower venv pins clean
+.PHONY: help demo dev quick test lint dependencies wheel bench gauntlet gauntlet-long calibration audit mutants fuzz stress docs transcripts tables flower venv pins clean

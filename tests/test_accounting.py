@@ -123,13 +123,23 @@ def test_the_integrals_of_the_discretization_are_those_of_the_normal_density() -
     assert mpmath.almosteq(proved_distance(1e3) * 48 * 1e6, second + third / 1e3, rel_eps=1e-12)
 
 
-@pytest.mark.parametrize("exponent", [3, 10, 30, 50])
-def test_the_claim_has_room_for_the_cut_of_the_sampler(exponent: int) -> None:
-    """Draws beyond 2^62 are drawn again, which moves the law by at most twice the normal tail beyond 2^62/sigma."""
-    sigma = mpmath.mpf(2) ** exponent
-    room = 1 / (40 * sigma**2) - proved_distance(sigma)
-    cut = 2 * mpmath.exp(-((mpmath.mpf(2) ** 62 / sigma) ** 2) / 2)
-    assert 0 < cut < room
+@pytest.mark.parametrize("sigma", [7, 8, 2**10, 2**30, 2**50])
+def test_the_claim_has_room_for_the_cut_of_the_sampler(sigma: int) -> None:
+    """Magnitudes from 272 sigma on are drawn again, which moves the law by at most the mass beyond."""
+    room = 1 / (40 * mpmath.mpf(sigma) ** 2) - proved_distance(sigma)
+    assert 0 < mpmath.exp(-36992) < room
+
+
+@pytest.mark.parametrize("sigma", [1, 2, 7, 100])
+def test_the_mass_beyond_the_cut_of_the_sampler_is_below_the_bound(sigma: int) -> None:
+
+    def weights(low: int, high: int) -> mpmath.mpf:
+        return mpmath.fsum(mpmath.exp(-mpmath.mpf(k * k) / (2 * sigma**2)) for k in range(low, high))
+
+    whole = 1 + 2 * weights(1, 40 * sigma)
+    beyond = 2 * weights(272 * sigma, 280 * sigma)
+    assert whole >= mpmath.sqrt(2 * mpmath.pi) * sigma * (1 - mpmath.mpf(2) ** -40)
+    assert 0 < beyond / whole < mpmath.exp(-36992)
 
 
 # Against dp_accounting, an oracle up to its discretisation: its optimistic Gaussians lie below the truth, its

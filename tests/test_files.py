@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import dpmedian
 from dpmedian.cli import main
 from dpmedian.data import POSITIONS, load_positions
 from dpmedian.files import open_points, read_points
@@ -511,3 +512,20 @@ def test_a_line_without_an_end_is_an_error_with_its_place_or_a_missing_record(tm
 def test_a_device_without_an_end_is_refused(nonfinite):
     with pytest.raises(ValueError, match="is a device, which may have no end"):
         read_points("/dev/zero", format="csv", nonfinite=nonfinite)
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f8', 'fortran_order", "(" * 90, "\0", "{'shape': (3", "1 +"])
+def test_a_damaged_header_is_an_error_that_names_the_file(tmp_path, header):
+    """numpy reads a header as Python, and the errors of that are of many kinds."""
+    path = tmp_path / "damaged.npy"
+    text = header.encode().ljust(117) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64))
+    for read in (open_points, read_points):
+        with pytest.raises(ValueError, match=r"damaged\.npy"):
+            read(path)
+
+
+@pytest.mark.parametrize("name", [None, 1.0, b"x", (1, 2)])
+def test_a_column_that_is_neither_text_nor_a_number_is_named(name):
+    with pytest.raises(TypeError, match="a column is a name or a number from 1, got"):
+        dpmedian.geometric_median(np.zeros((100, 2)), rho=1.0, columns=[name])

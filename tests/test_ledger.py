@@ -748,7 +748,7 @@ def test_seeded_entries_are_recognised_in_every_rendering(place: Path | None) ->
     with spending(ledger, "dpgd", concentrated(0.25), "earnest"):
         pass
     assert [entry.seeded for entry in ledger.entries] == [True, False]
-    trial, earnest = str(ledger).splitlines()[-2:]
+    trial, earnest = (line for line in str(ledger).splitlines() if line.startswith(("trial", "earnest")))
     assert trial.split()[-2:] == ["yes", "0.75"]
     assert earnest.split()[-2:] == ["no", "0.5"]
     page = ledger._repr_html_()
@@ -796,7 +796,9 @@ def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
     assert ledger.entries[1].converted_from == "one user that is added or removed"
     assert ledger.remaining == 7.0
     # What is refused is what would be charged.
-    with pytest.raises(BudgetExceeded, match=r"counts 4 times here, .* create FILE --rho 10 --neighbours add_remove$"):
+    with pytest.raises(
+        BudgetExceeded, match=r"counts 4 times here, and once .* create FILE --rho 10 --neighbours add_remove$"
+    ):
         ledger.check(PrivacyCost(mu_squared=3.6, neighbours="add_remove"))
     with pytest.raises(ValueError, match="no group bound is proved"):
         Ledger(rho=1.0, delta=1e-6).check(PrivacyCost(delta0=1e-9, neighbours="add_remove"))
@@ -930,7 +932,8 @@ def test_no_ledger_allows_everything_and_a_ledger_is_itself() -> None:
 
 def test_table_fits_a_terminal(tmp_path: Path) -> None:
     ledger = Ledger(epsilon=5.0, delta=1e-5)
-    assert str(ledger) == "Ledger: epsilon = 5, delta = 1e-05; left: epsilon = 5\nfilter: gaussian\nno entries"
+    title = "Ledger: epsilon = 5, delta = 1e-05; left: epsilon = 5, 100.0 % of rho"
+    assert str(ledger) == f"{title}\nfilter: gaussian\nno entries"
     ledger.charge(
         "a name that is much longer than any table has room for, and then some", "adaptive", gaussian(1, 1e-6)
     )
@@ -938,11 +941,12 @@ def test_table_fits_a_terminal(tmp_path: Path) -> None:
     ledger.charge("rho", "loc_cutting_plane", concentrated(0.01)).mark("failed")
     lines = str(ledger).splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[2].split() == ["name", "method", "date", "cost", "state", "seeded", "left"]
+    assert lines[2].split() == ["name", "method", "date", "cost", "share", "state", "seeded", "left"]
     assert "~" in lines[4]
     assert "pending" in lines[4]
     assert "interrupted" in lines[5]
-    assert len(lines) == 7
+    assert len(lines) == 9
+    assert lines[7].startswith("share: of rho, which adds up")
 
 
 def test_long_table_shows_the_latest() -> None:
@@ -1057,3 +1061,23 @@ def test_an_entry_that_was_lost_is_named(tmp_path: Path) -> None:
     path.write_text(older)
     with pytest.raises(ValueError, match=r"lost entry 0 \(a\), which cost rho = 0.25 and is spent all the same"):
         charge.mark("released")
+
+
+@pytest.mark.parametrize("name", ["name", "method"])
+def test_what_no_file_takes_is_refused_by_name_before_the_charge(tmp_path: Path, name: str) -> None:
+    ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
+    told = {"name": "a", "method": "m", name: "\ud800"}
+    with pytest.raises(ValueError, match=rf"^{name} must be text that UTF-8 can encode, .* got '\\ud800'"):
+        ledger.charge(**told, cost=concentrated(0.5))
+    with pytest.raises(ValueError, match=r"record must be .*without lone surrogates"):
+        ledger.charge("a", "m", concentrated(0.5), record={"x": "\ud800"})
+    deep: dict[str, object] = {}
+    for _ in range(100_000):
+        deep = {"x": deep}
+    with pytest.raises(ValueError, match="record must be a mapping that JSON can hold: it nests too deep"):
+        ledger.charge("a", "m", concentrated(0.5), record=deep)
+    with pytest.raises(ValueError, match="unit must be text that UTF-8 can encode"):
+        Ledger(rho=1.0, unit="\ud800")
+    with pytest.raises(ValueError, match="k must be at most 1000000000 releases, got 1000000000000"):
+        ledger.split(10**12)
+    assert ledger.remaining == 1.0

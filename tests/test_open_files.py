@@ -258,3 +258,20 @@ def test_hidden_and_temporary_files_of_a_folder_are_left_out(tmp_path, arrow):
     write(arrow, hidden / "_copy.parquet", POINTS)
     with pytest.raises(ValueError, match=r"has no files that end in .*\.parquet"):
         open_points(hidden)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="times of POSIX inodes")
+def test_a_file_that_is_rewritten_with_its_old_time_is_noticed(tmp_path):
+    """Programs can set the time of modification back, but not the time at which the inode changed."""
+    path = tmp_path / "points.npy"
+    points = np.random.default_rng(0).normal(size=(3000, 2))
+    np.save(path, points)
+    records, before, ledger = open_points(path), path.stat(), dpmedian.Ledger(rho=1.0)
+    with open(path, "r+b") as file:
+        file.seek(-8, os.SEEK_END)
+        file.write(np.float64(1e9).tobytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
+    with pytest.raises(OSError, match="it was changed while it was read"):
+        dpmedian.geometric_median(records, rho=0.5, ledger=ledger)
+    assert ledger.entries == ()

@@ -73,6 +73,12 @@ def test_bad_points_are_refused_and_nothing_is_charged(points, error, message):
         ({"nonfinite": "drop"}, ValueError, "neighbours='add_remove'"),
         ({"seed": -1}, ValueError, "seed"),
         ({"seed": 1.5}, TypeError, "seed"),
+        ({"radius": 10**400}, ValueError, "radius must be positive and finite"),
+        ({"resolution": 10**400}, ValueError, "resolution must be positive and finite"),
+        ({"center": [10**400, 0, 0]}, ValueError, "center must be finite"),
+        ({"failure_probability": 10**400}, ValueError, "failure_probability"),
+        ({"scales": [10**400, 1, 1]}, ValueError, "scales must be positive and finite"),
+        ({"name": "\ud800"}, ValueError, "name must be text that UTF-8 can encode"),
     ],
 )
 def test_bad_arguments_are_named_and_nothing_is_charged(change, error, message):
@@ -80,6 +86,38 @@ def test_bad_arguments_are_named_and_nothing_is_charged(change, error, message):
     with pytest.raises(error, match=message):
         dpmedian.geometric_median(POINTS, **{**DPGD, **change}, ledger=ledger)
     assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("most", [-1, 0, 2**64, 10**400, 3])
+def test_a_number_of_groups_that_cannot_be_is_named_before_rows_are_grouped(most):
+    ledger = dpmedian.Ledger(rho=10.0)
+    with pytest.raises(ValueError, match="max_groups_per_unit must lie between 1 and the number of keys, 2, got"):
+        dpmedian.geometric_medians(
+            POINTS,
+            ["a", "b"] * 100,
+            keys=["a", "b"],
+            unit=range(200),
+            max_groups_per_unit=most,
+            rho=1.0,
+            ledger=ledger,
+        )
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: dpmedian.plan(3000, 2**64, **BUDGET), "d must be at least 1 and at most"),
+        (lambda: dpmedian.plan(3000, 10**400, **BUDGET), "d must be at least 1 and at most"),
+        (lambda: dpmedian.plan(3000, 2, **BUDGET, weight_max=10**400), "weight_max must be positive and finite"),
+        (lambda: dpmedian.required_n(2, **BUDGET, excess=10**400), "excess must be positive and finite"),
+        (lambda: dpmedian.plan_k_medians(3000, 2, 3, **BUDGET, trim=10**400), "trim must be at least 0 and below"),
+        (lambda: dpmedian.plan_groups(["\ud800"], 2, **BUDGET), "a key must be text that UTF-8 can encode"),
+    ],
+)
+def test_numbers_that_no_double_holds_are_named(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()
 
 
 def test_a_plan_refuses_points_of_another_shape():

@@ -46,6 +46,43 @@ def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 
+SECRET = "123456"
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        np.array([[1.0, 2.0]] * 99 + [[f"salary={SECRET}", 3.0]], dtype=object),
+        [[1.0, 2.0]] * 99 + [[f"salary={SECRET}", 3.0]],
+        np.array([[1.0, 2.0]] * 99 + [[complex(SECRET), 3.0]]),
+        np.full(100, float(SECRET)),
+        np.array([[1.0, 2.0]] * 99 + [[{SECRET: 1}, 3.0]], dtype=object),
+        np.array([[1.0, 2.0]] * 99 + [[int(SECRET) ** 100, 3.0]], dtype=object),
+        np.array([["1"] * 2] * 99 + [[SECRET + "x", "3"]]),
+    ],
+)
+@pytest.mark.parametrize("kind", [PrivateGeometricMedian, PrivateKMedians])
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_no_error_of_fit_shows_a_value(samples, kind, neighbours):
+    """An error may be seen by people who must not see the data: it names the place and the kind of what is wrong."""
+    estimator = kind(epsilon=1.0, delta=1e-6, neighbours=neighbours)
+    with pytest.raises((ValueError, TypeError)) as raised:
+        estimator.fit(samples)
+    shown, error = [], raised.value
+    while error is not None:
+        shown.append(str(error))
+        error = None if error.__suppress_context__ else error.__cause__ or error.__context__
+    assert SECRET not in " ".join(shown)
+
+
+def test_a_fit_that_fails_leaves_no_result_of_an_earlier_one():
+    for estimator in (PrivateGeometricMedian(epsilon=1.0, delta=1e-6), PrivateKMedians(3, epsilon=1.0, delta=1e-6)):
+        estimator.fit(np.random.default_rng(0).normal(size=(6000, 2)))
+        with pytest.raises(ValueError, match="NaN"):
+            estimator.fit(np.full((6000, 2), np.nan))
+        assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
 def test_without_a_budget_fit_raises():
     with pytest.raises(ValueError, match="no privacy budget"):
         PrivateGeometricMedian().fit(POINTS)

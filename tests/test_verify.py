@@ -413,3 +413,24 @@ def test_a_record_without_stages_is_refuted():
     record = planned("dpgd", "replace").to_dict()
     nothing = {**record, "version": "0.1.0", "stages": []}
     assert any("names no stage" in text for text in refuted(nothing))
+
+
+@pytest.mark.parametrize(
+    "place", [("cost_explained",), ("stages", 0, "sigma"), ("version",), ("prediction",), ("cap",)]
+)
+def test_a_record_that_lacks_an_entry_is_no_record(release, place):
+    record = json.loads(release.to_json())
+    part = record
+    for step in place[:-1]:
+        part = part[step]
+    del part[place[-1]]
+    with pytest.raises(ValueError, match=f"the record has no entry '{place[-1]}'"):
+        dpmedian.verify(sealed(record))
+
+
+def test_a_page_of_an_odd_record_is_an_error_that_says_so(release, tmp_path):
+    from dpmedian.report import page
+
+    for place, value in ((("cost_explained",), [1]), (("stages", 0, "name"), None), (("notes",), 3)):
+        with pytest.raises(ValueError, match=r"the record|stage None: name must be"):
+            page(with_value(release.to_dict(), place, value))

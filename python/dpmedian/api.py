@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting.protection import Protection, neighbours_of, relation_of
 from dpmedian.dataset import Dataset
-from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive, whole
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
@@ -322,7 +322,7 @@ def required_n(
 
 def public_size(n: int | None, found: int) -> int:
     """The number of points, which is public if neighbors replace a record; a number that was given must be it."""
-    if n is not None and n != found:
+    if n is not None and whole("n", n) != found:
         raise ValueError(
             f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "
             "neighbours='add_remove' it is a guess"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dpmedian.accounting.protection import neighbours_of
 from dpmedian.dataset import Dataset
-from dpmedian.groups.plan import GroupsPlan, plan_for_groups
+from dpmedian.groups.plan import GroupsPlan, contributions, plan_for_groups
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import PublicParameters, whole
 from dpmedian.sources.key_columns import group_keys, named_columns
@@ -200,7 +200,7 @@ def geometric_medians(
         nonfinite=nonfinite,
         labels=named_columns(points, by) or (),
     )
-    grouped = data.grouped(by, found, whole("max_groups_per_unit", max_groups_per_unit))
+    grouped = data.grouped(by, found, contributions("max_groups_per_unit", max_groups_per_unit, found))
     made = plan_groups(
         found,
         2 if data.geometry == "sphere" else grouped.d,

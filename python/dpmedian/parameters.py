@@ -39,6 +39,9 @@ LARGEST = 2.0**1000
 RECORDS_MAX = 2**40
 PRIVATE_RECORDS_MAX = 2**30
 
+# No machine holds a record of so many numbers; sizes that are computed from the dimension stay integers of the core.
+DIMENSIONS_MAX = 2**40
+
 GEOMETRIES = ("euclidean", "sphere")
 """What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
@@ -117,8 +120,8 @@ class PublicParameters:
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         relation, d = neighbours_of(neighbours), whole("d", d)
         n = _records(n, private=not relation_of(relation).size_is_public or weight_max is not None)
-        if d < 1:
-            raise ValueError(f"d must be at least 1, got {d}")
+        if not 1 <= d <= DIMENSIONS_MAX:
+            raise ValueError(f"d must be at least 1 and at most 2**40, got {d}")
         if scales is not None and geometry == "sphere":
             raise ValueError("geometry='sphere' takes no scales=: longitude and latitude are both in degrees")
         if radius is not None:
@@ -274,10 +277,18 @@ def positive(name: str, value: object) -> float:
     """The argument as a positive finite number, or an error that names it."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+    number = _double(value)
     if not (math.isfinite(number) and 0.0 < number <= LARGEST):
         raise ValueError(f"{name} must be positive and finite (at most 2**1000), got {value!r}")
     return number
+
+
+def _double(value: Real) -> float:
+    """The number as a double, or infinity if no double is so large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _records(n: object, private: bool) -> int | None:
@@ -317,9 +328,10 @@ def _share(name: str, value: object, of: str) -> float:
     """A share, below one half."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not 0.0 <= float(value) < 0.5:
+    number = _double(value)
+    if not 0.0 <= number < 0.5:
         raise ValueError(f"{name} must be at least 0 and below 0.5, a share of the {of}, got {value!r}")
-    return float(value)
+    return number
 
 
 def _threshold(value: object) -> float:
@@ -359,6 +371,8 @@ def scales_of(scales: Any, d: int) -> tuple[float, ...] | None:
 def _center(center: ArrayLike, d: int) -> NDArray[np.float64]:
     try:
         point = np.array(center, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"center must be finite (at most 2**1000 in magnitude), got {center!r}") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"center must be {d} numbers, got {center!r}") from error
     if point.shape != (d,):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from dpmedian._core import Coins
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.arguments import require_encodable
 from dpmedian.accounting.protection import RECORD
 from dpmedian.dataset import Dataset
 from dpmedian.ledger import as_ledger, spending
@@ -222,6 +223,8 @@ def check_name(name: object) -> None:
     """Raises unless it is text or None: the record of a release that is called otherwise could not be read back."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r} of type {type(name).__name__}")
+    if name is not None:
+        require_encodable("name", name)
 
 
 def require_unit(found: str, planned: str, *, given: bool) -> None:

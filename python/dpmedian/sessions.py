@@ -309,7 +309,10 @@ class QuerySession:
 
     def _point(self, name: str, value: ArrayLike) -> Vector:
         """A public point in units of the scales."""
-        point = np.array(value, dtype=np.float64)
+        try:
+            point = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{name} must be {self.d} finite numbers, got {value!r}") from None
         if point.shape != (self.d,) or not np.isfinite(point).all():
             raise ValueError(f"{name} must be {self.d} finite numbers, got an array of shape {point.shape}")
         scales = self._parameters.scales

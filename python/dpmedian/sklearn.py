@@ -21,6 +21,7 @@ from dpmedian.clustering import plan_k_medians
 from dpmedian.inference import Region
 from dpmedian.places import Places
 from dpmedian.release import Release
+from dpmedian.sources.records import as_records
 
 try:
     from sklearn.base import BaseEstimator, ClusterMixin, clone  # type: ignore[import-untyped, unused-ignore]
@@ -131,7 +132,8 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         """Releases the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
         # If the number of records is private nothing may depend on it: not even an error for hardly any of them.
         hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
-        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
+        _forget(self)
+        points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
         made = plan(
             self.n if hidden else points.shape[0],
             points.shape[1],
@@ -246,7 +248,8 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateKMedians:
         """Releases private centers of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
         hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
-        points = validate_data(self, X, dtype=np.float64, ensure_min_samples=0 if hidden else 2)
+        _forget(self)
+        points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
         made = plan_k_medians(
             self.n if hidden else points.shape[0],
             points.shape[1],
@@ -272,7 +275,7 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The index of the nearest center of each row of X. It is not private: a label shows something of its row."""
         check_is_fitted(self)
-        return _nearest(validate_data(self, X, dtype=np.float64, reset=False), self.cluster_centers_)
+        return _nearest(_validated(self, X, reset=False), self.cluster_centers_)
 
 
 # So many distances are computed at a time.
@@ -287,6 +290,48 @@ def _nearest(points: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArr
         for first in range(0, len(points), rows)
     ]
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+
+
+# What scikit-learn says about samples without printing one of them.
+_SAFE = (
+    "contains NaN",
+    "contains infinity",
+    "Found array with",
+    "sparse",
+    "Sparse",
+    "features, but",
+    "feature names",
+    "Unable to convert array of bytes/strings",
+    "argument must be a string or a real number",
+)
+
+
+def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float64]:
+    """The samples as scikit-learn checks them; an error names the place and the kind of what is wrong, no value."""
+    try:
+        points: NDArray[np.float64] = validate_data(estimator, samples, dtype=np.float64, **options)
+        return points
+    except (ValueError, TypeError, OverflowError) as error:
+        told = str(error)
+        if "\narray=" not in told and any(safe in told for safe in _SAFE):
+            raise
+        kind = type(error) if isinstance(error, (ValueError, TypeError)) else ValueError
+    if "Complex data not supported" in told:
+        raise ValueError("Complex data not supported") from None
+    if "Reshape your data" in told:
+        first = told.partition("\n")[0].rstrip(":")
+        raise ValueError(
+            f"{first}. Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
+            "array.reshape(1, -1) if it contains a single sample."
+        )
+    as_records(samples)  # It names the place of a cell that is no number.
+    raise kind("X must be an array of shape (samples, features) that holds real numbers only") from None
+
+
+def _forget(estimator: Any) -> None:
+    """Takes away what an earlier fit released: after a fit that fails it would be taken for a result of that one."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
 
 
 def _clone(estimator: Any) -> Any:

@@ -97,9 +97,11 @@ impl Coins {
 /// A copy of the records with a weight each, at most [`WHOLE_WEIGHT`], which hidden coins round to few significant bits. The
 /// records are all of a data set, or a part whose first record is in the row `first` of it.
 ///
-/// A weight is a part of its record, and so is its coin: with the same coins the other records have the same rounded weights,
-/// whether a record is replaced, with its weight, or appended. So the weighted records are neighbors of the same relation,
-/// and answers about them move by the sensitivities that they carry.
+/// A weight is a part of its record, and so is its coin. Let the other records have the same coins in two neighboring data
+/// sets: then they have the same rounded weights, whether a record is replaced, with its weight, or added. (Coins are
+/// independent and alike, so the law of the weighted records as a set does not depend on the rows, and an added record may be
+/// taken for the last.) So the weighted records are neighbors of the same relation, and answers about them move by the
+/// sensitivities that they carry.
 pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
@@ -113,8 +115,10 @@ pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32
 /// Of weighted records, every one with the probability of its weight, by a coin of its own: without weights, in the order of
 /// the rows. The coins are the last part of the stream.
 ///
-/// With the same coins a record that is appended is kept or not, and a replaced record is kept in both data sets, in one or
-/// in neither. Those that are kept are equal, or neighbors of either relation.
+/// A coin belongs to its record: let the other records have the same coins in two neighboring data sets. A record that is
+/// added is kept or not, and a replaced one is kept in both data sets, in one or in neither. So the sets of kept records are
+/// equal, or neighbors of either relation. One that comes or goes in a middle row shifts the rows of those after it: what is
+/// asked of the kept records must have a law that does not depend on their rows.
 pub(crate) fn kept(points: &Points<'_>, stream: &Stream) -> Points<'static> {
     let mut rng = stream.part(PARTS - 1);
     let mut coin = || (rng.next_u64() >> (u64::BITS - WEIGHT_BITS)) as u32;

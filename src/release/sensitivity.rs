@@ -51,8 +51,11 @@ impl Sensitivity {
     /// (c, c'), which is largest at a corner: 0, the norm of one contribution, or the distance of two, so the larger of the
     /// two sensitivities bounds it. ∎ This includes the number of records, which a replacement cannot move and the sum of
     /// the weights, which it can. *Of an answer about records that hidden coins have kept* (see
-    /// [`crate::statistics::Statistic::coins`]): with the same coins a replaced record is kept in both data sets, in one or in
-    /// neither, so those that are kept are neighbors of either relation, or equal. ∎
+    /// [`crate::statistics::Statistic::coins`]): a coin belongs to its record. Let the other records have the same coins in both
+    /// data sets. Then the replaced record is kept in both, in one or in neither, so the sets of kept records are equal, or
+    /// neighbors of either relation. Where one has a record more, the rows of later records shift, and the same random
+    /// numbers would make other choices of them. The bound for that case is therefore one of the law: the statistic has to
+    /// couple its own choices for a record that is added in any row, see [`crate::statistics::PairCounts`]. ∎
     pub fn weighted(self, rounding: f64) -> Self {
         let up = |x: f64| if rounding > 0.0 { (x + rounding).next_up() } else { x };
         Self { replace: up(self.replace.max(self.add_remove)), add_remove: up(self.add_remove) }

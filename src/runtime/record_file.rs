@@ -43,12 +43,21 @@ struct Piece {
 struct Stamp {
     bytes: u64,
     changed: Option<SystemTime>,
+    /// When the file's inode changed, in seconds and nanoseconds: programs can set back `changed`, but not this.
+    inode_changed: (i64, i64),
 }
 
 impl Stamp {
     fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
-        Ok(Self { bytes: metadata.len(), changed: metadata.modified().ok() })
+        #[cfg(unix)]
+        let inode_changed = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.ctime(), metadata.ctime_nsec())
+        };
+        #[cfg(not(unix))]
+        let inode_changed = (0, 0);
+        Ok(Self { bytes: metadata.len(), changed: metadata.modified().ok(), inode_changed })
     }
 }
 

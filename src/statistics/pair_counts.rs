@@ -19,7 +19,15 @@
 //! record may be in any row. ∎
 //!
 //! Weighted records are first kept or dropped by hidden coins of their own, with the probability of their weights, and those
-//! that are kept are paired. A replaced record may then come or go, and both bounds above are k.
+//! that are kept are paired. *Claim:* both bounds are k. *Proof.* Let the other records have the same coins in both data sets.
+//! If the changed record is kept in both, or in neither, the data sets have as many kept records, in the same rows, and the
+//! case is that of a replaced record. Otherwise one has the changed record r in addition, in any row. A pairing is a uniform
+//! matching of the kept records, so its law does not change if they are numbered anew, with r as the last. In that numbering
+//! the coupling for an added record applies, and the count moves by at most 1 for each of the k independent pairings. The
+//! two pairings of this coupling come from the same random numbers only after the renumbering: without it, a record that
+//! comes or goes in a middle row may change many pairs. What is released depends on the coins and pairings through the count
+//! alone, and they are never shown, so the mixture over the coupled choices has the bound of each of them. ∎ A replay with the
+//! same random numbers cannot test this; `tests/test_laws.py` tests the law.
 
 use nalgebra::DMatrixView;
 

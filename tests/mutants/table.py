@@ -1216,6 +1216,166 @@ FLOWER = [
     ),
 ]
 
+AUTHENTIC = "pytest tests/test_authentic.py::"
+CHECKS = f"{PACKAGE}/verification"
+INTEGRITY = [
+    Mutant(
+        "a digest that does not cover the point",
+        f"{PACKAGE}/digests.py",
+        'APART = ("digest", "signature")',
+        'APART = ("digest", "signature", "point")',
+        f"{AUTHENTIC}test_a_value_that_follows_from_nothing_else_is_found_by_the_digest_and_by_the_ledger",
+    ),
+    Mutant(
+        "links that do not hold on to the line before",
+        f"{LEDGER}/log.py",
+        'hashlib.sha256(before.encode() + b"\\n" + canonical(content))',
+        "hashlib.sha256(canonical(content))",
+        f"{AUTHENTIC}test_every_removed_moved_or_changed_line_is_found",
+    ),
+    Mutant(
+        "a log whose end nobody compares",
+        f"{LEDGER}/log.py",
+        "        if head != log.head:\n",
+        "        if False:\n",
+        f"{AUTHENTIC}test_every_removed_moved_or_changed_line_is_found",
+    ),
+    Mutant(
+        "a ledger that forgets the digest of what it paid for",
+        f"{LEDGER}/charging.py",
+        "digest = _digest(value) if charge.keeps_digest else None",
+        "digest = None",
+        f"{AUTHENTIC}test_the_record_of_a_run_is_authenticated_by_its_ledger",
+    ),
+    Mutant(
+        "a ledger that is taken for the one that was opened",
+        f"{LEDGER}/store.py",
+        'if self._id not in (None, stored.start["id"]):',
+        "if False:",
+        f"{AUTHENTIC}test_a_new_ledger_on_the_same_terms_is_not_the_one_that_was_opened",
+    ),
+    Mutant(
+        "a ledger with two names is charged",
+        f"{LEDGER}/store.py",
+        "        if links > 1:\n",
+        "        if False:\n",
+        "pytest tests/test_ledger.py::test_a_ledger_with_two_names_is_refused_and_the_budget_is_spent_once",
+    ),
+    Mutant(
+        "a cost that is lowered to more than was charged",
+        f"{LEDGER}/log.py",
+        "if cost.rho > entry.cost.rho or cost.delta0 > entry.cost.delta0:",
+        "if False:",
+        f"pytest {SIZES}::test_only_a_part_of_what_was_charged_can_have_run_and_only_once",
+    ),
+    Mutant(
+        "a rho that is entered where mu squared adds up",
+        f"{LEDGER}/ledger.py",
+        'if self.composition != "concentrated":',
+        "if False:",
+        "pytest tests/test_shares.py"
+        "::test_an_entered_pair_adds_up_in_a_ledger_of_pairs_and_a_rho_only_where_rho_adds_up",
+    ),
+    Mutant(
+        "an event of another program without its delta",
+        f"{ACCOUNTING}/events.py",
+        "PrivacyCost(pure_epsilons=(epsilon,), delta0=delta)",
+        "PrivacyCost(pure_epsilons=(epsilon,))",
+        "pytest tests/test_shares.py::test_what_another_program_has_released_is_charged",
+    ),
+    Mutant(
+        "events that are repeated for the price of one",
+        f"{ACCOUNTING}/events.py",
+        "mu_squared=product_up(times, cost.mu_squared),",
+        "mu_squared=cost.mu_squared,",
+        "pytest tests/test_shares.py::test_events_of_dp_accounting_cost_what_they_say",
+    ),
+    Mutant(
+        "a name and a cost that authenticate a record",
+        f"{CHECKS}/authentic.py",
+        'if record.get("digest") is None and match.undigested:',
+        "if match.alike:",
+        f"{AUTHENTIC}test_a_value_that_follows_from_nothing_else_is_found_by_the_digest_and_by_the_ledger",
+    ),
+    Mutant(
+        "a record of an unknown version that holds",
+        f"{CHECKS}/verify.py",
+        "if maker not in (__version__, *FORMER_VERSIONS):",
+        "if False:",
+        f"{AUTHENTIC}test_a_record_of_an_unknown_version_is_never_silently_accepted",
+    ),
+    Mutant(
+        "a signature of any content",
+        f"{CHECKS}/signature.py",
+        'f"dpmedian audit record\\n{digest_of(record)}"',
+        '"dpmedian audit record\\n"',
+        f"{AUTHENTIC}test_a_signature_is_by_one_key_and_of_one_content",
+    ),
+    Mutant(
+        "a page with a ledger that never saw the release",
+        f"{PACKAGE}/report/writing.py",
+        "if not match.exact and not match.undigested:",
+        "if False:",
+        f"{AUTHENTIC}test_a_page_takes_no_ledger_that_never_saw_the_release",
+    ),
+    Mutant(
+        "values of the data in the errors of an estimator",
+        f"{PACKAGE}/sklearn.py",
+        'if "\\narray=" not in told and any(safe in told for safe in _SAFE):',
+        "if True:",
+        "pytest tests/test_sklearn.py::test_no_error_of_fit_shows_a_value",
+    ),
+    Mutant(
+        "the result of an earlier fit after one that failed",
+        f"{PACKAGE}/sklearn.py",
+        "        delattr(estimator, name)\n",
+        "        pass\n",
+        "pytest tests/test_sklearn.py::test_a_fit_that_fails_leaves_no_result_of_an_earlier_one",
+    ),
+    Mutant(
+        "ids that are rounded before they are compared",
+        f"{PACKAGE}/sources/labels.py",
+        "    digits = int(value)\n",
+        "    value = float(value)\n    digits = int(value)\n",
+        "pytest tests/test_units.py::test_numbers_that_are_one_double_are_no_single_id",
+    ),
+    Mutant(
+        "keys that are one key of a mapping",
+        f"{PACKAGE}/sources/key_columns.py",
+        "if len(set(found)) < len(found):",
+        "if False:",
+        "pytest tests/test_groups.py::test_keys_that_are_equal_in_python_are_refused_before_the_charge",
+    ),
+    Mutant(
+        "temporary copies of a folder are read as people",
+        f"{PACKAGE}/files/reading.py",
+        'name.lower().endswith(endings) and not name.startswith(("_", ".")) and file.is_file()',
+        "name.lower().endswith(endings) and file.is_file()",
+        "pytest tests/test_open_files.py::test_hidden_and_temporary_files_of_a_folder_are_left_out",
+    ),
+    Mutant(
+        "a memory map that others change during a run",
+        f"{PACKAGE}/sources/records.py",
+        "if copy or _is_mapped(self.array)",
+        "if copy",
+        "pytest tests/test_records.py::test_a_memory_map_that_changes_during_a_run_changes_nothing",
+    ),
+    Mutant(
+        "a building block that is charged for no scores",
+        f"{PACKAGE}/building_blocks/stated.py",
+        "if isinstance(scores, Sized) and len(scores) == 0:",
+        "if False:",
+        "pytest tests/test_run.py::test_building_blocks_check_public_arguments_before_the_charge",
+    ),
+    Mutant(
+        "partitions that are read by position",
+        f"{PACKAGE}/sources/dask.py",
+        '    if columns is None or not hasattr(partition, "columns"):',
+        "    if True:",
+        "pytest tests/test_dask.py::test_partitions_are_read_by_the_names_of_their_columns",
+    ),
+]
+
 MUTANTS = (
     NOISE
     + SENSITIVITY
@@ -1228,5 +1388,6 @@ MUTANTS = (
     + UNITS
     + PRIVATE_SIZE
     + VERIFICATION
+    + INTEGRITY
     + FLOWER
 )

@@ -12,7 +12,7 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
 
-__all__ = ["not_negative", "positive", "probability", "whole", "within"]
+__all__ = ["not_negative", "positive", "probability", "require_encodable", "whole", "within"]
 
 
 def _number(name: str, value: object, accepted: str, down: bool) -> float:
@@ -57,6 +57,14 @@ def positive(name: str, value: object, *, down: bool = False) -> float:
 def probability(name: str, value: object, *, down: bool = False) -> float:
     """A number in [0, 1)."""
     return within(name, value, "a number in [0, 1)", lambda x: 0.0 <= x < 1.0, down=down)
+
+
+def require_encodable(name: str, text: str) -> None:
+    """Raises if a text has a lone surrogate, which no file and no terminal takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text that UTF-8 can encode, without lone surrogates, got {text!a}") from None
 
 
 def whole(name: str, value: object) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from dpmedian.accounting.arguments import require_encodable
+
 __all__ = [
     "ADD_REMOVE",
     "RECORD",
@@ -68,6 +70,7 @@ def unit_of(value: object) -> str:
         raise TypeError(f"unit must be a label such as 'record' or 'user', got {value!r} ({type(value).__name__})")
     if not value:
         raise ValueError("unit must not be empty: name whose contribution is protected, such as 'record' or 'user'")
+    require_encodable("unit", value)
     return value
 
 

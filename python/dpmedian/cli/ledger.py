@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import shlex
+from typing import Any, get_args
 
 from dpmedian import Ledger
-from dpmedian.accounting.protection import RECORD
+from dpmedian.accounting import Budget, Neighbours
+from dpmedian.accounting.protection import RECORD, REPLACE
 from dpmedian.cli.arguments import add_budget, add_neighbours, add_output
 from dpmedian.cli.output import show
 from dpmedian.rendering.record import as_json
 
-__all__ = ["add", "create_ledger", "open_ledger", "show_ledger"]
+__all__ = ["add", "create_ledger", "enter_cost", "open_ledger", "show_ledger", "split_ledger"]
 
 
 def create_ledger(options: argparse.Namespace) -> None:
@@ -26,6 +28,42 @@ def show_ledger(options: argparse.Namespace) -> None:
     show(ledger if options.output == "table" else as_json(ledger.to_dict()))
 
 
+def split_ledger(options: argparse.Namespace) -> None:
+    """Prints what each of several more releases may cost, and how it is asked for."""
+    ledger = open_ledger(options.file)
+    shares = ledger.per_release(options.k)
+    if not min(shares.values()) > 0.0 and "delta" not in shares:
+        raise ValueError(f"nothing is left of {ledger.budget} that {options.k} releases could share")
+    if options.output == "json":
+        show(as_json({"releases": options.k, **shares}))
+        return
+    # All digits: a rounded share might not fit as often as promised.
+    asked = " ".join(f"--{name} {value!r}" for name, value in shares.items())
+    whose = "" if ledger.protection.relation is REPLACE else f" --neighbours {ledger.neighbours}"
+    if ledger.unit != RECORD:
+        whose += f" --unit {shlex.quote(ledger.unit)}"
+    each = ", ".join(f"{name} = {value:.6g}" for name, value in shares.items())
+    show(
+        f"{options.k} more releases fit: {each} each, {_percent_left(ledger) / options.k:.3g} % of {ledger.additive}\n"
+        f"dpmedian release FILE --ledger {shlex.quote(options.file)} {asked}{whose}"
+    )
+
+
+def _percent_left(ledger: Ledger) -> float:
+    return 100.0 * ledger.shares[1]
+
+
+def enter_cost(options: argparse.Namespace) -> None:
+    """Charges what another program has released."""
+    ledger = open_ledger(options.file)
+    budget = Budget.of(epsilon=options.epsilon, delta=options.delta, rho=options.rho)
+    if budget.rho is not None and budget.delta:
+        raise ValueError("--delta goes with --epsilon: a release that is rho-zero-concentrated has none")
+    told: dict[str, Any] = {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
+    ledger.enter(options.name, **told, library=options.library, neighbours=options.neighbours, unit=options.unit)
+    show(ledger)
+
+
 def open_ledger(path: str) -> Ledger:
     try:
         return Ledger.open(path)
@@ -35,7 +73,7 @@ def open_ledger(path: str) -> Ledger:
 
 def add(commands: Any) -> None:
     """Adds the command and its arguments."""
-    parser = commands.add_parser("ledger", help="a budget in a file: create it, show it")
+    parser = commands.add_parser("ledger", help="a budget in a file: create it, show it, share it")
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     create = actions.add_parser("create", help="a new ledger", description="Create a ledger with a budget.")
     create.add_argument("file", help="for example ledger.json")
@@ -47,3 +85,30 @@ def add(commands: Any) -> None:
     show.add_argument("file")
     add_output(show, "table")
     show.set_defaults(command=show_ledger)
+    split = actions.add_parser(
+        "split",
+        help="what each of several more releases may cost",
+        description="Say what each of K more releases may cost, so that all of them fit what is left.",
+        epilog="example: dpmedian ledger split ledger.json 12",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    split.add_argument("file")
+    split.add_argument("k", type=int, metavar="K", help="how many releases share what is left")
+    add_output(split, "table")
+    split.set_defaults(command=split_ledger)
+    enter = actions.add_parser(
+        "enter",
+        help="charge what another program has released",
+        description="Charge what another program has released about the same data.",
+        epilog="example: dpmedian ledger enter ledger.json --name counts --library opendp --epsilon 0.1 --delta 1e-8",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    enter.add_argument("file")
+    enter.add_argument("--name", required=True, help="what it is called")
+    enter.add_argument("--library", default="by hand", help="the program that made it; default: %(default)s")
+    add_budget(enter, "what is entered")
+    enter.add_argument(
+        "--neighbours", choices=get_args(Neighbours), help="the relation of the cost; default: the ledger's"
+    )
+    enter.add_argument("--unit", help="whose contribution it protects; default: the ledger's")
+    enter.set_defaults(command=enter_cost)

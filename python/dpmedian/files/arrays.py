@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import tokenize
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -70,16 +71,29 @@ def require_size(stream: BinaryIO, size: int) -> None:
         version = np.lib.format.read_magic(stream)
     except ValueError:
         return  # This is no NPY file, and the caller's next read says so.
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
+    found = header_of(stream, version)
+    if found is None:
         raise ValueError(f"its NPY version {version} is for arrays with named fields; save an array of numbers")
-    shape, _, dtype = readers[version](stream)
+    shape, _, dtype = found
     if dtype.hasobject:
         return  # A pickle, which numpy refuses to load.
     # A length without any numbers, (0, 2**70), must be an index too.
     needed = math.prod(shape) * max(dtype.itemsize, 1)
     if not all(0 <= length <= sys.maxsize for length in shape) or needed > size - stream.tell():
         raise ValueError(f"its header says shape {shape}, which does not fit its size of {size} bytes")
+
+
+def header_of(stream: BinaryIO, version: tuple[int, int]) -> tuple[tuple[int, ...], bool, np.dtype[Any]] | None:
+    """The shape, the order and the type of the header after the magic; None if a version for named fields wrote it."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        return None
+    try:
+        shape, fortran, dtype = readers[version](stream)
+    except (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError) as error:
+        # numpy reads a header as Python, and the errors of that are not all ValueErrors.
+        raise ValueError(f"its header is not that of an NPY file: {type(error).__name__}") from None
+    return shape, fortran, dtype
 
 
 def _require_member_size(arrays: Any, name: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from dpmedian._core import RecordFile
-from dpmedian.files.arrays import require_size
+from dpmedian.files.arrays import header_of, require_size
 from dpmedian.files.columnar import pyarrow
 from dpmedian.files.reading import Paths, file_format, files_of, is_several, named, read_points
 from dpmedian.progress import Progress
@@ -102,6 +102,8 @@ def open_points(
             opened = _cached(blocks, names, total, named(path), cache, progress, drop)
     except (ValueError, TypeError) as error:
         raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error
+    except (MemoryError, NotImplementedError, EOFError) as error:
+        raise ValueError(f"{named(path)} cannot be read as {kind}, it may be damaged: {error}") from error
     except OSError as error:
         if error.errno is not None:
             raise  # Those of the system, and of a disk without room, name the file.
@@ -119,15 +121,14 @@ def open_points(
 
 def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
     """An array of floats in either order, or None of others."""
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     file = RecordFile(path)
     with path.open("rb") as stream:
         require_size(stream, path.stat().st_size)
         stream.seek(0)
-        reader = readers.get(np.lib.format.read_magic(stream))
-        if reader is None:
+        header = header_of(stream, np.lib.format.read_magic(stream))
+        if header is None:
             return None
-        shape, fortran, dtype = reader(stream)
+        shape, fortran, dtype = header
         start = stream.tell()
     if len(shape) != 2 or 0 in shape or dtype not in (np.dtype("<f4"), np.dtype("<f8")):
         return None

@@ -11,6 +11,7 @@ import io
 import os
 import stat
 import sys
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,9 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 FORMATS = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet", "arrow", "feather", "npy", "npz")
 """The formats, by the endings of their files' names."""
+
+# What readers raise for files that were cut off or damaged, beside their ValueErrors; numpy reads headers as Python.
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, SyntaxError, tokenize.TokenError)
 
 
 def read_points(
@@ -118,8 +122,10 @@ def read_points(
                 records = read_array(stream, kind, name, columns, intake, labels)
             else:
                 records = read_columnar(stream, kind, columns, intake, labels)
-        except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             raise ValueError(f"{named(path)} is no complete {kind} file: {error}") from error
+        except (MemoryError, NotImplementedError) as error:
+            raise ValueError(f"{named(path)} cannot be read as {kind}, it may be damaged: {error}") from error
         except (ValueError, TypeError) as error:
             raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error
     if d is not None and records.array.shape[1] != d:

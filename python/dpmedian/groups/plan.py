@@ -36,7 +36,7 @@ from dpmedian.sources.scales import finishing
 from dpmedian.tape import Tape
 from dpmedian.trace import Trace, trace_of
 
-__all__ = ["GroupsPlan", "budget_of_one", "plan_for_groups"]
+__all__ = ["GroupsPlan", "budget_of_one", "contributions", "plan_for_groups"]
 
 # The share of delta for groups that are shown although they have a single contribution: the threshold hardly depends on
 # it, and the rest hardly changes epsilon. key_selection.md says more.
@@ -313,6 +313,14 @@ class _Group:
             return failed, trace_of(self.tape)
 
 
+def contributions(name: str, value: int, keys: tuple[Hashable, ...] | None) -> int:
+    """The number of groups to which a unit contributes at most, checked."""
+    most, limit = whole(name, value), _MOST_GROUPS if keys is None else len(keys)
+    if not 1 <= most <= limit:
+        raise ValueError(f"{name} must lie between 1 and {'the number of keys, ' if keys else ''}{limit}, got {most}")
+    return most
+
+
 def plan_for_groups(
     keys: tuple[Hashable, ...] | None,
     parameters: PublicParameters,
@@ -328,11 +336,7 @@ def plan_for_groups(
     `neighbours` is the relation of all groups together. The parameters, and the plan of one group, are always for
     "add_remove": a replaced unit may leave one group and enter another.
     """
-    most = whole("max_groups_per_unit", max_groups_per_unit)
-    limit = _MOST_GROUPS if keys is None else len(keys)
-    if not 1 <= most <= limit:
-        what = "" if keys is None else "the number of keys, "
-        raise ValueError(f"max_groups_per_unit must lie between 1 and {what}{limit}, got {most}")
+    most = contributions("max_groups_per_unit", max_groups_per_unit, keys)
     if most > 1 and parameters.unit == RECORD:
         raise ValueError("max_groups_per_unit needs unit=: a single record is in one group")
     guesses = _guesses(keys, n)

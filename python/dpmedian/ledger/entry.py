@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.arguments import require_encodable
 
 __all__ = ["Entry", "EntryState", "FinalState", "json_object"]
 
@@ -75,7 +76,11 @@ def json_object(name: str, value: object) -> dict[str, Any] | None:
             f"{name} must be a mapping that JSON can hold, or None, got {value!r} of {type(value).__name__}"
         )
     try:
-        copy = json.loads(json.dumps(dict(value), allow_nan=False))
+        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+        require_encodable(name, text)
+        copy = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{name} must be a mapping that JSON can hold: it nests too deep") from None
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must be a mapping that JSON can hold: {error}") from None
     return dict(copy)

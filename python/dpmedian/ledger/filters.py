@@ -16,7 +16,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.concentrated import concentrated_delta, concentrated_epsilon
@@ -78,6 +78,33 @@ class Filter(ABC):
         assert limit is not None
         return max(limit - self.spent(costs), 0.0)
 
+    additive: ClassVar[str] = "rho"
+    """What adds up, so that shares of it can be added: rho, or epsilon."""
+
+    def weight(self, cost: PrivacyCost) -> float:
+        """What a cost uses of what adds up."""
+        return cost.dominating_mu_squared / 2.0
+
+    def room(self, costs: Sequence[PrivacyCost]) -> float:
+        """How much of what adds up is left after these costs."""
+        return self.split(costs, 1)
+
+    def shares(self, costs: Sequence[PrivacyCost]) -> tuple[list[float], float]:
+        """The share of every cost in what adds up, and the share that is left; together they are 1, but for rounding.
+
+        What adds up is, for a budget in (epsilon, delta), not exactly the same for all costs, so the shares are those
+        of what was spent and what is left now.
+        """
+        weights, room = [self.weight(cost) for cost in costs], self.room(costs)
+        whole = math.fsum(weights) + room
+        if not 0.0 < whole < math.inf:
+            return [0.0] * len(weights), 1.0 if not costs else 0.0
+        return [weight / whole for weight in weights], room / whole
+
+    def per_release(self, costs: Sequence[PrivacyCost], k: int) -> dict[str, float]:
+        """The arguments with which each of k more releases fits: rho, or epsilon and perhaps delta."""
+        return {"rho": self.split(costs, k)}
+
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
         """The largest rho, to eleven digits, of which k more Gaussian releases are admitted; 0 if there is none."""
         start = PrivacyCost(neighbours=costs[0].neighbours, unit=costs[0].unit) if costs else PrivacyCost()
@@ -104,6 +131,9 @@ _LEAST, _MOST = -200.0, 18.0
 
 class _Concentrated(Filter):
     """The filter of zero-concentration: rho adds up, whoever chose it."""
+
+    def weight(self, cost: PrivacyCost) -> float:
+        return cost.rho
 
     def admits(self, costs: Sequence[PrivacyCost]) -> bool:
         grown = 1.0 + TOLERANCE
@@ -134,6 +164,17 @@ class _Concentrated(Filter):
 class _Pure(Filter):
     """Basic composition of pure steps: epsilons add up, whoever chose them."""
 
+    additive = "epsilon"
+
+    def weight(self, cost: PrivacyCost) -> float:
+        return cost.epsilon_at(0.0)
+
+    def room(self, costs: Sequence[PrivacyCost]) -> float:
+        return self.remaining(costs)
+
+    def per_release(self, costs: Sequence[PrivacyCost], k: int) -> dict[str, float]:
+        return {"epsilon": self.remaining(costs) / k}
+
     def admits(self, costs: Sequence[PrivacyCost]) -> bool:
         return self.budget.fits(PrivacyCost.total(costs), rounding=TOLERANCE)
 
@@ -154,6 +195,19 @@ class _Pure(Filter):
 
 class _Pairs(Filter):
     """Basic composition: the pairs that were asked for add up, whoever chose them."""
+
+    additive = "epsilon"
+
+    def weight(self, cost: PrivacyCost) -> float:
+        pair = pair_of(cost)
+        return math.inf if pair is None else pair[0]
+
+    def room(self, costs: Sequence[PrivacyCost]) -> float:
+        return self.remaining(costs)
+
+    def per_release(self, costs: Sequence[PrivacyCost], k: int) -> dict[str, float]:
+        epsilon, delta = self._left(costs)
+        return {"epsilon": epsilon / k, "delta": delta / k}
 
     def _sums(self, costs: Sequence[PrivacyCost]) -> tuple[float, float]:
         pairs = [pair_of(cost) or (math.inf, 1.0) for cost in costs]
@@ -242,6 +296,17 @@ class _Gaussian(Filter):
 
 class _CostsFixedBeforehand(_Pairs):
     """Exact composition, for costs that were all chosen before the first result was seen."""
+
+    additive = "rho"
+
+    def weight(self, cost: PrivacyCost) -> float:
+        return Filter.weight(self, cost)
+
+    def room(self, costs: Sequence[PrivacyCost]) -> float:
+        return Filter.room(self, costs)
+
+    def per_release(self, costs: Sequence[PrivacyCost], k: int) -> dict[str, float]:
+        return Filter.per_release(self, costs, k)
 
     def admits(self, costs: Sequence[PrivacyCost]) -> bool:
         return self.budget.fits(PrivacyCost.total(costs), rounding=TOLERANCE) or super().admits(costs)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpmedian.accounting import RECORD, Budget, Neighbours, PrivacyCost
-from dpmedian.accounting.arguments import whole
-from dpmedian.accounting.protection import REPLACE, Protection
+from dpmedian.accounting.arguments import positive, require_encodable, whole
+from dpmedian.accounting.events import approximate, cost_of_event
+from dpmedian.accounting.protection import Protection
+from dpmedian.accounting.rounding import product_up
 from dpmedian.ledger.charging import Charge
+from dpmedian.ledger.conversion import explained, factor_of, warn_of_conversion, whose
 from dpmedian.ledger.entry import Entry, FinalState, json_object
 from dpmedian.ledger.errors import BudgetExceeded
 from dpmedian.ledger.filters import ENDS_EARLY, Composition
@@ -19,9 +22,11 @@ from dpmedian.ledger.log import now
 from dpmedian.ledger.store import FileStore, MemoryStore, Terms
 from dpmedian.rendering.ledger import ledger_dict, ledger_html, ledger_text
 from dpmedian.spelling import american
-from dpmedian.warning import ConversionWarning, warn_caller
 
 __all__ = ["Ledger"]
+
+# No ledger holds so many entries, and a share of the largest budget is still a double.
+_MOST_SHARES = 10**9
 
 
 class Ledger:
@@ -163,6 +168,37 @@ class Ledger:
         """
         return self._terms.filter.remaining(_costs(self._entries()))
 
+    @property
+    def additive(self) -> str:
+        """What adds up in this ledger, so that shares can be added: "rho", or "epsilon" for pure steps and pairs."""
+        return self._terms.filter.additive
+
+    @property
+    def shares(self) -> tuple[list[float], float]:
+        """The share of every entry in what adds up, and the share that is left; together they are 1."""
+        return self._terms.filter.shares(_costs(self._entries()))
+
+    @property
+    def counts(self) -> str:
+        """Whom this ledger protects, in a few words."""
+        return whose(PrivacyCost(neighbours=self.neighbours, unit=self.unit))
+
+    def per_release(self, k: int) -> dict[str, float]:
+        """The arguments with which each of k more releases fits what is left.
+
+        Parameters
+        ----------
+        k : int
+            How many releases are to share what is left.
+
+        Returns
+        -------
+        dict of str to float
+            `{"rho": ...}`, or for ledgers that add up epsilons or pairs `{"epsilon": ...}` and perhaps `"delta"`. All
+            k fit together: `geometric_median(points, **ledger.per_release(12), ledger=ledger)`, twelve times.
+        """
+        return self._terms.filter.per_release(_costs(self._entries()), _shares(k))
+
     def split(self, k: int) -> float:
         """The rho of which k more releases fit what is left.
 
@@ -182,7 +218,7 @@ class Ledger:
         ValueError
             If the ledger counts epsilons or pairs: the error says which of them k releases may ask for.
         """
-        return self._terms.filter.split(_costs(self._entries()), whole("k", k))
+        return self._terms.filter.split(_costs(self._entries()), _shares(k))
 
     def check(self, cost: PrivacyCost) -> None:
         """Raises `BudgetExceeded` if the cost would exceed the budget. Charges nothing."""
@@ -225,13 +261,14 @@ class Ledger:
         for argument, value in (("name", name), ("method", method)):
             if not isinstance(value, str):
                 raise TypeError(f"{argument} must be a string, got {value!r} of type {type(value).__name__}")
+            require_encodable(argument, value)
         if not isinstance(seeded, bool):
             raise TypeError(f"seeded must be True or False, got {seeded!r} of type {type(seeded).__name__}")
         asked, cost, stored = cost, self._converted(cost), json_object("record", record)
         conversion: dict[str, Any] = {}
         if (cost.neighbours, cost.unit) != (asked.neighbours, asked.unit):
-            conversion = {"converted_from": _whose(asked), "factor": _factor(asked, cost)}
-            self._say_conversion(asked, cost)
+            conversion = {"converted_from": whose(asked), "factor": factor_of(asked, cost)}
+            warn_of_conversion(self.budget, asked, cost)
         with self._store.transaction(self._terms) as log:
             self._require(log.entries, cost, asked)
             left = self._terms.filter.remaining([*_costs(log.entries), cost])
@@ -239,14 +276,58 @@ class Ledger:
             number, link = log.charge(charged)
         return Charge(lambda state, ran, digest: self._mark(number, link, charged, state, ran, digest))
 
-    def _say_conversion(self, asked: PrivacyCost, cost: PrivacyCost) -> None:
-        """Warns that a cost becomes larger because the ledger counts something else, and says how to avoid that."""
-        warn_caller(
-            f"the release protects {_whose(asked)}, and this ledger counts {_whose(cost)}: its rho is charged "
-            f"{_factor(asked, cost):.3g} times. A ledger that counts what the release protects charges it once: "
-            f"{_creation(self.budget, asked)}",
-            ConversionWarning,
-        )
+    def enter(
+        self,
+        name: str,
+        cost: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        library: str = "by hand",
+        neighbours: Neighbours | None = None,
+        unit: str | None = None,
+    ) -> None:
+        """Charge what another program has released, or will release, about the same data.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+        cost : PrivacyCost or dp_accounting event, optional
+            What it costs: a `PrivacyCost`, or an event of Google's library dp_accounting.
+        epsilon, delta : float, optional
+            In place of `cost`: a release that is (epsilon, delta)-differentially private, or pure without delta.
+        rho : float, optional
+            In place of `cost`: a release that is rho-zero-concentrated. Only the filter "concentrated" adds it up.
+        library : str
+            The program that made it.
+        neighbours, unit : str, optional
+            The relation for which the cost holds, and whose contribution it protects; those of the ledger by default.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the cost does not fit; nothing is charged.
+        """
+        about: dict[str, Any] = {"neighbours": neighbours or self.neighbours, "unit": unit or self.unit}
+        given = [cost is not None, epsilon is not None, rho is not None]
+        if sum(given) != 1 or (delta is not None and epsilon is None):
+            raise ValueError("give one of cost, epsilon (with delta or without) and rho")
+        if rho is not None:
+            if self.composition != "concentrated":
+                raise ValueError(
+                    f"this ledger adds up by the filter {self.composition!r}, for which rho alone is no bound: enter "
+                    "noise multipliers as an event, or epsilon and delta, or use a ledger in rho"
+                )
+            cost = PrivacyCost(mu_squared=product_up(2, positive("rho", rho)), **about)
+        elif epsilon is not None:
+            cost = replace(approximate(epsilon, delta or 0.0), **about)
+        elif not isinstance(cost, PrivacyCost):
+            cost = cost_of_event(cost, **about)
+        elif (neighbours, unit) != (None, None):
+            cost = replace(cost, **about)
+        self.charge(name, library, cost).mark("released")
 
     def _converted(self, cost: PrivacyCost) -> PrivacyCost:
         """The cost for the ledger's neighbours and unit."""
@@ -269,10 +350,7 @@ class Ledger:
         if not rule.admits([*costs, cost]):
             used, left, advice = rule.spent(costs), rule.remaining(costs), rule.advice(costs, cost)
             if (cost.neighbours, cost.unit) != (asked.neighbours, asked.unit):
-                advice += (
-                    f"; the release protects {_whose(asked)}, so its rho counts {_factor(asked, cost):.3g} times "
-                    f"here, and once in a ledger of its own kind: {_creation(self.budget, asked)}"
-                )
+                advice += f"; {explained(self.budget, asked, cost)}"
             raise BudgetExceeded(cost, self._total(entries), self.budget, self.composition, used, left, advice)
 
     def _total(self, entries: Sequence[Entry]) -> PrivacyCost:
@@ -331,23 +409,11 @@ class Ledger:
         return ledger_dict(self)
 
 
-def _whose(cost: PrivacyCost) -> str:
-    """For whom a cost holds, in a few words."""
-    return f"one {cost.unit} that is " + cost.protection.relation.changed
-
-
-def _factor(asked: PrivacyCost, cost: PrivacyCost) -> float:
-    """By how much a conversion multiplied rho; 1 if nothing is spent."""
-    return cost.rho / asked.rho if asked.rho > 0.0 else 1.0
-
-
-def _creation(budget: Budget, asked: PrivacyCost) -> str:
-    """The command that creates a ledger with this budget that counts what a release protects."""
-    terms = [(name, getattr(budget, name)) for name in ("epsilon", "delta", "rho")]
-    options = [f"--{name} {value:g}" for name, value in terms if value is not None]
-    options += [f"--neighbours {asked.neighbours}"] if asked.protection.relation is not REPLACE else []
-    options += [f"--unit {shlex.quote(asked.unit)}"] if asked.unit != RECORD else []
-    return "dpmedian ledger create FILE " + " ".join(options)
+def _shares(k: int) -> int:
+    """A number of releases that share what is left."""
+    if whole("k", k) > _MOST_SHARES:
+        raise ValueError(f"k must be at most {_MOST_SHARES} releases, got {k}")
+    return int(k)
 
 
 def _costs(entries: Sequence[Entry]) -> list[PrivacyCost]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,10 +14,10 @@ from dpmedian.rendering.table import html_block, html_table, text_table
 
 __all__ = ["ledger_dict", "ledger_html", "ledger_text"]
 
-_COLUMNS = ("name", "method", "date", "cost", "state", "seeded", "left")
+_COLUMNS = ("name", "method", "date", "cost", "share", "state", "seeded", "left")
 
-# So many entries are shown, the latest ones.
-_SHOWN = 40
+# So many entries are shown, the latest ones, and so many names in a note.
+_SHOWN, _NAMED = 40, 3
 
 
 class _Entry(Protocol):
@@ -36,6 +37,10 @@ class _Entry(Protocol):
     def remaining(self) -> float: ...
     @property
     def seeded(self) -> bool: ...
+    @property
+    def converted_from(self) -> str | None: ...
+    @property
+    def factor(self) -> float | None: ...
     def to_dict(self) -> dict[str, object]: ...
 
 
@@ -47,6 +52,8 @@ class _Ledger(Protocol):
     @property
     def composition(self) -> str: ...
     @property
+    def counts(self) -> str: ...
+    @property
     def neighbours(self) -> str: ...
     @property
     def unit(self) -> str: ...
@@ -54,6 +61,10 @@ class _Ledger(Protocol):
     def protection(self) -> Protection: ...
     @property
     def path(self) -> Path | None: ...
+    @property
+    def additive(self) -> str: ...
+    @property
+    def shares(self) -> tuple[list[float], float]: ...
     @property
     def spent(self) -> PrivacyCost: ...
     @property
@@ -68,22 +79,25 @@ class _Ledger(Protocol):
 
 def ledger_text(ledger: _Ledger) -> str:
     """A table of at most 80 columns; long names and methods are cut."""
-    heading, rows, earlier = _content(ledger)
+    heading, rows, earlier, notes = _content(ledger)
     if not rows:
         return "\n".join([*heading, "no entries"])
     note = f"({earlier} earlier entries)" if earlier else None
-    return "\n".join([*heading, text_table(_COLUMNS, rows, yielding=(0, 1), overflow="cut", note=note)])
+    table = text_table(_COLUMNS, rows, yielding=(0, 1), overflow="cut", note=note)
+    return "\n".join([*heading, table, *(textwrap.fill(note, 80, subsequent_indent="  ") for note in notes)])
 
 
 def ledger_html(ledger: _Ledger) -> str:
     """The same table in HTML."""
-    heading, rows, earlier = _content(ledger)
+    heading, rows, earlier, notes = _content(ledger)
     omitted = [f"({earlier} earlier entries)"] if earlier else []
-    return html_block(html_table(_COLUMNS, rows, caption=[*heading, *omitted], right=(len(_COLUMNS) - 1,)))
+    right = (_COLUMNS.index("share"), _COLUMNS.index("left"))
+    return html_block(html_table(_COLUMNS, rows, caption=[*heading, *omitted], notes=notes, right=right))
 
 
 def ledger_dict(ledger: _Ledger) -> dict[str, Any]:
-    """Terms, what is left and all entries, as JSON can hold them."""
+    """Terms, what is left and all entries with their shares, as JSON can hold them."""
+    shares, left = ledger.shares
     return {
         "budget": ledger.budget.to_dict(),
         "composition": ledger.composition,
@@ -91,17 +105,22 @@ def ledger_dict(ledger: _Ledger) -> dict[str, Any]:
         "unit": ledger.unit,
         "measure": ledger.budget.measure,
         "remaining": ledger.remaining,
+        "shares_of": ledger.additive,
+        "share_left": left,
         "spent": ledger.spent.to_dict(),
-        "entries": [entry.to_dict() for entry in ledger.entries],
+        "entries": [entry.to_dict() | {"share": share} for entry, share in zip(ledger.entries, shares, strict=False)],
         "taken_over": ledger.taken_over,
         "head": ledger.head,
     }
 
 
-def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int]:
-    """A heading, the last rows, and how many earlier ones are not among them."""
-    entries = ledger.entries
-    heading = [f"Ledger: {ledger.budget}; left: {ledger.budget.measure} = {ledger.remaining:.6g}"]
+def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int, list[str]]:
+    """A heading, the last rows, how many earlier ones are not among them, and notes."""
+    entries, (shares, left) = ledger.entries, ledger.shares
+    measure = ledger.budget.measure
+    heading = [
+        f"Ledger: {ledger.budget}; left: {measure} = {ledger.remaining:.6g}, {_percent(left)} of {ledger.additive}"
+    ]
     if not ledger.protection.is_default:
         heading.append(f"neighbours: {ledger.neighbours} one {ledger.unit}")
     heading.append(f"filter: {ledger.composition}")
@@ -113,13 +132,31 @@ def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int]:
             entry.method,
             entry.time[:10],
             _short(entry.cost),
+            _percent(share),
             entry.state,
             "yes" if entry.seeded else "no",
             f"{entry.remaining:.3g}",
         )
-        for entry in entries[-_SHOWN:]
+        for entry, share in list(zip(entries, shares, strict=False))[-_SHOWN:]
     ]
-    return heading, rows, max(len(entries) - _SHOWN, 0)
+    notes = [f"share: of {ledger.additive}, which adds up, in what was spent and what is left"]
+    if measure != ledger.additive:
+        notes[0] += f". {measure.capitalize()} does not add up: equal shares take less and less of it"
+    converted: dict[tuple[str, float], list[str]] = {}
+    for entry in entries:
+        if entry.converted_from is not None and entry.factor is not None:
+            converted.setdefault((entry.converted_from, entry.factor), []).append(entry.name)
+    for (whose, factor), names in converted.items():
+        notes.append(
+            f"converted: {factor:.3g} times its rho is charged for what protects {whose}, because this ledger counts "
+            f"{ledger.counts}: {', '.join(names[:_NAMED])}" + (", ..." if len(names) > _NAMED else "")
+        )
+    return heading, rows, max(len(entries) - _SHOWN, 0), notes
+
+
+def _percent(share: float) -> str:
+    """A share in percent; what is less than a tenth of one is not shown as nothing."""
+    return "< 0.1 %" if 0.0 < share < 0.0005 else f"{100.0 * share:.1f} %"
 
 
 def _from_here(path: Path) -> str:

@@ -19,20 +19,18 @@ _SHOWN = 40
 def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     """The entries of a ledger (its `to_dict()`); the one of this record, if it is there, stands out."""
     budget = Budget.of(**ledger["budget"])
-    whole = budget.epsilon if budget.rho is None else budget.rho
-    assert whole is not None
     entries = ledger["entries"]
     own = _own(entries, record)
-    left = [whole, *(entry["remaining"] for entry in entries)]
     bar = "".join(
-        f'<i{" class=now" if index == own else ""} style="width:{100.0 * max(before - after, 0.0) / whole:.3f}%" '
+        f'<i{" class=now" if index == own else ""} style="width:{100.0 * entry["share"]:.3f}%" '
         f'title="{escape(entry["name"])}"></i>'
-        for index, (entry, before, after) in enumerate(zip(entries, left, left[1:], strict=False))
+        for index, entry in enumerate(entries)
     )
     rows = "".join(
         f'<tr><td class="date">{escape(entry["time"][:10])}</td><th>{escape(entry["name"])}</th>'
         f"<td>{escape(entry['method'])}</td>"
         f'<td class="number" data-name="cost">{escape(_cost(entry["cost"]))}</td>'
+        f'<td class="number" data-name="share">{100.0 * entry["share"]:.1f} %</td>'
         f'<td data-name="state">{escape(entry["state"])}{", seeded" if entry["seeded"] else ""}</td>'
         f'<td class="number" data-name="left">{entry["remaining"]:.3g}</td></tr>'
         for entry in entries[-_SHOWN:]
@@ -42,11 +40,12 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     protects = relation_of(ledger["neighbours"]).changed
     told = (
         f"All releases about these people share a budget of {budget}, for one {ledger['unit']} {protects}. "
-        f"{ledger['remaining']:.3g} of {budget.measure} is left. Failed and interrupted runs count like all others."
+        f"{ledger['remaining']:.3g} of {budget.measure} is left, {100.0 * ledger['share_left']:.1f} % of what adds up, "
+        f"which is {ledger['shares_of']}. Failed and interrupted runs count like all others."
     )
     head = "".join(
-        f"<th{' class=number' if name in ('Cost', 'Left') else ''}>{name}</th>"
-        for name in ("Date", "Name", "Method", "Cost", "State", "Left")
+        f"<th{' class=number' if name in ('Cost', 'Share', 'Left') else ''}>{name}</th>"
+        for name in ("Date", "Name", "Method", "Cost", "Share", "State", "Left")
     )
     table = f'<table class="stack"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return (

@@ -34,4 +34,9 @@ def page(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> 
                 "this ledger was not charged for this release, or the record was changed since: no entry has its "
                 "digest. Name the ledger of the release, and see dpmedian verify RECORD --ledger LEDGER"
             )
-    return page_of_groups(record, ledger) if is_of_groups(record) else page_of_release(record, ledger)
+    try:
+        return page_of_groups(record, ledger) if is_of_groups(record) else page_of_release(record, ledger)
+    except KeyError as missing:
+        raise ValueError(f"the record has no entry {missing}") from None
+    except (TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        raise ValueError(f"the record cannot be shown, see dpmedian verify: {error}") from None

@@ -51,6 +51,8 @@ def numbered(count: int) -> list[str]:
 
 def as_number(name: str | int) -> int | None:
     """The position that a column number means, or None for a name."""
+    if not isinstance(name, (str, int)):
+        raise TypeError(f"a column is a name or a number from 1, got {name!r} of type {type(name).__name__}")
     if isinstance(name, bool) or not (isinstance(name, int) or (name.isascii() and name.isdigit())):
         return None
     return int(name) - 1

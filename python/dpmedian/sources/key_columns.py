@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.accounting.arguments import require_encodable
 from dpmedian.sources.file import is_path
 from dpmedian.sources.labels import Labels, as_labels, take_column
 
@@ -48,6 +49,8 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
     found = tuple(_plain_key(key) for key in keys)
     if not found:
         raise ValueError("keys must name at least one group")
+    for key in found:
+        require_encodable("a key", key_text(key))
     labels = key_labels(found)
     if labels.first_missing is not None:
         raise ValueError(f"keys must be integers or text, got {found[labels.first_missing]!r}")

@@ -105,7 +105,12 @@ def verify(
 
 def _verified(record: Mapping[str, Any]) -> Verification:
     """The record of a plan, a release or a failure."""
-    return _Review(parsed(json.dumps(dict(record)))).verification()
+    try:
+        return _Review(parsed(json.dumps(dict(record)))).verification()
+    except KeyError as missing:
+        raise ValueError(f"the record has no entry {missing}") from None
+    except (TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"the record cannot be read: {error}") from None
 
 
 class _Review:
