@@ -25,8 +25,7 @@ from dpmedian.spelling import american
 
 __all__ = ["Ledger"]
 
-# No ledger holds so many entries, and a share of the largest budget is still a double.
-_MOST_SHARES = 10**9
+_MOST_SHARES = 10**9  # No ledger holds so many entries.
 
 
 class Ledger:
