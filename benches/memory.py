@@ -2,6 +2,7 @@
 
     python benches/memory.py              # 4 * 10^6 records in 10 dimensions: 305 MiB of float64, 153 of float32
     python benches/memory.py --quick      # a tenth of it: a check that it runs, not a measurement
+    python benches/memory.py --shapes     # other shapes: what the plan states, and what was used
 
 Every line is a process of its own that makes the input, releases it once, and reads how much its resident memory was at
 most (Linux's `VmHWM`, which does not count what the parent held). An array may take 1.1 times itself and 64 MiB in all,
@@ -23,6 +24,8 @@ import numpy as np
 import dpmedian
 
 MIB = 2**20
+# Shapes whose plan states most for the sample and ranks, for the vectors of a run, or for second moments.
+SHAPES = ((1_000_000, 10), (3_000, 1_000), (100_000, 768), (10_000, 10_000))
 ALLOWED = {"array": (1.1, 64.0), "npy": (0.0, 64.0), "parquet": (0.0, 256.0)}
 
 
@@ -32,7 +35,7 @@ def resident() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def measure(kind: str, dtype: str, n: int, path: str) -> None:
+def measure(kind: str, dtype: str, n: int, d: int, path: str) -> None:
     """One release in this process: prints the size of its input and what it took, in MiB."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -40,13 +43,13 @@ def measure(kind: str, dtype: str, n: int, path: str) -> None:
     before = resident()
     if kind == "array":
         # Block by block: the input must not take more to be made than it is.
-        points = np.empty((n, 10), dtype)
+        points = np.empty((n, d), dtype)
         for block in np.array_split(points, 100):
             block[:] = np.random.default_rng(len(block)).normal(size=block.shape)
         dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
     else:
         dpmedian.geometric_median(path, epsilon=1.0, delta=1e-6)
-    print(n * 10 * np.dtype(dtype).itemsize / MIB, resident() - before)
+    print(n * d * np.dtype(dtype).itemsize / MIB, resident() - before)
 
 
 def write(kind: str, dtype: str, n: int, folder: Path) -> Path:
@@ -69,14 +72,39 @@ def write(kind: str, dtype: str, n: int, folder: Path) -> Path:
     return path
 
 
+def shapes_table() -> None:
+    """What a release used beyond the array, and what its plan states, which is for doubles."""
+    print("| shape | array, MiB | stated, MiB | used, MiB | |")
+    print("|---|---|---|---|---|")
+    for n, d in SHAPES:
+        plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
+        stated = plan.calibrated.reads.memory / MIB if plan.calibrated.reads is not None else 0.0
+        for dtype in ("float64", "float32"):
+            size, took = run("array", dtype, n, d, "")
+            verdict = "kept" if took - size <= stated else "missed"
+            print(f"| {dtype} ({n}, {d}) | {size:.0f} | {stated:.0f} | {took - size:.0f} | {verdict} |", flush=True)
+
+
+def run(kind: str, dtype: str, n: int, d: int, path: str) -> tuple[float, float]:
+    """The size of the input and what a release of it took with it, in MiB, measured in a process of its own."""
+    command = [sys.executable, __file__, "--measure", kind, dtype, str(n), str(d)]
+    done = subprocess.run([*command, path], check=True, capture_output=True, text=True)
+    size, took = map(float, done.stdout.split())
+    return size, took
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
-    parser.add_argument("--measure", nargs=4, metavar=("KIND", "DTYPE", "N", "PATH"), help=argparse.SUPPRESS)
+    parser.add_argument("--shapes", action="store_true", help="only what plans of several shapes state")
+    parser.add_argument("--measure", nargs=5, metavar=("KIND", "DTYPE", "N", "D", "PATH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        kind, dtype, n, path = options.measure
-        measure(kind, dtype, int(n), path)
+        kind, dtype, n, d, path = options.measure
+        measure(kind, dtype, int(n), int(d), path)
+        return
+    if options.shapes:
+        shapes_table()
         return
     n = 400_000 if options.quick else 4_000_000
     print("| input | MiB | a release took, MiB | allowed | |")
@@ -85,9 +113,7 @@ def main() -> None:
         for kind in ("array", "npy", "parquet"):
             for dtype in ("float64", "float32"):
                 path = "" if kind == "array" else os.fspath(write(kind, dtype, n, Path(folder)))
-                command = [sys.executable, __file__, "--measure", kind, dtype, str(n)]
-                done = subprocess.run([*command, path], check=True, capture_output=True, text=True)
-                size, took = map(float, done.stdout.split())
+                size, took = run(kind, dtype, n, 10, path)
                 factor, more = ALLOWED[kind]
                 allowed = factor * size + more
                 verdict = "kept" if took <= allowed else "missed"

@@ -33,6 +33,7 @@ from dpmedian.warning import (
     ConversionWarning,
     InsecureSeedWarning,
     LikelyFailureWarning,
+    LongRunWarning,
     PlainConnectionWarning,
     WeakPrivacyWarning,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "InsecureSeedWarning",
     "Ledger",
     "LikelyFailureWarning",
+    "LongRunWarning",
     "NoisyValue",
     "Places",
     "PlainConnectionWarning",

@@ -11,6 +11,7 @@ __all__ = [
     "ConversionWarning",
     "InsecureSeedWarning",
     "LikelyFailureWarning",
+    "LongRunWarning",
     "PlainConnectionWarning",
     "WeakPrivacyWarning",
     "warn_caller",
@@ -27,6 +28,10 @@ class InsecureSeedWarning(UserWarning):
 
 class LikelyFailureWarning(UserWarning):
     """A release is predicted to fail more often than `failure_probability`; it would be charged all the same."""
+
+
+class LongRunWarning(UserWarning):
+    """A release is predicted to take more than a minute of the processor's time."""
 
 
 class PlainConnectionWarning(UserWarning):

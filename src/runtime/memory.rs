@@ -175,6 +175,13 @@ impl From<DMatrix<f64>> for Table<'static> {
     }
 }
 
+impl From<DMatrix<f32>> for Table<'static> {
+    fn from(matrix: DMatrix<f32>) -> Self {
+        let (d, n) = matrix.shape();
+        Self::new(Memory::Singles(Cow::Owned(matrix.data.into())), d, n)
+    }
+}
+
 impl<'a> From<&'a DMatrix<f64>> for Table<'a> {
     fn from(matrix: &'a DMatrix<f64>) -> Self {
         Self::new(Memory::Doubles(Cow::Borrowed(matrix.as_slice())), matrix.nrows(), matrix.ncols())

@@ -174,8 +174,19 @@ impl<'a> Points<'a> {
         self.weighting().map_or(row, |weighting| weighting.place(row))
     }
 
+    /// Singles stay singles.
     fn copied(&self, places: &[usize]) -> Points<'static> {
         let d = self.d();
+        if self.singles(0..0).is_some() {
+            let mut copy = DMatrix::<f32>::zeros(d, places.len());
+            fill(copy.as_mut_slice(), d, |records, target| {
+                for (target, &place) in target.chunks_exact_mut(d).zip(&places[records]) {
+                    let record = self.singles(place..place + 1).expect("they lie as singles");
+                    target.copy_from_slice(record.coordinates());
+                }
+            });
+            return Points::new(copy.into(), None, self.admissions().to_vec());
+        }
         let mut copy = DMatrix::zeros(d, places.len());
         fill(copy.as_mut_slice(), d, |records, target| {
             for (target, &place) in target.chunks_exact_mut(d).zip(&places[records]) {
@@ -315,7 +326,7 @@ impl<'a> Points<'a> {
 }
 
 /// Fills a matrix of `d` rows in parallel: `fill` gets ranges of its columns, and their place in it.
-fn fill(target: &mut [f64], d: usize, fill: impl Fn(Range<usize>, &mut [f64]) + Sync) {
+fn fill<T: Send>(target: &mut [T], d: usize, fill: impl Fn(Range<usize>, &mut [T]) + Sync) {
     if target.is_empty() {
         return;
     }

@@ -29,6 +29,7 @@ from dpmedian.methods import adaptive
 from dpmedian.methods.adaptive.stages import Adaptive
 from dpmedian.methods.adaptive.stages import calibrate as calibrate_median
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, within
+from dpmedian.methods.rates import pass_seconds
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
@@ -102,7 +103,8 @@ class KMedians(CalibratedMethod):
     @property
     def reads(self) -> Reads:
         reads, further = self.where.reads, 1 + grid.LEVELS_MOST + _STEPS_COUNT
-        return reads._replace(expected=reads.expected + further, most=reads.most + further)
+        seconds = reads.seconds + pass_seconds(self.parameters.size, self.parameters.d, further)
+        return reads._replace(expected=reads.expected + further, most=reads.most + further, seconds=seconds)
 
     @property
     def notes(self) -> tuple[str, ...]:

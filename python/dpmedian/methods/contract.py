@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
+from dpmedian.methods.rates import pass_seconds
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
@@ -222,10 +223,14 @@ class Reads(NamedTuple):
     sample_expected: float = 0.0
     memory: int = 0
     """The most bytes beyond the records of an array in C order; 0 if unknown."""
+    seconds: float = 0.0
+    """A guess of the processor's time on a machine like that of the benchmarks (`rates.py`); 0 if unknown."""
 
 
 class CalibratedMethod(Calibrated):
     """A method that can run."""
+
+    parameters: PublicParameters
 
     @property
     def cap(self) -> PrivacyCost | None:
@@ -239,8 +244,14 @@ class CalibratedMethod(Calibrated):
 
     @property
     def reads(self) -> Reads | None:
-        """The expected and the largest number of passes; None if a note of the method says it."""
-        return Reads(self.passes, math.ceil(self.passes))
+        """The expected and the largest number of passes, and a guess of the time; None if a note says it."""
+        seconds = pass_seconds(self.parameters.size, self.parameters.d, self.passes) + self.further_seconds
+        return Reads(self.passes, math.ceil(self.passes), seconds=seconds)
+
+    @property
+    def further_seconds(self) -> float:
+        """The time that a run takes beside its passes over the records, guessed in the same way."""
+        return 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:

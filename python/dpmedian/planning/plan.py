@@ -29,12 +29,15 @@ from dpmedian.running import Session, check_name
 from dpmedian.sources.scales import finishing
 from dpmedian.step import Step
 from dpmedian.trace import Trace
-from dpmedian.warning import LikelyFailureWarning, warn_caller
+from dpmedian.warning import LikelyFailureWarning, LongRunWarning, warn_caller
 
 __all__ = ["Plan"]
 
 # Intervals are compared in at most this many dimensions: the region of more takes longer than the release.
 _NOTED_DIMENSIONS = 50
+
+# Seconds of a release above which its run warns.
+_LONG = 60.0
 
 # An interval below this share of its value is a good one.
 _SHARP = 0.1
@@ -141,13 +144,20 @@ class Plan(Recorded):
         return None if found == most else found
 
     def _warn(self) -> None:
-        """Says what a reader of the plan would have seen: a likely failure."""
+        """Says what a reader of the plan would have seen: a likely failure, or a long run."""
         parameters, failure = self.parameters, self.prediction.failure
         if failure > parameters.failure_probability:
             warn_caller(
                 f"this release is predicted to fail with probability {failure:.2g}, above failure_probability = "
                 f"{parameters.failure_probability:g}, and a failure is charged",
                 LikelyFailureWarning,
+            )
+        reads = self.calibrated.reads
+        if reads is not None and reads.seconds > _LONG:
+            warn_caller(
+                f"this release may take about {reads.seconds / 60.0:.2g} minutes of the processor's time; "
+                "progress=True shows how far it is",
+                LongRunWarning,
             )
 
     def run(

@@ -75,6 +75,13 @@ def _memory(reads: Reads) -> str:
     return f"memory beyond the array of records: at most about {math.ceil(reads.memory / 1e6)} MB"
 
 
+def _time(seconds: float) -> str:
+    """A guess, with one digit: nobody knows the machine."""
+    value, unit = (seconds, "s") if seconds < 100.0 else (seconds / 60.0, "minutes")
+    shown = f"{float(f'{value:.1g}'):g}"
+    return f"processor time: about {shown} {unit}, a guess for a machine like that of the benchmarks"
+
+
 def probability_text(failure: float) -> str:
     """Smaller probabilities are extrapolated, and nobody has counted that many runs."""
     return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
@@ -123,6 +130,8 @@ def _facts(plan: Plan) -> list[str]:
         facts.append(f"predicted probability of failure: {probability_text(predicted.failure)}")
     if plan.calibrated.reads is not None:
         facts.append(_reads(plan.calibrated.reads))
+        if plan.calibrated.reads.seconds:
+            facts.append(_time(plan.calibrated.reads.seconds))
         if plan.calibrated.reads.memory:
             facts.append(_memory(plan.calibrated.reads))
     return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]

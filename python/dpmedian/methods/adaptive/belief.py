@@ -91,8 +91,8 @@ class _Span:
         self._hessian, self._own, self._size = hessian, len(own), len(own)
         self._origin, self._core_radius, self._n = origin, core_radius, n
         self._basis = np.ascontiguousarray(own)
-        self._points: list[Vector] = []
-        self._gradients: list[Vector] = []
+        # Points and gradients, as rows: in directions in which the span has grown since, earlier ones have nothing.
+        self._seen = np.zeros((2, 16, len(own) if len(own) == d else 32))
         self.noise: list[float] = []
         """The variances of the gradients in n^2."""
 
@@ -104,22 +104,21 @@ class _Span:
 
     @property
     def points(self) -> Matrix:
-        return self._together(self._points)
+        return np.asarray(self._seen[0, : len(self.noise), : self._size])
 
     @property
     def gradients(self) -> Matrix:
-        return self._together(self._gradients)
-
-    def _together(self, rows: list[Vector]) -> Matrix:
-        """The span has grown since: in new directions the earlier ones have nothing."""
-        together = np.zeros((len(rows), self._size))
-        for target, row in zip(together, rows, strict=True):
-            target[: len(row)] = row
-        return together
+        return np.asarray(self._seen[1, : len(self.noise), : self._size])
 
     def add(self, gradient: Gradient) -> None:
-        self._points.append(self.at(gradient.point))
-        self._gradients.append(self._coordinates(gradient.gradient / self._n))
+        found = self.at(gradient.point), self._coordinates(gradient.gradient / self._n)
+        count, (_, rows, columns) = len(self.noise), self._seen.shape
+        if count == rows or self._size > columns:
+            larger = np.zeros((2, 2 * rows, columns if len(self._origin) == columns else 2 * columns))
+            larger[:, :rows, :columns] = self._seen
+            self._seen = larger
+        for target, coordinates in zip(self._seen[:, count], found, strict=True):
+            target[: len(coordinates)] = coordinates
         self.noise.append(gradient.variance / self._n**2)
 
     def at(self, point: Vector) -> Vector:
@@ -132,11 +131,11 @@ class _Span:
     def _coordinates(self, x: Vector) -> Vector:
         """The span grows if x is not in it."""
         basis = self._basis[: self._size]
-        found, length = basis @ x, float(np.linalg.norm(x))
+        found = basis @ x
         if self._size == len(x):
             return np.asarray(found)
         rest = x - found @ basis
-        left = float(np.linalg.norm(rest))
+        left, length = float(np.linalg.norm(rest)), float(np.linalg.norm(x))
         if not left > _IN_SPAN * length:
             return np.asarray(found)
         again = basis @ rest

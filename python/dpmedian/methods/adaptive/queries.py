@@ -153,7 +153,8 @@ class Offers:
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
         m = max(c.sample_records, math.ceil(c.sample_signal / sensitivity_gain(p) * math.sqrt(p.d / rho)))
-        m = p.size if p.size <= 2 * m else m
+        # In very many dimensions a sample saves more.
+        m = p.size if p.size <= (2.0 if p.d <= SAMPLED_DIMENSIONS else 1.5) * m else m
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
         # A run begins at most `patience` times again, and measures a Hessian at first, at the end and when surprised.
         hessians = (c.patience + 1) * (c.patience + 2)

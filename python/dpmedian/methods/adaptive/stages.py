@@ -8,19 +8,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION
 from dpmedian.mechanisms.spender import Allowance, Exhausted
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
 from dpmedian.methods.adaptive.prediction import octaves_within, predict
-from dpmedian.methods.adaptive.queries import Offers, Queries, last_gradients
+from dpmedian.methods.adaptive.queries import SAMPLED_DIMENSIONS, Offers, Queries, hessian_plan, last_gradients
 from dpmedian.methods.adaptive.run import NotFound, Run
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, sensitivity_gain
+from dpmedian.methods.rates import answer_seconds, pass_seconds, search_seconds, second_moment_seconds
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
 __all__ = ["Adaptive", "calibrate", "cap"]
+
+# Ranks of more coordinates are counted without a sorted copy.
+_RANKED = 1 << 27
+# The points, gradients and basis vectors that a run keeps, and bytes for every product of two coordinates: sums of
+# every thread, exact integers, noisy ones, and matrices.
+_VECTORS, _MOMENTS = 800, 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +67,23 @@ class Adaptive(CalibratedMethod):
     def reads(self) -> Reads:
         p, sample, most = self.parameters, self.offers.sample, self.offers.most_reads
         c, before = self.constants, self.constants.center_queries + self.constants.other_reads
+        last, memory = last_gradients(p, self.rho, c, sample), _memory(p.size, sample, p.d, c)
+        seconds = search_seconds(sample, p.d) + answer_seconds(before + last)
+        seconds += pass_seconds(sample, p.d, c.other_reads)
         if sample == p.size:
-            expected = before + last_gradients(p, self.rho, c, sample)
-            return Reads(expected, most, memory=_memory(p.size, p.d, 1, c))
-        last = last_gradients(p, self.rho, c, sample)
-        return Reads(c.other_reads + last, most, sample, before, _memory(sample, p.d, 2, c))
+            seconds += pass_seconds(p.size, p.d, last + 1) + self._moments_seconds(p.size, 2)
+            return Reads(before + last, most, memory=memory, seconds=seconds)
+        seconds += pass_seconds(p.size, p.d, c.other_reads + last + 1)
+        seconds += self._moments_seconds(sample if p.d > SAMPLED_DIMENSIONS else p.size, 1)
+        return Reads(c.other_reads + last, most, sample, before, memory, seconds)
+
+    def _moments_seconds(self, records: int, hessians: int) -> float:
+        """Of the sums of second moments: those of Hessians, and the directions for a confidence region."""
+        p, region = self.parameters, self.offers.region
+        times = hessians if hessian_plan(p, self.constants, self.rho, records).moments else 0
+        if region is not None and region.weight:
+            times += last_gradients(p, self.rho, self.constants, self.offers.sample) if region.every else 1
+        return times * second_moment_seconds(records, p.d)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -112,12 +132,13 @@ class Adaptive(CalibratedMethod):
         raise ReleaseFailed(message, self.cost, ran=queries.spender.cost)
 
 
-def _memory(records: int, d: int, copies: int, c: Constants) -> int:
-    """Bytes for the copies of the records that the searches read (ranks are counted on a sorted copy), at most.
+def _memory(n: int, sample: int, d: int, c: Constants) -> int:
+    """Bytes for the sample, a sorted copy of it for ranks, the points and gradients, and second moments, at most.
 
-    Blocks and threads take the same for all n and d; the sums of second moments have d(d + 1)/2 numbers.
+    Blocks and threads take the same for all n and d. Singles take half.
     """
-    return c.memory + 8 * d * records * copies + 32 * d * d
+    copied = sample * d * ((sample < n) + (sample * d <= _RANKED))
+    return c.memory + 8 * copied + _VECTORS * 8 * d + (_MOMENTS * d * d if d <= MOMENTS_DIMENSION else 0)
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:

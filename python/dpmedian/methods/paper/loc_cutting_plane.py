@@ -35,6 +35,7 @@ from dpmedian.methods.contract import (
 )
 from dpmedian.methods.paper import localize
 from dpmedian.methods.paper.localize import FINAL, Localize, Localized
+from dpmedian.methods.rates import volumetric_seconds
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
 from dpmedian.release import MethodResult, ReleaseFailed
@@ -94,6 +95,10 @@ class LocCuttingPlane(CalibratedMethod):
     @property
     def passes(self) -> float:
         return self.localization.passes + self.cuts + 1
+
+    @property
+    def further_seconds(self) -> float:
+        return volumetric_seconds(self.parameters.d, self.cuts)
 
     @property
     def error(self) -> float:
