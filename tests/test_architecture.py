@@ -28,7 +28,7 @@ LAYERS = [
         "dpmedian.spherical",
         "dpmedian.warning",
     },
-    {"dpmedian.statistics", "dpmedian.parameters"},
+    {"dpmedian.statistics", "dpmedian.parameters", "dpmedian.rates"},
     {
         "dpmedian.tape",
         "dpmedian.postprocess",

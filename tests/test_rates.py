@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpmedian
-from dpmedian.methods.rates import pass_seconds, second_moment_seconds, volumetric_seconds
+from dpmedian.rates import pass_seconds, second_moment_seconds, volumetric_seconds
 
 LOCALIZED = {"radius": 100.0, "resolution": 0.01}
 

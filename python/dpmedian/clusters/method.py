@@ -29,8 +29,8 @@ from dpmedian.methods import adaptive
 from dpmedian.methods.adaptive.stages import Adaptive
 from dpmedian.methods.adaptive.stages import calibrate as calibrate_median
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, within
-from dpmedian.methods.rates import pass_seconds
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
+from dpmedian.rates import pass_seconds
 from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape

@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Stage
-from dpmedian.methods.rates import pass_seconds
 from dpmedian.parameters import PublicParameters
+from dpmedian.rates import pass_seconds
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape

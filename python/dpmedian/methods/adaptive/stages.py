@@ -16,8 +16,8 @@ from dpmedian.methods.adaptive.prediction import octaves_within, predict
 from dpmedian.methods.adaptive.queries import SAMPLED_DIMENSIONS, Offers, Queries, hessian_plan, last_gradients
 from dpmedian.methods.adaptive.run import NotFound, Run
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, sensitivity_gain
-from dpmedian.methods.rates import answer_seconds, pass_seconds, search_seconds, second_moment_seconds
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
+from dpmedian.rates import answer_seconds, pass_seconds, search_seconds, second_moment_seconds
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape

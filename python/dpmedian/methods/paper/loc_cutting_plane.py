@@ -35,9 +35,9 @@ from dpmedian.methods.contract import (
 )
 from dpmedian.methods.paper import localize
 from dpmedian.methods.paper.localize import FINAL, Localize, Localized
-from dpmedian.methods.rates import volumetric_seconds
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.postprocess import VolumetricCenter, onto_ball
+from dpmedian.rates import volumetric_seconds
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
