@@ -30,6 +30,7 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 import dpmedian
+from dpmedian._core import Coins
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.protection import Neighbours, Protection
 from dpmedian.mechanisms.above_threshold import AboveThreshold
@@ -345,7 +346,7 @@ def runs(claim: PrivacyCost, sides: list[list[tuple[dpmedian.Plan, Records]]], t
         for plan, records in sides[side]:
             source = ArraySource.of(records, plan.parameters)
             if plan.parameters.weighted:
-                source = source.weighted(tape.hidden())
+                source = source.weighted(Coins.of(tape.hidden()))
             try:
                 found.append(plan.calibrated.run(source, tape).point[0])
             except dpmedian.ReleaseFailed:
@@ -450,7 +451,7 @@ def size(noise: float) -> Game:
     ]
 
     def play(side: bool, tape: Tape) -> Views:
-        source = ArraySource.of(records[side], parameters).weighted(tape.hidden())
+        source = ArraySource.of(records[side], parameters).weighted(Coins.of(tape.hidden()))
         return {"size": actual.release(tape, source.answer(Size(actual.bits)))}
 
     return Game(honest.cost, play)

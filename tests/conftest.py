@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmedian import InsecureSeedWarning, Plan, ReleaseFailed
+from dpmedian._core import Coins
 from dpmedian.release import ClusterResult
 from dpmedian.sources.array import ArraySource
 from dpmedian.statistics import Exact
@@ -112,7 +113,7 @@ def replay() -> Callable[..., int]:
         def outcome(data: Any, tape: Tape) -> object:
             source = ArraySource.of(data, plan.parameters)
             if plan.parameters.weighted:
-                source = source.weighted(tape.hidden())
+                source = source.weighted(Coins.of(tape.hidden()))
             try:
                 result = plan.calibrated.run(source, tape)
             except ReleaseFailed as failed:

@@ -156,11 +156,15 @@ def _partitioned(parts: int) -> Callable[[Array, PublicParameters], PartitionedS
     return make
 
 
+_FOLDER = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+
+
 def _file(order: Literal["C", "F"]) -> Callable[[Array, PublicParameters], ArraySource]:
     def make(points: Array, parameters: PublicParameters) -> ArraySource:
-        with tempfile.TemporaryDirectory() as folder:
-            np.save(f"{folder}/points.npy", np.asarray(points, order=order))
-            return ArraySource.of(open_points(f"{folder}/points.npy"), parameters)
+        # A file that is removed while it is read counts as changed, so the folder lasts as long as the tests.
+        folder = tempfile.mkdtemp(dir=_FOLDER.name)
+        np.save(f"{folder}/points.npy", np.asarray(points, order=order))
+        return ArraySource.of(open_points(f"{folder}/points.npy"), parameters)
 
     return make
 

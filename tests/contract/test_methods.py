@@ -44,7 +44,7 @@ def outcome(plan: dpmedian.Plan, source: object, tape: Tape) -> object:
 
 def test_every_method_and_relation_is_registered():
     modules = [
-        importlib.import_module(found.name) for found in pkgutil.iter_modules(methods.__path__, "dpmedian.methods.")
+        importlib.import_module(found.name) for found in pkgutil.walk_packages(methods.__path__, "dpmedian.methods.")
     ]
     # A part of a method, such as `localize`, says nothing about arguments.
     assert {module.name for module in modules if hasattr(module, "uses")} == set(METHODS)

@@ -89,12 +89,12 @@ def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, 
         after = as_group_records(more, by, None, everyone, most=most)
         changed = 0
         for place, label in enumerate(after.labels):
-            now = after.of(place)
+            now = after.records_of(place).array
             if label not in before.labels:
                 assert len(now) <= 1
                 changed += len(now)
                 continue
-            then = before.of(before.labels.index(label))
+            then = before.records_of(before.labels.index(label)).array
             if then.tobytes() != now.tobytes():
                 changed += 1
                 if trial < 2:

@@ -10,6 +10,7 @@ import pytest
 import dpmedian
 from conftest import EXTREMES
 from contract.registry import METHOD_CASES, RELATION_CASES, cloud
+from dpmedian._core import Coins
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
@@ -95,7 +96,7 @@ def test_the_recorded_cost_is_the_charged_cost(name, relation):
     """The sensitivities of the values, weights and their rounding included, are those of the plan."""
     plan, records = planned(name, relation)
     tape = Tape.record((7).to_bytes(32, "little"), relation)
-    source = ArraySource.of(records, plan.parameters).weighted(tape.hidden())
+    source = ArraySource.of(records, plan.parameters).weighted(Coins.of(tape.hidden()))
     result = plan.calibrated.run(source, tape)
     assert result.size is None or result.size > 0
     squared = ranges = 0.0
@@ -119,7 +120,7 @@ def test_the_sum_of_the_weights_is_released_first(name, relation):
     sized = METHODS[METHOD_CASES[name].method].sized
     assert (plan.stages[0].name == "size") == sized
     tape = Tape.record((7).to_bytes(32, "little"), relation)
-    plan.calibrated.run(ArraySource.of(records, plan.parameters).weighted(tape.hidden()), tape)
+    plan.calibrated.run(ArraySource.of(records, plan.parameters).weighted(Coins.of(tape.hidden())), tape)
     stage, sensitivity, _, exact, _ = tape.entries()[0]
     if sized:
         bits = plan.stages[0].arguments["bits"]
@@ -144,7 +145,7 @@ def test_the_same_bits_on_any_threads(name, relation):
     for threads in (1, 2, 4):
         dpmedian.set_threads(threads)
         tape = Tape.draw((7).to_bytes(32, "little"), relation)
-        source = ArraySource.of(records, plan.parameters).weighted(tape.hidden())
+        source = ArraySource.of(records, plan.parameters).weighted(Coins.of(tape.hidden()))
         found.add(plan.calibrated.run(source, tape).point.tobytes())
     dpmedian.set_threads(None)
     assert len(found) == 1

@@ -390,8 +390,8 @@ COST = [
     Mutant(
         "a cost under replace passes for one under add_remove",
         f"{ACCOUNTING}/cost.py",
-        '        if self.neighbours == "replace":\n',
-        '        return replace(self, neighbours=neighbours)\n        if self.neighbours == "replace":\n',
+        "        if self.protection.relation is REPLACE:\n",
+        "        return replace(self, neighbours=neighbours)\n        if self.protection.relation is REPLACE:\n",
         "pytest tests/test_neighbours.py::test_a_replacement_is_a_removal_and_an_addition",
     ),
 ]
@@ -427,8 +427,8 @@ FILTERS = [
     ),
     Mutant(
         "units of any size replace each other",
-        f"{ACCOUNTING}/neighbours.py",
-        'if neighbours == "replace" and exactly is not True:',
+        f"{ACCOUNTING}/protection.py",
+        "if self.relation.size_is_public and exactly is not True:",
         "if False:",
         "pytest tests/test_neighbours.py::test_how_many_rows_one_unit_can_change_by_enumeration",
     ),
@@ -753,8 +753,8 @@ UNITS = [
     Mutant(
         "rows without an id left out where the number of units is public",
         f"{PACKAGE}/sources/units.py",
-        'if row is None or neighbours == "add_remove":',
-        'if row is None or neighbours != "both":',
+        "if row is None or not relation_of(neighbours).size_is_public:",
+        "if True:",
         "pytest tests/test_units.py::test_what_is_no_id_is_missing[None]",
     ),
     Mutant(
@@ -781,8 +781,8 @@ UNITS = [
     Mutant(
         "groups of a unit calibrated as if it had one",
         f"{PACKAGE}/groups/plan.py",
-        'alone = most == len(different) == 1 and neighbours == "add_remove"',
-        'alone = len(different) == 1 and neighbours == "add_remove"',
+        "alone = most == len(different) == 1 and not relation_of(neighbours).size_is_public",
+        "alone = len(different) == 1 and not relation_of(neighbours).size_is_public",
         "pytest tests/test_groups.py::test_a_unit_in_several_groups_pays_for_each",
     ),
     Mutant(
@@ -903,8 +903,8 @@ UNITS = [
     Mutant(
         "a sum of weights that would be public under replacement",
         f"{PACKAGE}/parameters.py",
-        'return self.neighbours == "add_remove" or self.weighted',
-        'return self.neighbours == "add_remove"',
+        "return not self.protection.size_is_public",
+        "return not self.protection.relation.size_is_public",
         "pytest tests/contract/test_weights.py::test_the_sum_of_the_weights_is_released_first[dpgd-replace]",
     ),
     Mutant(
@@ -931,7 +931,7 @@ UNITS = [
     Mutant(
         "noise for sums as if they had no weights",
         f"{PACKAGE}/statistics.py",
-        '{"weighted": True} if weighted and statistic in SUMS else {}',
+        '{"weighted": True} if protection.weighted and statistic in SUMS else {}',
         "{}",
         "pytest tests/contract/test_weights.py::test_its_stages_know_that_records_have_weights[dpgd-replace]",
     ),
@@ -1052,7 +1052,8 @@ PRIVATE_SIZE = [
     Mutant(
         "a plan for the length of the array where that is private",
         f"{PACKAGE}/api.py",
-        '    if neighbours == "replace" and data.weight_max is None:\n        n = public_size(n, data.shape[0])',
+        "    if Protection(neighbours_of(neighbours), data.unit, data.weight_max).size_is_public:\n"
+        "        n = public_size(n, data.shape[0])",
         "    if True:\n        n = data.shape[0]",
         f"pytest {SIZES}::test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records",
     ),
@@ -1157,7 +1158,7 @@ PRIVATE_SIZE = [
     Mutant(
         "OpenDP's edits counted as changes where there is no size",
         f"{PACKAGE}/opendp.py",
-        'return distance // 2 if neighbours == "replace" else distance',
+        "return distance // 2 if public else distance",
         "return distance // 2",
         "pytest tests/test_opendp.py::test_without_a_size_a_record_is_added_or_removed[metric0]",
     ),
