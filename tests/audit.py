@@ -508,6 +508,8 @@ class Row(NamedTuple):
 WEAK = 0.5
 
 LOCALIZED = {"radius": 4.0, "resolution": 0.5}
+# With the resolution above the default method is done when half of the records lie within it, and spends little.
+SMOOTH: dict[str, Any] = {"radius": 4.0, "resolution": 1e-3, "even": True}
 ADDED: dict[str, Any] = {"neighbours": "add_remove"}
 
 GAMES: dict[str, Row] = {
@@ -530,7 +532,7 @@ GAMES: dict[str, Row] = {
         lambda noise: method("loc_dpgd", noise, n=1000, **LOCALIZED, profile="paper", times=0.25), slow=True
     ),
     "loc_cutting_plane": Row(lambda noise: method("loc_cutting_plane", noise, n=200, **LOCALIZED), slow=True),
-    "adaptive": Row(lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True), slow=True),
+    "adaptive": Row(lambda noise: method("adaptive", noise, n=200, **SMOOTH), slow=True),
     "k_medians": Row(lambda noise: method("k_medians", noise, n=200, k=2, even=True), slow=True),
     "inverse_sensitivity, add_remove": Row(lambda noise: inverse_sensitivity(noise, "add_remove")),
     "dpgd, add_remove": Row(lambda noise: method("dpgd", noise, n=24, radius=1.0, **ADDED)),
@@ -546,9 +548,7 @@ GAMES: dict[str, Row] = {
     "size of weights": Row(size),
     "weights": Row(lambda noise: weights(noise, "replace")),
     "weights, add_remove": Row(lambda noise: weights(noise, "add_remove"), slow=True),
-    "adaptive, add_remove": Row(
-        lambda noise: method("adaptive", noise, n=200, **LOCALIZED, even=True, **ADDED), slow=True
-    ),
+    "adaptive, add_remove": Row(lambda noise: method("adaptive", noise, n=200, **SMOOTH, **ADDED), slow=True),
 }
 
 

@@ -49,7 +49,7 @@ def test_every_way_to_pass_key_columns_is_the_same():
     rows = frame(600)
     plain = rows[["x", "y"]].to_numpy()
     expected = as_group_records(rows, ["district", "month"], group_keys(KEYS))
-    assert [len(expected.of(i)) for i in range(4)] == [
+    assert [len(expected.records_of(i).array) for i in range(4)] == [
         int(((rows.district == district) & (rows.month == month)).sum()) for district, month in KEYS
     ]
     polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")

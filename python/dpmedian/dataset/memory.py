@@ -163,7 +163,7 @@ def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str
     places = select(frame.names, wanted)
     for argument, place in (*beside.items(), *(("by", place) for place in groups)):
         if place in places:
-            raise ValueError(f"column {frame.names[place]!r} was asked for twice, in columns= and as {argument}=")
+            raise ValueError(f"column {frame.names[place]!r} was requested twice, in columns= and as {argument}=")
     return places, beside
 
 

@@ -245,7 +245,8 @@ class CalibratedMethod(Calibrated):
     @property
     def reads(self) -> Reads | None:
         """The expected and the largest number of passes, and a guess of the time; None if a note says it."""
-        seconds = pass_seconds(self.parameters.size, self.parameters.d, self.passes) + self.further_seconds
+        n, d = self.parameters.n, self.parameters.d
+        seconds = 0.0 if n is None else pass_seconds(n, d, self.passes) + self.further_seconds
         return Reads(self.passes, math.ceil(self.passes), seconds=seconds)
 
     @property

@@ -17,18 +17,19 @@ from dpmedian.methods.adaptive.queries import SAMPLED_DIMENSIONS, Offers, Querie
 from dpmedian.methods.adaptive.run import NotFound, Run
 from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, sensitivity_gain
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
-from dpmedian.rates import answer_seconds, pass_seconds, search_seconds, second_moment_seconds
+from dpmedian.rates import (
+    answer_bytes,
+    answer_seconds,
+    copy_bytes,
+    pass_seconds,
+    search_seconds,
+    second_moment_seconds,
+)
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
 
 __all__ = ["Adaptive", "calibrate", "cap"]
-
-# Ranks of more coordinates are counted without a sorted copy.
-_RANKED = 1 << 27
-# The points, gradients and basis vectors that a run keeps, and bytes for every product of two coordinates: sums of
-# every thread, exact integers, noisy ones, and matrices.
-_VECTORS, _MOMENTS = 800, 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +138,7 @@ def _memory(n: int, sample: int, d: int, c: Constants) -> int:
 
     Blocks and threads take the same for all n and d. Singles take half.
     """
-    copied = sample * d * ((sample < n) + (sample * d <= _RANKED))
-    return c.memory + 8 * copied + _VECTORS * 8 * d + (_MOMENTS * d * d if d <= MOMENTS_DIMENSION else 0)
+    return c.memory + copy_bytes(sample, d, sampled=sample < n) + answer_bytes(d, moments=d <= MOMENTS_DIMENSION)
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
