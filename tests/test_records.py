@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpmedian
+from dpmedian.running import Session
 from dpmedian.sources.records import NONFINITE, Records, as_records
 
 POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -518,17 +519,23 @@ assert found.array.tolist() == [[2.0, 5.0], [2.0, 5.0]]
 
 
 @pytest.mark.parametrize("view", [lambda mapped: mapped, lambda mapped: np.asarray(mapped)[1:], np.ndarray.view])
-def test_a_memory_map_that_changes_during_a_run_changes_nothing(tmp_path, view):
+def test_a_memory_map_that_changes_during_a_run_changes_nothing(tmp_path, view, monkeypatch):
     """Others can write to its file, and a value that was not validated would exceed the sensitivity of a sum."""
     points = np.random.default_rng(1).normal(size=(500, 2))
     np.save(tmp_path / "a.npy", points)
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r+")
 
-    def released(points, progress):
+    def released(points):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return dpmedian.geometric_median(points, rho=0.5, seed=1, progress=progress).point
+            return dpmedian.geometric_median(points, rho=0.5, seed=1, progress=False).point
 
-    expected = released(np.array(view(mapped)), False)
-    assert np.array_equal(released(view(mapped), lambda done: mapped.fill(np.nan) if done else None), expected)
+    expected, charge = released(np.array(view(mapped))), Session.__enter__
+
+    def overwritten(self):
+        mapped.fill(np.nan)  # After the validation, before the first query.
+        return charge(self)
+
+    monkeypatch.setattr(Session, "__enter__", overwritten)
+    assert np.array_equal(released(view(mapped)), expected)
     assert np.isnan(mapped).all()

@@ -218,6 +218,13 @@ def test_a_failure_and_groups_have_their_traces():
     assert all(0.0 < release.trace.rho <= release.cost.rho * (1.0 + 1e-9) for release in groups.values())
 
 
+def test_a_group_below_the_minimum_shows_its_size_only():
+    labels = np.repeat(["a", "b"], [3900, 100])
+    groups = dpmedian.geometric_medians(POINTS, labels, keys=["a", "b"], rho=0.5, seed=1, minimum=1000)
+    assert isinstance(groups["b"], dpmedian.ReleaseFailed)
+    assert (groups["b"].trace, groups["a"].trace is not None) == (None, True)
+
+
 def test_every_statistic_has_names_for_its_parameters():
     assert set(BOUNDS) | {"objective differences"} == set(_PARAMETERS)
 
