@@ -85,7 +85,7 @@ impl<'a> Lying<'a> {
     /// buffer; if it is small, it stays in the first-level cache. The compiler cannot know which of the two it reads: it would
     /// make two loops of the caller's.
     #[inline(always)]
-    pub(crate) fn from_record<'b, const D: usize>(self, first: usize, buffer: &'b mut [[f64; D]]) -> &'b [[f64; D]]
+    pub(crate) fn records_from<'b, const D: usize>(self, first: usize, buffer: &'b mut [[f64; D]]) -> &'b [[f64; D]]
     where
         'a: 'b,
     {

@@ -198,7 +198,7 @@ fn few_distances<const D: usize>(block: Lying<'_>, theta: &[f64], distances: &mu
     let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut buffer, mut differences) = ([[0.0; D]; READ], [Row([0.0; GROUP]); D]);
     for (index, slots) in distances.chunks_mut(READ).enumerate() {
-        let (groups, rest) = block.from_record(index * READ, &mut buffer).as_chunks::<GROUP>();
+        let (groups, rest) = block.records_from(index * READ, &mut buffer).as_chunks::<GROUP>();
         let (slots, rest_slots) = slots.as_chunks_mut::<GROUP>();
         for (group, slots) in groups.iter().zip(slots) {
             side_by_side(group, theta, &mut differences, slots);

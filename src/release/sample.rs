@@ -86,7 +86,7 @@ impl Coins {
     }
 
     /// The coins of the rows from this one on.
-    fn from_row(&self, row: usize) -> impl Iterator<Item = u64> {
+    fn words_from(&self, row: usize) -> impl Iterator<Item = u64> {
         let mut rng = ChaCha20Rng::from_seed(self.key);
         // A coin has 64 bits, which are two words.
         rng.set_word_pos(2 * row as u128);
@@ -106,7 +106,7 @@ pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
     }
-    let rounded = weights.iter().zip(coins.from_row(first)).map(|(&weight, coin)| rounded(weight, coin));
+    let rounded = weights.iter().zip(coins.words_from(first)).map(|(&weight, coin)| rounded(weight, coin));
     let weighted = points.weighted(rounded.collect());
     points.check().map_err(Error::Unreadable)?;
     Ok(weighted)

@@ -167,7 +167,7 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], rounder: f64, total: &mu
     let (mut sums, mut summed) = ([Row([0; GROUP]); D], 0);
     let mut buffer = [[0.0; D]; READ];
     for first in (0..block.n()).step_by(READ) {
-        let (groups, rest) = block.from_record(first, &mut buffer).as_chunks::<GROUP>();
+        let (groups, rest) = block.records_from(first, &mut buffer).as_chunks::<GROUP>();
         for group in groups {
             side_by_side(group, coordinates, &mut differences, &mut inverses.0);
             if !all_usual(&inverses.0) {

@@ -354,7 +354,7 @@ impl RobustStep {
     fn measured(&self, record: &Pieces<'_>, weight: f64) -> Option<Measured> {
         let found = self.fold(record, &|range| vectorised(Squares(record, &self.center, range)));
         let squares: f64 = found.iter().map(|(squares, _)| squares).sum();
-        if !(SMALL..=LARGE).contains(&squares) && !(squares < SMALL && self.threshold > 0.0) {
+        if !((SMALL..=LARGE).contains(&squares) || squares < SMALL && self.threshold > 0.0) {
             return None;
         }
         let factor = weight / squares.sqrt().max(self.threshold);

@@ -259,7 +259,7 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
     let (mut units, mut summed, rounder) = ([Row([0; GROUP]); D], 0, rounder(PRODUCT_BITS));
     let (radius, mut curvature, mut buffer) = (beside.radius(), 0, [[0.0; D]; READ]);
     for first in (0..block.n()).step_by(READ) {
-        let (groups, rest) = block.from_record(first, &mut buffer).as_chunks::<GROUP>();
+        let (groups, rest) = block.records_from(first, &mut buffer).as_chunks::<GROUP>();
         for group in groups {
             side_by_side(group, coordinates, &mut differences, &mut squares.0);
             if !all_usual(&squares.0) {
