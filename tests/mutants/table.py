@@ -938,8 +938,8 @@ UNITS = [
     Mutant(
         "a record without weight that takes no coin",
         "src/release/sample.rs",
-        "let rounded = weights.iter().zip(coins.from_row(first)).map(|(&weight, coin)| rounded(weight, coin));",
-        "let mut own = coins.from_row(first);\n    let rounded = weights.iter()"
+        "let rounded = weights.iter().zip(coins.words_from(first)).map(|(&weight, coin)| rounded(weight, coin));",
+        "let mut own = coins.words_from(first);\n    let rounded = weights.iter()"
         ".map(|&weight| if weight == 0 { 0 } else { rounded(weight, own.next().unwrap()) });",
         "cargo release::sample::tests::a_weight_does_not_change_how_others_are_rounded",
     ),
