@@ -161,7 +161,7 @@ impl Accumulator {
 
     /// Adds a record whose coordinates lie in these arrays, one after the other, with a weight in units of 2^-20, and says
     /// whether all of them are finite numbers; otherwise it is not there.
-    #[pyo3(signature = (parts, weight=1 << 20))]
+    #[pyo3(signature = (parts, weight=1048576))]
     fn add(&self, py: Python<'_>, parts: Vec<Part<'_>>, weight: u32) -> PyResult<bool> {
         let record = pieces(&parts)?;
         let added = without_gil(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).add(&record, weight));
@@ -175,7 +175,7 @@ impl Accumulator {
     }
 
     /// Adds a record at the center, which counts and moves nothing.
-    #[pyo3(signature = (weight=1 << 20))]
+    #[pyo3(signature = (weight=1048576))]
     fn add_center(&self, weight: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add_center(weight);
     }
