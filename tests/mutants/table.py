@@ -795,8 +795,8 @@ UNITS = [
     Mutant(
         "a minimum of the exact size",
         f"{PACKAGE}/groups/plan.py",
-        "few = self.minimum is not None and size is not None and size < self.minimum",
-        "few = self.minimum is not None and size is not None and len(grouped.records.array) < self.minimum",
+        "if self.minimum is not None and size is not None and size < self.minimum:",
+        "if self.minimum is not None and size is not None and len(grouped.records.array) < self.minimum:",
         "pytest tests/test_groups.py::test_the_minimum_is_compared_with_the_noisy_size",
     ),
     Mutant(

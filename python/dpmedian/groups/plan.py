@@ -260,23 +260,16 @@ class GroupsPlan(Recorded):
         seeded: bool,
         trace: Trace,
     ) -> Release | ReleaseFailed:
-        """Return what a caller sees of a group. The minimum is compared with the noisy size, which is released.
-
-        Nothing else of a group below the minimum is shown, its trace neither.
-        """
+        """Return what a caller sees of a group: of one whose noisy size is below the minimum no more than that."""
         plan, size = self.plan_of(key), outcome.size
         own = key_text(key) if name is None else f"{name}: {key_text(key)}"
-        few = self.minimum is not None and size is not None and size < self.minimum
-        if not few and not isinstance(outcome, ReleaseFailed):
+        if self.minimum is not None and size is not None and size < self.minimum:
+            message = f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
+            return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
+        if not isinstance(outcome, ReleaseFailed):
             return plan.released(outcome, columns=grouped.columns, seeded=seeded, name=own, trace=trace)
-        message = (
-            outcome.message
-            if not few and isinstance(outcome, ReleaseFailed)
-            else f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
-        )
-        return ReleaseFailed(
-            message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded, trace=None if few else trace
-        )
+        told: dict[str, Any] = {"plan": plan.at_size(size), "name": own, "seeded": seeded, "trace": trace}
+        return ReleaseFailed(outcome.message, plan.cost, size, **told)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it."""
