@@ -24,11 +24,10 @@ from dpmedian.clusters.refinement import Centers, Seen, reach_of, revived, step
 from dpmedian.clusters.start import assign, trimmed, weighted_k_medians
 from dpmedian.mechanisms.clusters import NoisyCells, NoisyClusters, NoisyShells
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
-from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods import adaptive
 from dpmedian.methods.adaptive.stages import Adaptive
 from dpmedian.methods.adaptive.stages import calibrate as calibrate_median
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, within
+from dpmedian.methods.contract import CappedMethod, Prediction, Reads, within
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.rates import pass_seconds
 from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
@@ -61,7 +60,7 @@ _DOUBTFUL = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class KMedians(CalibratedMethod):
+class KMedians(CappedMethod):
     """Calibrated k-medians. Every release is Gaussian, with the sum of mu^2 at most 2 rho."""
 
     parameters: PublicParameters
@@ -82,19 +81,6 @@ class KMedians(CalibratedMethod):
     def k(self) -> int:
         """The number of centers."""
         return _clusters(self.parameters)
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        return self.allowance.stages
-
-    @functools.cached_property
-    def cost(self) -> PrivacyCost:
-        """The cap on all stages together."""
-        return self.allowance.cost
-
-    @property
-    def cap(self) -> PrivacyCost:
-        return self.cost
 
     @property
     def passes(self) -> float:

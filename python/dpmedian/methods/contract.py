@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.spender import Allowance
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.rates import pass_seconds
@@ -20,6 +22,7 @@ __all__ = [
     "USELESS",
     "Calibrated",
     "CalibratedMethod",
+    "CappedMethod",
     "Method",
     "Prediction",
     "Reads",
@@ -276,6 +279,25 @@ class CalibratedMethod(Calibrated):
     @abstractmethod
     def run(self, source: Source, tape: Tape) -> MethodResult:
         """Queries the source through mechanisms and the tape; raises `ReleaseFailed` if it finds nothing."""
+
+
+class CappedMethod(CalibratedMethod):
+    """A method whose stages share one allowance: a run decides as it goes what each of them costs."""
+
+    allowance: Allowance
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.allowance.stages
+
+    @functools.cached_property
+    def cost(self) -> PrivacyCost:
+        """The cap on all stages together."""
+        return self.allowance.cost
+
+    @property
+    def cap(self) -> PrivacyCost:
+        return self.cost
 
 
 class Method(Protocol):

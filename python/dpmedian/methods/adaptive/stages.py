@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +9,11 @@ from dataclasses import dataclass
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION
 from dpmedian.mechanisms.spender import Allowance, Exhausted
-from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
 from dpmedian.methods.adaptive.prediction import octaves_within, predict
 from dpmedian.methods.adaptive.queries import SAMPLED_DIMENSIONS, Offers, Queries, hessian_plan, last_gradients
 from dpmedian.methods.adaptive.run import NotFound, Run
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads, sensitivity_gain
+from dpmedian.methods.contract import CappedMethod, Prediction, Reads, sensitivity_gain
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.rates import (
     answer_bytes,
@@ -33,7 +31,7 @@ __all__ = ["Adaptive", "calibrate", "cap"]
 
 
 @dataclass(frozen=True, eq=False)
-class Adaptive(CalibratedMethod):
+class Adaptive(CappedMethod):
     """A calibrated release. Every release is Gaussian, with the sum of mu^2 at most 2 rho."""
 
     parameters: PublicParameters
@@ -45,19 +43,6 @@ class Adaptive(CalibratedMethod):
     def __reduce__(self) -> tuple[Callable[..., Adaptive], tuple[PublicParameters, float, Constants]]:
         """A pickled method is calibrated again: its offers are functions of these three."""
         return calibrate, (self.parameters, self.rho, self.constants)
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        return self.allowance.stages
-
-    @functools.cached_property
-    def cost(self) -> PrivacyCost:
-        """The cap on all stages together."""
-        return self.allowance.cost
-
-    @property
-    def cap(self) -> PrivacyCost:
-        return self.cost
 
     @property
     def passes(self) -> float:

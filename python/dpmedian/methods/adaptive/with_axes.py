@@ -8,7 +8,6 @@ are free, but their noise hides the axes in more than some ten dimensions unless
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,9 +15,8 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.inference import Noisy
 from dpmedian.mechanisms.clusters import NoisyShells
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
-from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.adaptive import stages
-from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
+from dpmedian.methods.contract import CappedMethod, Prediction, Reads
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.release import MethodResult
 from dpmedian.sources.protocol import Source
@@ -34,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class WithAxes(CalibratedMethod):
+class WithAxes(CappedMethod):
     """A calibrated median, and a release of directions. All are Gaussian, with the sum of mu^2 at most 2 rho."""
 
     parameters: PublicParameters
@@ -48,19 +46,6 @@ class WithAxes(CalibratedMethod):
 
     def __reduce__(self) -> tuple[Callable[..., WithAxes], tuple[PublicParameters, float]]:
         return calibrate, (self.parameters, self.rho)
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        return self.allowance.stages
-
-    @functools.cached_property
-    def cost(self) -> PrivacyCost:
-        """The cap on all stages together."""
-        return self.allowance.cost
-
-    @property
-    def cap(self) -> PrivacyCost:
-        return self.cost
 
     @property
     def passes(self) -> float:
