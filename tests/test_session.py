@@ -201,7 +201,7 @@ def test_above_threshold_leaves_its_index_and_no_noisy_value():
     mechanism = AboveThreshold.of("test", 1, 1.0)
     index = mechanism.release(tape, (mechanism.stated(10 * i) for i in range(100)), 500)
     (query,) = trace_of(tape)
-    assert (query.noise, query.value.tolist(), query.parameters) == ("above threshold", [index], {})
+    assert (query.noise, query.value.tolist(), query.parameters) == ("above threshold", [index], {"epsilon": 1.0})
     assert query.rho == pytest.approx(mechanism.cost.rho, rel=1e-12)
 
 

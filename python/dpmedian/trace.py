@@ -19,7 +19,7 @@ from dpmedian.accounting.concentrated import pure_rho, range_rho
 from dpmedian.statistics import FIRST_QUARTER_OCTAVE
 from dpmedian.tape import Tape
 
-__all__ = ["Query", "Trace", "trace_of"]
+__all__ = ["Query", "Trace", "array_names", "rho_of", "trace_of"]
 
 # The public numbers of each statistic: those before its point or points, and those after the bits of its lattice. The
 # order is that of the wire format in the core.
@@ -42,15 +42,13 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "objective differences": ((), "candidates", ()),
 }
 
-# More rows than these are printed as one row for each stage.
-_PRINTED = 24
-
 
 @dataclass(frozen=True, eq=False)
 class Query:
     """One noisy release of a run.
 
-    `stage` is its name in the plan and `statistic` what was computed of the records, with its public `parameters`.
+    `stage` is its name in the plan and `statistic` what was computed of the records, with its public `parameters`: of
+    Gaussian noise also `bits`, because it lies on multiples of 2^-bits, and of other noise its `eta` or `epsilon`.
     `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`, the standard deviation of
     the noise, are in the units of `value`; sigma is None if the noise is not Gaussian. `rho` is the cost. `value` is
     what was released: numbers with noise, the index of a choice, or None if the trace became too long for it.
@@ -99,41 +97,9 @@ class Trace(Sequence[Query]):
         return pd.DataFrame([vars(query) for query in self])
 
     def __repr__(self) -> str:
-        from dpmedian.rendering.table import text_table
+        from dpmedian.rendering.trace import trace_text
 
-        rows = [_row([query]) for query in self]
-        if len(rows) > _PRINTED:
-            rows = [_row(queries) for queries in _consecutive(self)]
-        head = ("stage", "queries", "statistic", "sigma", "rho", "released")
-        table = text_table(head, rows, yielding=(2, 5), right=(1,))
-        return f"Trace: {len(self)} queries, rho = {self.rho:.6g} spent\n{table}" if rows else "Trace: no queries"
-
-
-def _consecutive(queries: Sequence[Query]) -> list[list[Query]]:
-    """Queries of one stage that follow each other."""
-    found: list[list[Query]] = []
-    for query in queries:
-        if found and (found[-1][-1].stage, found[-1][-1].statistic) == (query.stage, query.statistic):
-            found[-1].append(query)
-        else:
-            found.append([query])
-    return found
-
-
-def _row(queries: Sequence[Query]) -> tuple[str, ...]:
-    last = queries[-1]
-    sigmas = sorted({float(f"{query.sigma:.3g}") for query in queries if query.sigma is not None})
-    sigma = "" if not sigmas else f"{sigmas[0]:g}" if len(sigmas) == 1 else f"{sigmas[0]:g} to {sigmas[-1]:g}"
-    rho = math.fsum(query.rho for query in queries)
-    return last.stage, str(len(queries)), last.statistic or last.noise, sigma, f"{rho:.3g}", _released(last)
-
-
-def _released(query: Query) -> str:
-    if query.value is None:
-        return "left out: too long"
-    if query.value.size > 1:
-        return f"{query.value.size} numbers"
-    return f"{query.value[0]:.6g}" if query.value.size else "none"
+        return trace_text(self)
 
 
 def trace_of(tape: Tape) -> Trace:
@@ -149,29 +115,37 @@ def _query(
     query: tuple[str, NDArray[np.float64], list[int], int | None] | None,
     answer: NDArray[np.int64] | None,
 ) -> Query:
-    ratio = sensitivity / scale
-    if noise == "Gaussian":
-        rho = 0.5 * ratio * ratio
+    statistic, parameters, unit = (None, {}, 1.0) if query is None else (query[0], _parameters(*query), 1.0)
+    if query is not None and noise == "Gaussian":
+        unit = math.ldexp(1.0, -query[2][0])
+        parameters["bits"] = query[2][0]
+    elif noise in ("choice", "draw"):  # Two scores of a draw may move against each other; a choice states their range.
+        parameters["eta"] = sensitivity / scale if noise == "choice" else 2.0 * sensitivity / scale
     elif noise == "above threshold":
-        rho = pure_rho(ratio)
-    else:  # Two scores of a draw may move against each other; the sensitivity of a choice is a range already.
-        rho = range_rho(ratio if noise == "choice" else 2.0 * ratio)
-    if query is None:
-        unit, statistic, parameters = 1.0, None, {}
-    else:
-        statistic = query[0]
-        unit = math.ldexp(1.0, -query[2][0]) if noise == "Gaussian" else 1.0
-        parameters = _parameters(*query)
+        parameters["epsilon"] = sensitivity / scale
     return Query(
         stage,
         noise,
         sensitivity * unit,
         scale * unit if noise == "Gaussian" else None,
-        rho,
+        rho_of(noise, sensitivity, scale, parameters),
         None if answer is None else answer * unit,
         statistic,
         parameters,
     )
+
+
+def rho_of(noise: str, sensitivity: float, sigma: float | None, parameters: Mapping[str, Any]) -> float:
+    """Return what a query costs, from its sensitivity and its noise."""
+    if noise == "Gaussian":
+        ratio = sensitivity / float(sigma or 0.0)
+        return 0.5 * ratio * ratio
+    return pure_rho(parameters["epsilon"]) if noise == "above threshold" else range_rho(parameters["eta"])
+
+
+def array_names(statistic: str | None) -> tuple[str, ...]:
+    """Return the names of those parameters of a statistic that are arrays of numbers."""
+    return _PARAMETERS[statistic][1:2] if statistic in _PARAMETERS else ()
 
 
 def _parameters(statistic: str, floats: NDArray[np.float64], numbers: list[int], entry: int | None) -> dict[str, Any]:

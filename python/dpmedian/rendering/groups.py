@@ -13,6 +13,7 @@ from dpmedian.rendering.plan import plan_tables, probability_text
 from dpmedian.rendering.record import FORMAT, plan_record
 from dpmedian.rendering.release import region_of
 from dpmedian.rendering.table import html_block, html_table, text_table
+from dpmedian.rendering.trace import groups_trace_entry
 from dpmedian.sources.key_columns import key_parts, key_text
 from dpmedian.spherical import kilometers
 
@@ -258,6 +259,7 @@ def releases_record(releases: Releases) -> dict[str, Any]:
         "seeded": releases.seeded,
         "columns": list(releases.columns),
         "groups": [_group(key, releases[key]) for key in releases],
+        "trace": groups_trace_entry([releases[key].trace for key in releases]),
     }
     return sealed(told)
 

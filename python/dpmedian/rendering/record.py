@@ -21,6 +21,7 @@ from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.profile import Profile
 from dpmedian.rendering.cost import cost_dict, explained
+from dpmedian.rendering.trace import trace_entry
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
@@ -53,6 +54,7 @@ def release_record(release: Release) -> dict[str, Any]:
         "size": release.size,
         "moments": None if release.moments is None else release.moments.to_dict(),
         "notes": list(release.notes),
+        "trace": trace_entry(release.trace),
         **_planned(release.plan),
     }
     return sealed(told)
@@ -71,6 +73,7 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
         "seeded": failed.seeded,
         "message": failed.message,
         "size": failed.size,
+        "trace": trace_entry(failed.trace),
         **_planned(failed.plan),
     }
     return sealed(told)

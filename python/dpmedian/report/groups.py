@@ -9,11 +9,12 @@ from typing import Any
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.report.curves import chart, epsilon_curve
 from dpmedian.report.history import history
-from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
+from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, spent, stages, tiles
 from dpmedian.report.picture import map_of
 from dpmedian.report.words import guarantee, limits, who
 from dpmedian.spherical import kilometers
 from dpmedian.verification.reading import cost_of, plan_of
+from dpmedian.verification.trace import traces_of_groups
 
 __all__ = ["page_of_groups"]
 
@@ -49,6 +50,7 @@ def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None =
             section("What it does not promise", paragraphs(limits())),
             "" if pairs is None else section("How much", f'<div class="charts">{chart(pairs)}</div>'),
             *_plans(record),
+            _traces(record),
             "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
             section("How to check this", checks(record)),
         ],
@@ -135,6 +137,19 @@ def _row(group: Mapping[str, Any], by: list[str], columns: list[str], error: str
         for column, cell in zip((*columns, error, "size"), (*cells, shown, size), strict=True)
     )
     return f"<tr>{name}{told}</tr>"
+
+
+def _traces(record: Mapping[str, Any]) -> str:
+    """What was queried of each group, if the record says it."""
+    groups = record.get("groups", [])
+    traces = traces_of_groups(record, len(groups))
+    if not traces:
+        return ""
+    rows = [
+        (_text(group["key"]), str(len(trace)), f"{trace.rho:.3g}") for group, trace in zip(groups, traces, strict=True)
+    ]
+    most = max(trace.rho for trace in traces)
+    return spent(("group", "queries", "rho"), rows, f"No group spent more than rho = {most:.4g}.")
 
 
 def _text(key: object) -> str:

@@ -14,9 +14,10 @@ from dpmedian.planning.plan import Plan
 from dpmedian.planning.prediction_curves import PredictionCurves
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.release import region_of
+from dpmedian.rendering.trace import TRACE_HEAD, trace_rows
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
-from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, stages, tiles
+from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, spent, stages, tiles
 from dpmedian.report.words import guarantee, limits, who
 from dpmedian.spherical import kilometers
 from dpmedian.step import Step
@@ -44,7 +45,7 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
         section("What it promises", paragraphs(guarantee(plan.cost, delta_of(plan.cost)))),
         section("What it does not promise", paragraphs(limits())),
         section("How much, and what else was possible", _curves(found, plan)),
-        section("Queries to the data", stages(plan)),
+        section("Queries to the data", stages(plan) + _trace(found)),
         section("What it cost", _cost(record, plan)),
         "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
         section("How to check this", checks(record)),
@@ -261,6 +262,14 @@ def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     if not drawn:
         return ""
     return f'<div class="charts">\n<div>{paragraphs(texts)}</div>\n{drawn}\n</div>'
+
+
+def _trace(found: Plan | Release | ReleaseFailed) -> str:
+    """What the run did, if the record says it."""
+    trace = None if isinstance(found, Plan) else found.trace
+    if trace is None:
+        return ""
+    return spent(TRACE_HEAD, trace_rows(trace), f"Together they spent rho = {trace.rho:.4g}.")
 
 
 def _cost(record: Mapping[str, Any], plan: Plan) -> str:

@@ -14,12 +14,15 @@ from dpmedian.rendering.record import as_json
 from dpmedian.report.words import QUERIES
 from dpmedian.verification import verify
 
-__all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "stages", "tiles"]
+__all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "spent", "stages", "tiles"]
 
 _HERE = Path(__file__).parent
 
 # The delta at which a cost that was requested in rho is explained.
 _DELTA = 1e-6
+
+# So many rows of what a run did are shown.
+_QUERIES = 200
 
 # The page may load nothing from anywhere: its style, its script and its record are in it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -104,6 +107,27 @@ def stages(plan: Plan) -> str:
     return (
         f'<p>{escape(told)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def spent(head: Sequence[str], rows: Sequence[Sequence[str]], rho: str) -> str:
+    """What a run did, as a table to unfold: its queries, and what they cost."""
+    names = "".join(f"<th>{escape(name.capitalize())}</th>" for name in head)
+    lines = (
+        f"<tr><th>{escape(row[0])}</th>"
+        + "".join(
+            f'<td data-name="{escape(name)}">{escape(cell)}</td>' for name, cell in zip(head[1:], row[1:], strict=True)
+        )
+        + "</tr>"
+        for row in rows[:_QUERIES]
+    )
+    more = len(rows) - _QUERIES
+    rest = f'<p class="soft">and {more:,} more rows, which the record has</p>' if more > 0 else ""
+    told = f"What was queried in fact, and what it cost; the plan above states the most. {rho}"
+    return (
+        f"<details><summary>What the run did</summary><p>{escape(told)}</p>"
+        f'<div class="wide"><table class="stack"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+        f"</div>{rest}</details>"
     )
 
 

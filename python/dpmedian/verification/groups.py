@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.parallel import cost_of_groups
 from dpmedian.accounting.protection import relation_of
 from dpmedian.accounting.threshold import threshold_of
+from dpmedian.planning.choice import make_plan
 from dpmedian.rendering.cost import protected
 from dpmedian.sources.key_columns import canonical, group_keys
+from dpmedian.trace import Trace
 from dpmedian.verification.check import Check, Verification
-from dpmedian.verification.reading import cost_of
+from dpmedian.verification.reading import cost_of, parameters_of
+from dpmedian.verification.trace import traces_of_groups, wrong_with_trace
 
 __all__ = ["is_of_groups", "verify_groups"]
 
@@ -53,6 +57,11 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
     if record["outcome"] != "planned":
         seeded = ("the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",)
         checks.append(Check("the noise was not predictable", seeded if record["seeded"] is not False else ()))
+        traces = traces_of_groups(record, len(record["groups"]))
+        if traces is not None:
+            most_spent = max((trace.rho for trace in traces), default=0.0)
+            question = f"traces: a group spent rho = {most_spent:.6g} at most, {sum(map(len, traces))} queries in all"
+            checks.append(Check(question, tuple(_traces(record, traces))))
     name = f" {record['name']!r}" if record.get("name") else ""
     many = "the groups that are shown" if record["keys"] is None else f"{len(record['keys'])} groups"
     claim = (
@@ -113,6 +122,18 @@ def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
     (stage,) = (stage for stage in plan["stages"] if stage["statistic"] == "size")
     bits = stage["arguments"]["bits"]
     return int(math.ldexp(stage["scale"], bits)), bits
+
+
+def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]:
+    """What is wrong with the queries to each group, whose plan is that at its noisy size."""
+    if record["keys"] is not None and len(record["plan_of_key"]) != len(traces):
+        return  # The check of the assignment says so.
+    made = functools.cache(lambda own, size: make_plan(parameters_of(record["plans"][own]), method[own]).at_size(size))
+    method = [plan["method"] for plan in record["plans"]]
+    for place, (group, trace) in enumerate(zip(record["groups"], traces, strict=True)):
+        own = 0 if record["keys"] is None else record["plan_of_key"][place]
+        for text in wrong_with_trace(trace, made(own, group["size"]), group["size"]):
+            yield f"group {group['key']!r}: {text}"
 
 
 def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:

@@ -27,6 +27,7 @@ from dpmedian.rendering.record import FORMAT
 from dpmedian.sources.protocol import Source
 from dpmedian.step import Step
 from dpmedian.tape import Tape
+from dpmedian.verification.trace import trace_of_record
 
 __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"]
 
@@ -145,6 +146,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
             "seeded": _of("seeded", bool, record),
             "date": _of("date", str, record),
             "version": _of("version", str, record),
+            "trace": trace_of_record(record),
         }
         cost = plan.calibrated.cost
         if record["outcome"] == "failed":

@@ -20,10 +20,10 @@ from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.statistics import BOUNDS, SHELLS, SUMS
 
-__all__ = ["shared_discretization", "wrong_with"]
+__all__ = ["LEAST_SIGMA", "MOST_SIGMA", "bound_of", "shared_discretization", "wrong_with"]
 
-# Gaussian noise lies on lattices on which its standard deviation has between so many units.
-_LEAST_SIGMA, _MOST_SIGMA = 2.0**30, 2.0**50
+LEAST_SIGMA, MOST_SIGMA = 2.0**30, 2.0**50
+"""Gaussian noise lies on lattices on which its standard deviation has between so many units."""
 
 # Where noise is chosen during a run, its cost is a bound that allows for the rounding of sigma to whole units.
 _ROUNDING = 1e-8
@@ -51,7 +51,7 @@ _DIFFERENCES: Mapping[Neighbours, float] = {"replace": 2.0, "add_remove": 1.0}
 
 def shared_discretization(numbers: int) -> float:
     """What discrete noise adds, for so many numbers on the coarsest lattice that a run may choose."""
-    return numbers / (40.0 * _LEAST_SIGMA**2)
+    return numbers / (40.0 * LEAST_SIGMA**2)
 
 
 def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | None) -> Iterator[str]:
@@ -91,12 +91,12 @@ def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
     yield from _differs("delta0", stage.cost.delta0, lone_delta)
 
 
-def _bound(stage: Stage, neighbours: Neighbours) -> float:
-    """The sensitivity of the statistic on its lattice."""
-    if stage.statistic not in BOUNDS:
-        raise ValueError(f"no sensitivity is proved for the statistic {stage.statistic!r}")
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in stage.arguments.items()}
-    return BOUNDS[stage.statistic](**given).under(neighbours)
+def bound_of(statistic: str, arguments: Mapping[str, Any], neighbours: Neighbours) -> float:
+    """The sensitivity of a statistic on its lattice, of which the arguments have the bits."""
+    if statistic not in BOUNDS:
+        raise ValueError(f"no sensitivity is proved for the statistic {statistic!r}")
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
+    return BOUNDS[statistic](**given).under(neighbours)
 
 
 def _differs(what: str, stated: Any, computed: Any) -> Iterator[str]:
@@ -106,10 +106,10 @@ def _differs(what: str, stated: Any, computed: Any) -> Iterator[str]:
 
 def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
     bits, sigma = stage.arguments["bits"], stage.noise.scale
-    lattice = _bound(stage, neighbours)
+    lattice = bound_of(stage.statistic, stage.arguments, neighbours)
     yield from _differs("the sensitivity", stage.sensitivity, math.ldexp(lattice, -bits))
     units = math.ldexp(sigma, bits)
-    if units != math.floor(units) or not _LEAST_SIGMA <= units <= _MOST_SIGMA:
+    if units != math.floor(units) or not LEAST_SIGMA <= units <= MOST_SIGMA:
         yield f"sigma = {sigma!r} is {units!r} units of 2^-{bits}: it must be a whole number between 2^30 and 2^50"
         return
     once, rest = divmod(stage.releases, stage.times)
@@ -143,7 +143,7 @@ def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | N
 
 def _above_threshold(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
     given, m = stage.noise.parameters, stage.arguments["m"]
-    sensitivity, least = given["sensitivity"], _bound(stage, neighbours)
+    sensitivity, least = given["sensitivity"], bound_of(stage.statistic, stage.arguments, neighbours)
     if sensitivity < least:
         yield f"the sensitivity of a query is stated as {sensitivity!r}, and it is at least {least!r}"
     yield from _differs("the sensitivity", stage.sensitivity, sensitivity / m)

@@ -27,6 +27,7 @@ from dpmedian.verification.groups import is_of_groups, verify_groups
 from dpmedian.verification.reading import parameters_of, parsed, plan_of, read
 from dpmedian.verification.signature import signature_check
 from dpmedian.verification.stages import shared_discretization, wrong_with
+from dpmedian.verification.trace import wrong_sum, wrong_with_trace
 
 __all__ = ["verify"]
 
@@ -36,6 +37,7 @@ _ROUNDING = 1e-8
 # Logarithms and roots differ in their last digits between machines, and a plan is calibrated with them.
 _CLOSE = 1e-9
 
+_NO_TRACE = "the queries of the run were left out of the record: of what was spent only the most is known"
 
 # What a record says of a run, which follows from no other entry.
 _UNAUTHENTICATED = {
@@ -135,9 +137,14 @@ class _Review:
         how = "the sum of all stages" if cap is None else "what the capped stages share, and the sum of the others"
         nothing = () if plan.stages else ("the record names no stage, and nothing is released without one",)
         checks.append(Check(f"cost: {how}, rho = {cost.rho:.6g}", (*nothing, *self.total())))
+        trace = None if isinstance(self.found, Plan) else self.found.trace
+        if trace is not None:
+            spent = f"trace: {len(trace)} queries spent rho = {trace.rho:.6g} of at most {cost.rho:.6g}"
+            wrong = [*wrong_sum(self.told, trace), *wrong_with_trace(trace, plan, self.told["size"])]
+            checks.append(Check(spent, tuple(wrong)))
         checks.append(Check(f"budget: {plan.parameters.budget} covers the cost", tuple(self.budget())))
         checks.append(Check("words and numbers say the same", tuple(self.words())))
-        notes: list[str] = []
+        notes = [_NO_TRACE] if trace is None and self.told.get("trace") is not None else []
         checks.append(Check("a version made the record that this one knows", tuple(self.version())))
         if self.told["version"] == __version__:
             checks.append(Check("the plan, made anew from its public parameters, is the same", tuple(self.anew())))

@@ -1,0 +1,112 @@
+"""The trace of a run as an entry of its audit record, and as rows of a table.
+
+The entry has the queries as JSON, compressed, because a run may have thousands of them. Its hash is over the JSON and
+not over the compressed bytes, which differ between versions of zlib, and the digest of the record covers the hash
+alone. So whoever wants a short record may remove `data`: the record keeps its digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmedian.rendering.table import text_table
+from dpmedian.trace import Query, Trace
+
+__all__ = ["TRACE_HEAD", "groups_trace_entry", "trace_entry", "trace_rows", "trace_text"]
+
+# A record keeps so many released numbers and parameters, about half a megabyte. `release.trace` has all of them.
+_NUMBERS_MAX = 20_000
+
+# More rows than these are printed as one row for each stage.
+_PRINTED = 24
+
+TRACE_HEAD = ("stage", "queries", "statistic", "sigma", "rho", "released")
+"""The columns of `trace_rows`."""
+
+
+def trace_text(trace: Trace) -> str:
+    """A table of the queries, or of the stages if there are many queries."""
+    rows = [_row([query]) for query in trace] if len(trace) <= _PRINTED else trace_rows(trace)
+    table = text_table(TRACE_HEAD, rows, yielding=(2, 5), right=(1,))
+    return f"Trace: {len(trace)} queries, rho = {trace.rho:.6g} spent\n{table}" if rows else "Trace: no queries"
+
+
+def trace_entry(trace: Trace | None) -> dict[str, Any] | None:
+    """The entry of one run; None if the run has no trace."""
+    return None if trace is None else _entry(_Room().rows(trace)) | {"rho": trace.rho}
+
+
+def groups_trace_entry(traces: Sequence[Trace | None]) -> dict[str, Any]:
+    """The entry of groups: every query says by number which group it is of."""
+    room = _Room()
+    return _entry(
+        {"group": place, **row} for place, trace in enumerate(traces) if trace is not None for row in room.rows(trace)
+    )
+
+
+def _entry(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    listed = list(rows)
+    text = json.dumps(listed, allow_nan=False, separators=(",", ":")).encode("ascii")
+    return {
+        "queries": len(listed),
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "data": base64.b64encode(zlib.compress(text)).decode("ascii"),
+    }
+
+
+class _Room:
+    """How many numbers a record still takes. An array that does not fit is left out, and smaller ones may follow."""
+
+    def __init__(self) -> None:
+        self.left = _NUMBERS_MAX
+
+    def rows(self, trace: Trace) -> Iterable[dict[str, Any]]:
+        """The queries of a trace as JSON holds them."""
+        for query in trace:
+            told = vars(query) | {"parameters": {name: self.plain(value) for name, value in query.parameters.items()}}
+            yield told | {"value": self.plain(query.value)}
+
+    def plain(self, value: Any) -> Any:
+        """An array as a list, if there is room for it; JSON has no infinity, so it becomes null."""
+        if isinstance(value, (np.ndarray, list, tuple)):
+            if len(value) > self.left:
+                return None
+            self.left -= len(value)
+            return [self.plain(one) for one in np.asarray(value).tolist()]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def trace_rows(queries: Sequence[Query]) -> list[tuple[str, ...]]:
+    """One row for the queries of one stage that follow each other."""
+    found: list[list[Query]] = []
+    for query in queries:
+        if found and (found[-1][-1].stage, found[-1][-1].statistic) == (query.stage, query.statistic):
+            found[-1].append(query)
+        else:
+            found.append([query])
+    return [_row(together) for together in found]
+
+
+def _row(queries: Sequence[Query]) -> tuple[str, ...]:
+    """One row for several queries."""
+    last = queries[-1]
+    sigmas = sorted({float(f"{query.sigma:.3g}") for query in queries if query.sigma is not None})
+    sigma = "" if not sigmas else f"{sigmas[0]:g}" if len(sigmas) == 1 else f"{sigmas[0]:g} to {sigmas[-1]:g}"
+    rho = math.fsum(query.rho for query in queries)
+    return last.stage, str(len(queries)), last.statistic or last.noise, sigma, f"{rho:.3g}", _released(last)
+
+
+def _released(query: Query) -> str:
+    if query.value is None:
+        return "left out: too long"
+    if query.value.size > 1:
+        return f"{query.value.size} numbers"
+    return f"{query.value[0]:.6g}" if query.value.size else "none"

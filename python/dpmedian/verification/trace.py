@@ -1,0 +1,195 @@
+"""The trace of a record: read back, and what it says was spent computed again.
+
+A plan states what a run may cost at most, and the trace each query that was made. Every query is computed again, its
+sensitivity from its statistic and its cost from its noise, and so is the sum: a run that spent more than its record
+claims is found.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dpmedian.accounting import Neighbours
+from dpmedian.mechanisms.stage import Stage
+from dpmedian.parameters import PRIVATE_RECORDS_MAX
+from dpmedian.planning.plan import Plan
+from dpmedian.trace import Query, Trace, array_names, rho_of
+from dpmedian.verification.stages import LEAST_SIGMA, MOST_SIGMA, bound_of
+
+__all__ = ["trace_of_record", "traces_of_groups", "wrong_sum", "wrong_with_trace"]
+
+# No trace needs more bytes: a record keeps 20,000 numbers, and a query without its numbers has some hundred bytes.
+_BYTES_MAX = 2**26
+
+# A multiplier of noise is met by a whole number of at least 2^30 units, and sums of costs are off by their last digits.
+_ROUNDING = 1e-8
+
+# So many queries are named of those that are wrong.
+_NAMED = 3
+
+# What a plan calls the noise that a trace names by what was released.
+_KINDS = {
+    "Gaussian": "Gaussian",
+    "choice": "exponential mechanism",
+    "draw": "lattice draw",
+    "above threshold": "Laplace",
+}
+
+
+def trace_of_record(record: Mapping[str, Any]) -> Trace | None:
+    """The trace of a record, or None if it has none."""
+    rows = _rows(record)
+    return None if rows is None else Trace([_query(row) for row in rows])
+
+
+def traces_of_groups(record: Mapping[str, Any], groups: int) -> list[Trace] | None:
+    """The trace of every group of a record, or None if it has none."""
+    rows = _rows(record)
+    if rows is None:
+        return None
+    found: list[list[Query]] = [[] for _ in range(groups)]
+    for row in rows:
+        if type(row.get("group")) is not int or not 0 <= row["group"] < groups:
+            raise ValueError(f"a query of the trace is of the group {row.get('group')!r}, and there are {groups}")
+        found[row["group"]].append(_query(row))
+    return [Trace(queries) for queries in found]
+
+
+def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    entry = record.get("trace")  # Records of former versions have none.
+    if entry is None or "data" not in entry:
+        return None
+    try:
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(base64.b64decode(entry["data"], validate=True), _BYTES_MAX)
+        if not unpacked.eof or hashlib.sha256(text).hexdigest() != entry["sha256"]:
+            raise ValueError("it is not what its sha256 states")
+        rows = json.loads(text)
+        if not (isinstance(rows, list) and len(rows) == entry["queries"]):
+            raise ValueError(f"it does not have the {entry['queries']} queries that are stated")
+    except (ValueError, TypeError, binascii.Error, zlib.error, RecursionError) as error:
+        raise ValueError(f"the trace cannot be read: {error}") from None
+    return rows
+
+
+def _query(row: Mapping[str, Any]) -> Query:
+    """A query as the run had it; what did not fit into the record is None."""
+    try:
+        for name in ("sensitivity", "rho", *(() if row["sigma"] is None else ("sigma",))):
+            if type(row[name]) is not float or not 0.0 <= row[name] < math.inf:
+                raise ValueError(f"{name} must be a number of at least 0, got {row[name]!r}")
+        arrays = array_names(row["statistic"])
+        given = {
+            name: np.array(value, dtype=np.float64) if name in arrays and value is not None else value
+            for name, value in row["parameters"].items()
+        }
+        value = None if row["value"] is None else np.array(row["value"], dtype=np.float64)
+        if value is not None and value.ndim != 1:
+            raise ValueError("a value must be a list of numbers")
+        told = {name: row[name] for name in ("stage", "noise", "sensitivity", "sigma", "rho", "statistic")}
+        return Query(**told, value=value, parameters=given)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ValueError(f"a query of the trace cannot be read: {type(error).__name__}: {error}") from None
+
+
+def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str]:
+    """What is wrong with a trace, in words; nothing if it is one of a run of this plan that spent what it may."""
+    stages = {stage.name: stage for stage in plan.stages}
+    wrong = [
+        f"query {index} ({query.stage}): {text}"
+        for index, query in enumerate(trace)
+        for text in _wrong(query, stages.get(query.stage), plan, size)
+    ]
+    yield from islice(wrong, _NAMED)
+    if len(wrong) > _NAMED:
+        yield f"{len(wrong) - _NAMED} more things are wrong with the queries"
+    for stage in plan.stages:
+        own = [query for query in trace if query.stage == stage.name]
+        if len(own) > stage.releases:
+            yield f"stage {stage.name!r} has {len(own)} queries, and {stage.releases} were planned"
+        yield from _exceeds(f"stage {stage.name!r}", math.fsum(query.rho for query in own), stage.cost.rho)
+    cap = plan.calibrated.cap
+    capped = [query for query in trace if query.stage in stages and stages[query.stage].capped]
+    if cap is not None:
+        yield from _exceeds("the capped stages together", math.fsum(query.rho for query in capped), cap.rho)
+    yield from _exceeds("the run", trace.rho, plan.cost.rho)
+
+
+def wrong_sum(record: Mapping[str, Any], trace: Trace) -> Iterator[str]:
+    """What is wrong with the sum that a record states beside its trace."""
+    if record["trace"]["rho"] != trace.rho:
+        yield f"what was spent is stated as rho = {record['trace']['rho']!r}, and the queries make it {trace.rho!r}"
+
+
+def _exceeds(what: str, spent: float, most: float) -> Iterator[str]:
+    if not spent <= most * (1.0 + _ROUNDING):
+        yield f"{what} spent rho = {spent!r}, and at most {most!r} was planned"
+
+
+def _wrong(query: Query, stage: Stage | None, plan: Plan, size: int | None) -> Iterator[str]:
+    if stage is None:
+        yield "the plan has no such stage"
+        return
+    if _KINDS.get(query.noise) != stage.noise.kind or (query.noise == "Gaussian") != (query.sigma is not None):
+        yield f"its noise is {query.noise!r}, and that of the stage is {stage.noise.kind!r}"
+        return
+    if query.value is not None and query.value.size > stage.coordinates and query.noise == "Gaussian":
+        yield f"it released {query.value.size} numbers, and the stage has {stage.coordinates}"
+    try:
+        if not math.isclose(query.rho, computed := _rho(query), rel_tol=1e-13):
+            yield f"its rho is stated as {query.rho!r}, and its noise makes it {computed!r}"
+        if query.noise == "Gaussian":
+            yield from _gaussian(query, stage, plan.parameters.neighbours)
+        else:
+            yield from _exceeds("it", query.rho, stage.cost.rho)
+    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        yield f"it cannot be computed again: {type(error).__name__}: {error}"
+        return
+    if query.statistic == "size" and query.value is not None and size is not None:
+        seen = min(max(round(float(query.value[0])), 0), PRIVATE_RECORDS_MAX)
+        if seen != size:
+            yield f"it released the size {seen}, and the record states {size}"
+
+
+def _rho(query: Query) -> float:
+    return rho_of(query.noise, query.sensitivity, query.sigma, query.parameters)
+
+
+def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[str]:
+    """The sensitivity is that of the statistic on the lattice of the query, and the noise is what the plan allows."""
+    sigma = float(query.sigma or 0.0)
+    least = stage.noise.scale / stage.sensitivity
+    if stage.noise.remark != "at most" and not sigma / query.sensitivity >= least * (1.0 - _ROUNDING):
+        yield f"its sigma is {sigma / query.sensitivity!r} times its sensitivity, and at least {least!r} was planned"
+    if "at" not in stage.noise.remark and sigma != stage.noise.scale:
+        yield f"its sigma is {sigma!r}, and {stage.noise.scale!r} was planned"
+    if query.statistic is None:  # The trace had become too long for its parameters.
+        return
+    if query.statistic != stage.statistic and (query.statistic, stage.statistic) != ("mean shift", "gradient"):
+        yield f"it is about {query.statistic!r}, and its stage about {stage.statistic!r}"
+        return
+    bits = query.parameters["bits"]
+    chosen = {name: query.parameters[name] for name in ("weight",) if name in stage.arguments}
+    lattice = bound_of(query.statistic, {**stage.arguments, **chosen, "bits": bits}, neighbours)
+    if query.sensitivity != math.ldexp(lattice, -bits):
+        yield f"its sensitivity is stated as {query.sensitivity!r}, and it is {math.ldexp(lattice, -bits)!r}"
+    units = math.ldexp(sigma, bits)
+    if units != math.floor(units) or not LEAST_SIGMA <= units <= MOST_SIGMA:
+        yield f"its sigma is {units!r} units of 2^-{bits}: it must be a whole number between 2^30 and 2^50"
+    if query.value is not None and not _whole(query.value, bits):
+        yield f"a released number is no multiple of 2^-{bits}"
+
+
+def _whole(values: Sequence[float] | np.ndarray[Any, Any], bits: int) -> bool:
+    units = np.ldexp(np.asarray(values, dtype=np.float64), bits)
+    return bool(np.isfinite(units).all() and (units == np.floor(units)).all())
