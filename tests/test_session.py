@@ -17,6 +17,7 @@ QUERIES = {
     "count": lambda s, rho: s.count(center=CENTER, radius=1.5, rho=rho),
     "distance counts": lambda s, rho: s.distance_counts(center=CENTER, radii=[0.5, 1.5, 4.0], rho=rho),
     "mean shift": lambda s, rho: s.mean_shift(center=CENTER, radius=1.5, rho=rho),
+    "clipped sum": lambda s, rho: s.clipped_sum(center=CENTER, threshold=1.5, rho=rho),
     "ranks": lambda s, rho: s.ranks(thresholds=CENTER, rho=rho),
     "second moments": lambda s, rho: s.second_moments(at=CENTER, rho=rho),
 }
@@ -32,6 +33,7 @@ def exact(name, points):
         "count": (distance <= 1.5).sum(),
         "distance counts": np.array([(distance <= radius).sum() for radius in (0.5, 1.5, 4.0)]),
         "mean shift": difference[distance <= 1.5].sum(axis=0),
+        "clipped sum": (difference * np.minimum(1.0, 1.5 / distance)[:, None]).sum(axis=0),
         "ranks": (points <= CENTER).sum(axis=0),
         "second moments": units.T @ units,
     }[name]
@@ -105,11 +107,22 @@ def replayed(session, tape, name):
         lambda s: s.distance_counts(center=CENTER, radii=[], rho=0.1),
         lambda s: s.mean_shift(center=CENTER, radius=1e-320, rho=0.1),
         lambda s: s.gradient(at=CENTER, rho=1e-40),
+        lambda s: s.clipped_sum(center=CENTER, threshold=0.0, rho=0.1),
+        lambda s: s.clipped_sum(center=CENTER, threshold=np.inf, rho=0.1),
+        lambda s: s.clipped_sum(center=CENTER, threshold=1e-200, rho=0.1),
+        lambda s: s.clipped_sum(center=CENTER[:2], threshold=1.0, rho=0.1),
+        lambda s: s.clipped_sum(center=CENTER, threshold=1.0, rho=-0.1),
+        lambda s: s.distance_counts(center=CENTER, radii=[1.0, -1.0], rho=0.1),
+        lambda s: s.distance_counts(center=CENTER, radii=[1.0], rho=np.inf),
+        lambda s: s.mean_shift(center=[1j, 0.0, 0.0], radius=1.0, rho=0.1),
+        lambda s: s.mean_shift(center=CENTER, radius=1.0, rho=10**400),
+        lambda s: s.ranks(thresholds=CENTER[:1], rho=0.1),
+        lambda s: s.second_moments(at=np.full(3, np.inf), rho=0.1),
     ],
 )
 def test_bad_arguments_release_nothing(query):
     with dpmedian.session(POINTS, rho=0.2, seed=1) as s:
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises((ValueError, TypeError), match=r"."):
             query(s)
         assert (len(s.trace), s.remaining) == (0, pytest.approx(0.2))
 

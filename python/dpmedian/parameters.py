@@ -28,6 +28,7 @@ __all__ = [
     "geometry_of",
     "positive",
     "scales_of",
+    "step_threshold",
     "whole",
 ]
 
@@ -158,7 +159,7 @@ class PublicParameters:
             clusters=None if clusters is None else _clusters(clusters, n),
             trim=_share("trim", trim, "records"),
             axes=_share("axes", axes, "budget"),
-            threshold=None if threshold is None else _threshold(threshold),
+            threshold=None if threshold is None else step_threshold(threshold),
         )
 
     @classmethod
@@ -334,7 +335,7 @@ def _share(name: str, value: object, of: str) -> float:
     return number
 
 
-def _threshold(value: object) -> float:
+def step_threshold(value: object) -> float:
     """A threshold of a robust step: 0, or far from where the squares of doubles under- and overflow."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"threshold must be a number, got {value!r}")

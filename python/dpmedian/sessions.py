@@ -23,8 +23,9 @@ from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION
+from dpmedian.mechanisms.robust_step import NoisyStep
 from dpmedian.mechanisms.size import NoisySize
-from dpmedian.parameters import PublicParameters, positive
+from dpmedian.parameters import PublicParameters, positive, step_threshold
 from dpmedian.progress import Progress
 from dpmedian.running import Session, require_fit
 from dpmedian.sources.protocol import Source
@@ -215,6 +216,32 @@ class QuerySession:
         found = self._vector(made, lambda source: made.shift(source, self._tape, theta, reach))
         return NoisyValue(-reach * found.value, reach * found.sigma)
 
+    def clipped_sum(self, *, center: ArrayLike, threshold: float, rho: float) -> NoisyValue:
+        """The sum of (x - center) over all records x, each shortened to the threshold if it is longer.
+
+        Divided by the number of records it is a step from the center toward the mean, to which no record contributes
+        more than the threshold.
+
+        Parameters
+        ----------
+        center : d numbers
+            The center.
+        threshold : float
+            The public length, between 2^-300 and 2^300.
+        rho : float
+            The part of the budget for this query.
+
+        Returns
+        -------
+        NoisyValue
+            `.value`, an array of d numbers, and `.sigma`. Sensitivity: twice the threshold if a record is replaced, the
+            threshold if one is added or removed, and the rounding.
+        """
+        theta, length = self._point("center", center), step_threshold(positive("threshold", threshold))
+        made = NoisyStep.of("clipped sum", _part(rho), self._parameters)
+        found = self._vector(made, lambda source: made.toward(source, self._tape, theta, length))
+        return NoisyValue(length * found.value, length * found.sigma)
+
     def ranks(self, *, thresholds: ArrayLike, rho: float) -> NoisyValue:
         """In every coordinate, the number of records at or below its threshold.
 
@@ -356,8 +383,8 @@ def session(
     Returns
     -------
     QuerySession
-        A context manager with the queries `gradient`, `count`, `distance_counts`, `mean_shift`, `ranks` and
-        `second_moments`. Each returns the noisy value and its sigma.
+        A context manager with the queries `gradient`, `count`, `distance_counts`, `mean_shift`, `clipped_sum`,
+        `ranks` and `second_moments`. Each returns the noisy value and its sigma.
 
     Examples
     --------
