@@ -65,6 +65,16 @@ def test_release_prints_the_json_of_the_same_release_as_the_library(run):
         (["--keys", "keys.txt"], "--by"),
         (["--unit-reduce", "mean"], "--unit"),
         (["--n", 2000], "--neighbours add_remove"),
+        (["--cache", ".", "--unit", "person"], "--unit the rows are loaded"),
+        (["--cache", ".", "--weight", "w", "--weight-max", 2], "--weight the rows are loaded"),
+        (["--cache", ".", "--scales", "1,2"], "--scales the rows are loaded"),
+        (["--cache", ".", "--geometry", "sphere"], "--geometry sphere the rows are loaded"),
+        (["--cache", ".", "--by", "side"], "--by the rows are loaded"),
+        (["--cache", "nosuch"], "no such folder"),
+        (["--axes", 0.1, "--by", "side"], "groups have no --axes"),
+        (["--axes", 0.1, "--clusters", 3], "--clusters"),
+        (["--no-inference", "--clusters", 3], "--clusters"),
+        (["--keys", "nosuch.txt", "--by", "side"], "--keys nosuch.txt: there is no such file"),
     ],
 )
 def test_no_argument_of_a_release_is_ignored_and_no_file_is_opened_to_say_so(run, given, missing):
@@ -95,6 +105,50 @@ def test_release_as_comma_separated_values(run):
     assert (code, header.split(",")[:4]) == (0, ["east_km", "north_km", "east_km_low", "east_km_high"])
     printed = json.loads(run("release", *arguments)[1])
     assert [float(x) for x in row.split(",")[:2]] == list(printed["point"].values())
+
+
+def test_a_cache_is_refused_for_a_file_that_is_not_converted(run, tmp_path):
+    code, out, err = run("release", POSITIONS, *BUDGET, "--cache", tmp_path)
+    assert (code, out) == (2, "")
+    assert "--cache) is for Arrow and Parquet files" in err
+
+
+def test_regions_and_axes_can_be_chosen(run):
+    arguments = [POSITIONS, *BUDGET, "--seed", 7]
+    without = json.loads(run("release", *arguments, "--no-inference")[1])
+    expected = dpmedian.geometric_median(
+        dpmedian.data.load_positions(), epsilon=1.0, delta=1e-6, seed=7, inference=False
+    )
+    assert list(without["point"].values()) == expected.point.tolist()
+    assert without["moments"] is None
+    code, out, _ = run("release", *arguments, "--axes", 0.1, "--output", "table")
+    axes = dpmedian.geometric_median(dpmedian.data.load_positions(), epsilon=1.0, delta=1e-6, seed=7, axes=0.1).axes()
+    assert code == 0
+    assert out.endswith(f"\n{axes}\n")
+    plans = [run("plan", 2000, 2, *BUDGET, *given)[1] for given in ([], ["--no-inference"], ["--axes", 0.1])]
+    assert len(set(plans)) == 3
+    by = [run("plan", 2000, 2, *BUDGET, "--by", "side", *given)[1] for given in ([], ["--no-inference"])]
+    assert by[0] != by[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")
+def test_a_reader_who_leaves_early_is_no_error_of_what_can_be_printed_again(run, tmp_path):
+    record = tmp_path / "record.json"
+    record.write_text(run("release", POSITIONS, *BUDGET)[1])
+    told = json.loads(record.read_text())
+    told["cost"]["rho"] /= 2.0
+    (tmp_path / "wrong.json").write_text(json.dumps(told))
+    for arguments, code in (
+        (["verify", record], 0),
+        (["verify", tmp_path / "wrong.json"], 6),
+        (["plan", "2000", "2", *BUDGET], 0),
+    ):
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [sys.executable, "-m", "dpmedian", *map(str, arguments)]
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60)
+        os.close(writing)
+        assert (done.returncode, "pipe" in done.stderr.lower()) == (code, False), done.stderr
 
 
 def test_plan_prints_the_table_and_its_json(run):

@@ -351,11 +351,12 @@ def test_parquet_names_nulls_and_types(tmp_path):
     message = r"column 'who' has type string, which is not a number; choose .* columns=\[\.\.\.\] \(--columns\)"
     with pytest.raises(TypeError, match=message):
         read_points(path)
-    unattended = read_points(path, columns=["x", "who"], nonfinite="center").array
-    assert np.array_equal(unattended, [[1.0, np.nan], [2.0, np.nan], [np.nan, 7.0]], equal_nan=True)
-    # The type of a column is as public as its name.
-    with pytest.raises(TypeError, match="column 'day' has type date32"):
-        read_points(path, nonfinite="center")
+    unattended = read_points(path, columns=["x", "y"], nonfinite="center").array
+    assert np.array_equal(unattended, [[1.0, 1.0], [2.0, 2.0], [np.nan, 3.0]], equal_nan=True)
+    # The type of a column is as public as its name, also if nobody may see a cell.
+    for columns, named in ((["x", "who"], "column 'who' has type string"), (["day"], "column 'day' has type date32")):
+        with pytest.raises(TypeError, match=named):
+            read_points(path, columns=columns, nonfinite="center")
 
 
 def test_a_column_of_lists_becomes_columns(tmp_path):

@@ -126,6 +126,9 @@ def cluster():
 INPUTS = {
     "numpy array": numpy_array,
     "tensor known by DLPack": lambda columns, folder: Tensor(numpy_array(columns, folder)),
+    "torch tensor": lambda columns, folder: pytest.importorskip("torch").from_numpy(numpy_array(columns, folder)),
+    "JAX array": lambda columns, folder: jax_double(numpy_array(columns, folder)),
+    "xarray array": lambda columns, folder: pytest.importorskip("xarray").DataArray(numpy_array(columns, folder)),
     "list of rows": lambda columns, folder: numpy_array(columns, folder).tolist(),
     "pandas data frame": pandas_frame,
     "polars data frame": polars_frame,
@@ -134,6 +137,8 @@ INPUTS = {
     "Arrow dataset": arrow_dataset,
     "Arrow scanner": lambda columns, folder: arrow_dataset(columns, folder).scanner(),
     "Arrow stream": lambda columns, folder: Stream(arrow_table(columns, folder)),
+    "Arrow record batch reader": lambda columns, folder: arrow_table(columns, folder).to_reader(),
+    "DuckDB relation": lambda columns, folder: duckdb_query(pandas_frame(columns, folder)),
     "iterator of batches": lambda columns, folder: iter(arrow_table(columns, folder).to_batches(max_chunksize=70)),
     ".npy file": npy,
     ".npz file": npz,
@@ -147,7 +152,8 @@ INPUTS = {
     "Dask data frame": dask_frame,
 }
 NUMBERED = (".npy file", ".npz file", "file that `open_points` opened")
-BY_NUMBER = (*NUMBERED, "numpy array", "tensor known by DLPack", "Dask array")
+ARRAYS = ("numpy array", "tensor known by DLPack", "torch tensor", "JAX array", "xarray array", "Dask array")
+BY_NUMBER = (*NUMBERED, *ARRAYS)
 BESIDE = {"`unit=`": 2, "groups": 3, "weights": 4}
 
 
@@ -220,6 +226,77 @@ def test_a_cell_of_the_table_is_true(name, option, tmp_path, request):
         (tmp_path / "again").mkdir()
         with pytest.raises((ValueError, TypeError), match=r"pass a frame|names a column"):
             run(name, option, tmp_path / "again", by_value=False)
+
+
+def jax_double(array):
+    """In double precision, which JAX has only if it is asked for."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    return jax.numpy.asarray(array)
+
+
+def duckdb_query(frame):
+    """A query of a data base of its own, so that no query of another test is under way."""
+    connection = pytest.importorskip("duckdb").connect()
+    connection.register("frame", frame)
+    return connection.sql("select * from frame")
+
+
+COLUMNS = {
+    "torch tensor": lambda column: pytest.importorskip("torch").from_numpy(column),
+    "JAX array": jax_double,
+    "xarray array": lambda column: pytest.importorskip("xarray").DataArray(column),
+    "pandas frame": lambda column: pytest.importorskip("pandas").DataFrame({"v": column}),
+    "DuckDB relation": lambda column: duckdb_query(COLUMNS["pandas frame"](column)),
+    "Arrow array": lambda column: pytest.importorskip("pyarrow").array(column),
+}
+
+
+@pytest.mark.parametrize("option", BESIDE)
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_ids_labels_and_weights_may_be_columns_of_any_library(kind, option):
+    column = WHOLE[:, BESIDE[option]]
+    column = column if option == "weights" else column.astype(int)
+    assert np.array_equal(released(POINTS, option, COLUMNS[kind](column)), released(POINTS, option, column))
+
+
+@pytest.mark.parametrize("kind", ["torch tensor", "JAX array", "xarray array", "pandas frame"])
+def test_scales_may_be_an_array_of_any_library(kind):
+    made = COLUMNS[kind](np.array([4.0, 0.5]))
+    scales = made["v"] if kind == "pandas frame" else made
+    assert dpmedian.Dataset.of(POINTS, scales=scales).scales == (4.0, 0.5)
+
+
+def test_a_frame_of_several_columns_is_no_column_of_ids():
+    frame = pandas_frame([2, 3], None)
+    with pytest.raises(ValueError, match="unit must be one column of labels, got a frame of 2 columns"):
+        dpmedian.Dataset.of(POINTS, unit=frame)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_sixteen_bits_are_read_as_the_singles_that_they_are(library):
+    module = pytest.importorskip(library)
+    single = POINTS.astype(np.float32)
+    if library == "torch":
+        given = module.from_numpy(single).bfloat16().requires_grad_()
+        expected = given.detach().float().numpy()
+    else:
+        given = module.numpy.asarray(single).astype(module.numpy.bfloat16)
+        expected = np.asarray(given.astype(module.numpy.float32))
+    assert not np.array_equal(expected, single)
+    assert np.array_equal(released(given, "plain"), released(expected, "plain"))
+
+
+def test_what_has_several_arrays_or_no_result_yet_says_what_to_pass():
+    xarray = pytest.importorskip("xarray")
+    several = xarray.Dataset({"x": ("row", POINTS[:, 0]), "y": ("row", POINTS[:, 1])})
+    for options in ({}, {"columns": ["x"]}, {"unit": PERSON}):
+        with pytest.raises(TypeError, match=r"an xarray Dataset: pass points.to_dataframe\(\)"):
+            dpmedian.Dataset.of(several, **options)
+    assert np.array_equal(released(several.to_dataframe(), "plain"), released(POINTS, "plain"))
+    connection = pytest.importorskip("duckdb").connect()
+    with pytest.raises(TypeError, match=r"in DuckDB the relation, connection.sql\(...\)"):
+        dpmedian.Dataset.of(connection.execute("select 1.0 as x, 2.0 as y"), columns=["x"])
 
 
 def test_paths_that_are_no_files_say_what_to_pass(tmp_path):

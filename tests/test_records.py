@@ -482,7 +482,7 @@ class Flat(Stream):
 
 def test_an_array_is_read_by_its_shape_and_not_by_its_stream():
     pytest.importorskip("pyarrow")
-    same(as_records(Flat(POINTS)).array, POINTS)
+    assert same(as_records(Flat(POINTS)).array, POINTS)
     told = Stream(Flat(POINTS).frame)
     told.shape = POINTS.shape
     with pytest.raises(ValueError, match="their shape and their Arrow stream have different numbers"):
@@ -491,7 +491,7 @@ def test_an_array_is_read_by_its_shape_and_not_by_its_stream():
 
 def test_an_xarray_is_read_by_its_shape():
     xarray = pytest.importorskip("xarray")
-    same(as_records(xarray.DataArray(POINTS)).array, POINTS)
+    assert same(as_records(xarray.DataArray(POINTS)).array, POINTS)
 
 
 def test_a_stream_is_read_and_its_columns_are_named_without_pyarrow_imported_first():

@@ -461,3 +461,78 @@ def test_one_release_as_comma_separated_values():
     assert [float(row["x0"]), float(row["x1"])] == release.point.tolist()
     assert float(row["x0_low"]) == release.confidence_region().intervals[0, 0]
     assert (row["size"], row["outcome"], row["reason"]) == ("2000", "released", "")
+
+
+def test_a_coordinate_keeps_its_name_in_tables_whatever_it_is_called():
+    pandas = pytest.importorskip("pandas")
+    names = ["size", "scale", "outcome", "size_low", "release_size"]
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(4000, 5)), columns=names)
+    told = {"rho": 1.0, "seed": 1, "progress": False}
+    release = dpmedian.geometric_median(frame, **told)
+    header, values = (line.split(",") for line in release.to_csv().splitlines())
+    assert len(set(header)) == len(header)
+    row = dict(zip(header, values, strict=True))
+    assert [float(row[name]) for name in names] == release.point.tolist()
+    assert (row["release_release_size"], row["release_outcome"]) == ("4000", "released")
+    assert float(row["release_size_low"]) == release.confidence_region().intervals[0, 0]
+    groups = dpmedian.geometric_medians(frame.assign(side=np.arange(4000) % 2), "side", keys=[0, 1], **told)
+    table = groups.to_frame()
+    assert table.loc[0, names].tolist() == groups[0].point.tolist()
+    assert table.loc[0, "release_release_size"] == groups[0].size
+    places = dpmedian.k_medians(frame.rename(columns={"scale": "center_size"}), 2, **told)
+    assert places.to_frame().shape == (2, 8)
+    assert sum(map(places.centers[0].__contains__, places.to_frame().iloc[0])) == 5
+    assert len(set(places.to_csv().splitlines()[0].split(","))) == 9
+
+
+# Columns of text in unattended runs.
+
+TEXT = {"name": ["anna", "bert", "carl", "dora"] * 500}
+CENTER_NOTE = "to which nonfinite='center' sends every record with a cell that is no number"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("options", [{}, {"method": "dpgd", "radius": 50.0}, {"center": [7.0]}])
+def test_text_sent_to_the_center_is_noted_and_never_refused_for_its_cells(library, options):
+    """A refusal would depend on cells: of "12", "13" and of "12", "unknown" a reader makes columns of other types."""
+    module = pytest.importorskip(library)
+    told = {"rho": 1.0, "nonfinite": "center", "progress": False, **options}
+    release = dpmedian.geometric_median(module.DataFrame(TEXT), **told)
+    assert any(CENTER_NOTE in note for note in release.notes)
+    numbers = [str(x) for x in np.random.default_rng(0).normal(3.0, 1.0, 2000)]
+    for first in ("1.5", "unknown"):
+        frame = module.DataFrame({"x": [first, *numbers[1:]]})
+        assert not any(CENTER_NOTE in note for note in dpmedian.geometric_median(frame, **told).notes)
+
+
+def test_places_and_groups_of_text_have_the_note_too():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TEXT)
+    told = {"rho": 1.0, "nonfinite": "center", "progress": False}
+    places = dpmedian.k_medians(frame, 2, **told)
+    assert any(CENTER_NOTE in note for note in places.notes)
+    assert np.isfinite(places.centers).all()
+    groups = dpmedian.geometric_medians(frame, np.arange(2000) % 2, keys=[0, 1], **told)
+    assert all(any(CENTER_NOTE in note for note in release.notes) for release in groups.values())
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("options", [{}, {"unit": "id"}, {"scales": [2.0]}])
+def test_text_in_a_stored_schema_is_refused_before_the_charge_whatever_the_cells(ending, options, tmp_path):
+    """The schema of a file is public, and the same in neighboring files: the refusal depends on nothing else."""
+    arrow = pytest.importorskip("pyarrow")
+    path, messages = tmp_path / f"a.{ending}", set()
+    for cells in (TEXT["name"], ["1", "2", "3", "4"] * 500, ["1", "2", "3", None] * 500):
+        table = arrow.table({"name": arrow.array(cells, arrow.string()), "id": np.arange(2000)})
+        if ending == "parquet":
+            pytest.importorskip("pyarrow.parquet").write_table(table, path)
+        else:
+            pytest.importorskip("pyarrow.feather").write_feather(table, path)
+        ledger = dpmedian.Ledger(rho=1.0)
+        with pytest.raises(TypeError, match="column 'name' has type string, which is not a number") as error:
+            dpmedian.geometric_median(
+                path, rho=1.0, nonfinite="center", columns=["name"], ledger=ledger, progress=False, **options
+            )
+        messages.add(str(error.value))
+        assert ledger.entries == ()
+    assert len(messages) == 1

@@ -356,6 +356,8 @@ def scales_of(scales: Any, d: int) -> tuple[float, ...] | None:
     """One positive number for each of d columns, or None."""
     if scales is None:
         return None
+    if hasattr(scales, "__array__"):
+        scales = np.asarray(scales).tolist()
     if isinstance(scales, (str, bytes, Mapping)) or not hasattr(scales, "__len__"):
         raise TypeError(
             f"scales must be {d} positive numbers, one for each column, got {scales!r}; names of columns are known "

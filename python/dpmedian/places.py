@@ -67,7 +67,11 @@ class Places(Release):
         arc, and `radius_km` in kilometers on the Earth.
         """
         sphere = self.plan.parameters.geometry == "sphere"
-        names = [f"center_{name}" if name in _FACTS else name for name in self.names]
+        names = list(self.names)
+        for place, name in enumerate(names):
+            while name in (*_FACTS, *names[:place], *names[place + 1 :]):
+                name = f"center_{name}"
+            names[place] = name
         return [
             dict(zip(names, center.tolist(), strict=True))
             | {"size": float(size), "size_sigma": self.size_sigma, "radius": float(radius)}
@@ -94,8 +98,8 @@ class Places(Release):
         """The table of `to_frame` as comma-separated values, with the cluster in the first column."""
         from dpmedian.rendering.rows import csv_text
 
-        rows = [{"cluster": index, **row} for index, row in enumerate(self.rows())]
-        return csv_text(rows, list(rows[0]))
+        rows = self.rows()
+        return csv_text(([index, *row.values()] for index, row in enumerate(rows)), ["cluster", *rows[0]])
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record: that of a release, with the centers, their sizes and their radii."""

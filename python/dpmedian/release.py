@@ -205,7 +205,7 @@ class Release(Recorded):
 
         The columns are the coordinates; the ends of the 95 % interval of each; `error_radius`, `scale`, `size`,
         `outcome` and `reason`; on the sphere also `error_km`, the error radius in kilometers. A value that does not
-        exist is an empty cell.
+        exist is an empty cell. If a coordinate has one of these names, ours becomes `release_size` and the like.
         """
         from dpmedian.rendering.rows import csv_text, row_names, row_of
 

@@ -24,6 +24,7 @@ __all__ = [
     "add_scales",
     "add_weight_max",
     "check_clusters",
+    "check_groups",
     "names",
     "number",
     "numbers",
@@ -72,6 +73,18 @@ def add_method(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
     group.add_argument(
         "--geometry", default="euclidean", choices=GEOMETRIES, help="sphere: longitude and latitude in degrees"
+    )
+    group.add_argument(
+        "--inference",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether a few percent of the budget go to confidence regions; default: they do",
+    )
+    group.add_argument(
+        "--axes",
+        type=number,
+        metavar="SHARE",
+        help="share of the budget, below 0.5, for the directions in which the data extend; default: 0",
     )
 
 
@@ -177,9 +190,18 @@ def check_clusters(options: argparse.Namespace) -> None:
         ("--by", options.by is not None),
         ("--method", options.method != "auto"),
         ("--profile", options.profile != "default"),
+        ("--axes", options.axes is not None),
+        ("--no-inference", not options.inference),
     ):
         if ignored:
             raise ValueError(f"{option} does not go with --clusters: leave one of them out")
+
+
+def check_groups(options: argparse.Namespace) -> None:
+    """Raises if an option would be ignored with groups."""
+    for option, ignored in (("--profile", options.profile != "default"), ("--axes", options.axes is not None)):
+        if ignored:
+            raise ValueError(f"groups have no {option}: leave it out")
 
 
 def plan_of(
@@ -201,4 +223,5 @@ def plan_of(
     }
     if options.clusters is not None:
         return plan_k_medians(n, d, options.clusters, trim=options.trim or 0.0, **common)
+    common |= {"inference": options.inference, "axes": options.axes or 0.0}
     return plan(n, d, method=options.method, profile=options.profile, **common)

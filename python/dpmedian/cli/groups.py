@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 
 from dpmedian import Ledger, geometric_medians
-from dpmedian.cli.output import paid_for, show, shown
+from dpmedian.cli.output import deliver, paid_for, shown
 from dpmedian.sources.records import Records
 
 __all__ = ["read_keys", "release_groups"]
@@ -21,6 +21,8 @@ def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ..
     """
     if file is None:
         return None
+    if not Path(file).is_file():
+        raise FileNotFoundError(f"--keys {file}: there is no such file")
     text = Path(file).read_text(encoding="utf-8-sig")
     if len(by) == 1:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -69,9 +71,10 @@ def release_groups(
         sample_weight=options.weight,
         weight_max=options.weight_max,
         scales=options.scales,
+        inference=options.inference,
     )
     with paid_for(found):
-        show(shown(found, options.output))
+        deliver(shown(found, options.output))
     if options.report is not None:
         with paid_for(found):
             found.report(options.report, ledger=ledger)

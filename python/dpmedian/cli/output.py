@@ -6,12 +6,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-if TYPE_CHECKING:
-    from dpmedian import Release, ReleaseFailed, Releases
+from dpmedian import Release, ReleaseFailed, Releases
 
-__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "paid_for", "say", "show", "show_failure", "shown"]
+__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "deliver", "paid_for", "say", "show", "show_failure", "shown"]
 
 EXIT_CODES = """\
 exit codes:
@@ -48,7 +47,7 @@ def show_failure(failed: ReleaseFailed) -> None:
     """Prints the record of a failure, which is an output; where stdout does not take it, to stderr."""
     text = _record(failed)
     try:
-        show(text)
+        deliver(text)
     except (OSError, ValueError):
         _write_aside(text)
 
@@ -64,12 +63,20 @@ def _record(result: Release | Releases | ReleaseFailed) -> str:
 def shown(result: Release | Releases, output: str) -> str:
     """A result as the option --output wants it: a table for people, a CSV file, or the audit record."""
     if output == "table":
+        if isinstance(result, Release) and result.plan.parameters.axes > 0.0:
+            return f"{result}\n{result.axes()}"
         return str(result)
     return result.to_csv() if output == "csv" else result.to_json()
 
 
 def show(text: object) -> None:
-    """Prints a result to stdout, at once: what stdout does not take is an error now, and not at the program's end."""
+    """Prints what can be printed again. A reader such as `head`, who has seen enough and has left, is no error."""
+    with contextlib.suppress(BrokenPipeError):
+        deliver(text)
+
+
+def deliver(text: object) -> None:
+    """Prints what was paid for to stdout, at once: what stdout does not take is an error now, and not at the end."""
     if sys.stdout is None:
         raise OSError("stdout is closed")
     try:

@@ -16,6 +16,7 @@ from dpmedian.cli.arguments import (
     add_scales,
     add_weight_max,
     check_clusters,
+    check_groups,
     plan_of,
 )
 from dpmedian.cli.groups import read_keys
@@ -44,8 +45,7 @@ def _plan_of_one(options: argparse.Namespace) -> Plan:
 
 
 def _plan_of_groups(options: argparse.Namespace) -> GroupsPlan:
-    if options.profile != "default":
-        raise ValueError("groups have no --profile: leave it out")
+    check_groups(options)
     return plan_groups(
         read_keys(options.keys, options.by),
         options.d,
@@ -65,6 +65,7 @@ def _plan_of_groups(options: argparse.Namespace) -> GroupsPlan:
         neighbours=options.neighbours or "add_remove",
         weight_max=options.weight_max,
         scales=options.scales,
+        inference=options.inference,
     )
 
 

@@ -20,11 +20,12 @@ from dpmedian.cli.arguments import (
     add_scales,
     add_weight_max,
     check_clusters,
+    check_groups,
     plan_of,
 )
 from dpmedian.cli.groups import read_keys, release_groups
 from dpmedian.cli.ledger import open_ledger
-from dpmedian.cli.output import EXIT_CODES, paid_for, show, show_failure, shown
+from dpmedian.cli.output import EXIT_CODES, deliver, paid_for, show_failure, shown
 from dpmedian.files import open_points, read_points
 from dpmedian.sources.file import FileRecords
 from dpmedian.sources.records import NONFINITE, Records
@@ -82,7 +83,7 @@ def release(options: argparse.Namespace) -> None:
                 failed.report(options.report, ledger=ledger)
         raise
     with paid_for(result):
-        show(shown(result, options.output))
+        deliver(shown(result, options.output))
     if options.report is not None:
         with paid_for(result):
             result.report(options.report, ledger=ledger)
@@ -104,8 +105,8 @@ def _check(options: argparse.Namespace) -> None:
         for option, value in (("--minimum", options.minimum), ("--max-groups-per-unit", options.max_groups_per_unit)):
             if value is not None:
                 raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
-    elif options.profile != "default":
-        raise ValueError("groups have no --profile: leave it out")
+    else:
+        check_groups(options)
     if options.unit is None and options.unit_reduce is not None:
         raise ValueError(f"--unit-reduce {options.unit_reduce} is for units: name the column of ids with --unit")
     if (options.weight is None) != (options.weight_max is None):
@@ -118,6 +119,8 @@ def _check(options: argparse.Namespace) -> None:
             f"--n {options.n} is a guess of a private number of records: with --neighbours replace the file says how "
             "many there are; leave it out, or say --neighbours add_remove"
         )
+    if options.cache is not None:
+        _check_cache(options)
     if options.report is not None:
         # The page is written after the charge, so a place where it cannot be is refused before.
         page = Path(options.report)
@@ -125,6 +128,17 @@ def _check(options: argparse.Namespace) -> None:
             raise ValueError(f"--report {options.report} is a folder: name a file in it, such as page.html")
         if not page.parent.is_dir():
             raise ValueError(f"--report {options.report}: there is no folder {str(page.parent)!r}")
+
+
+def _check_cache(options: argparse.Namespace) -> None:
+    """Raises if nothing would be converted, or nowhere: only files whose rows are records as they are stay files."""
+    loading = {"--by": options.by, "--unit": options.unit, "--weight": options.weight, "--scales": options.scales}
+    loading["--geometry sphere"] = options.geometry == "sphere" or None
+    option = next((option for option, value in loading.items() if value is not None), None)
+    if option is not None:
+        raise ValueError(f"--cache {options.cache} would be ignored: with {option} the rows are loaded; leave it out")
+    if not Path(options.cache).is_dir():
+        raise ValueError(f"--cache {options.cache}: there is no such folder")
 
 
 def add(commands: Any) -> None:

@@ -160,7 +160,8 @@ class _Run:
         self._source = source
         self._spender = spender
         self._center = center
-        self._scale = scale
+        # If 40 % of the records coincide, their core radius is the least number there is: nothing can be divided by it.
+        self._scale = max(scale, _LEAST_SCALE)
         self._size_noise = math.inf
         self._notes: tuple[str, ...] = ()
         # Records farther away than this from all centers do not count.
@@ -235,6 +236,9 @@ class _Run:
             self._reach = reach_of(seen, self._scale, p.trim, p.size)
         return step(centers, seen, self._scale), seen
 
+
+# A core radius whose shells and radii are normal numbers, and so are their quotients.
+_LEAST_SCALE = 2.0**-900
 
 # The least Huber radius at the start, in core radii of all records: finer than the cells of a grid.
 _LEAST_RADIUS = 0.3

@@ -37,7 +37,8 @@ class Memory:
     def of(cls, points: Any, reading: Reading) -> Memory:
         """Convert the points. This is the only conversion of a release."""
         points = loaded(points)
-        if isinstance(points, Iterator):
+        # A reader of Arrow batches is an iterator, too, and has a stream of all of them.
+        if isinstance(points, Iterator) and not hasattr(points, "__arrow_c_stream__"):
             for option, value in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
                 if not (value is None or isinstance(value, str)):
                     raise TypeError(f"points are an iterator of batches: {option}= must be the name of their column")
@@ -120,6 +121,16 @@ def loaded(points: Any) -> Any:
         return points.to_table()
     if module == "pyarrow" and hasattr(points, "read_row_groups"):  # A ParquetFile.
         return points.read()
+    if module == "torch" and hasattr(points, "detach"):  # numpy takes neither gradients nor bfloat16.
+        points = points.detach()
+        return points.float() if str(points.dtype) == "torch.bfloat16" else points
+    if hasattr(points, "data_vars"):  # A Dataset of xarray: several arrays, of any shapes.
+        raise TypeError("points must have rows and columns, got an xarray Dataset: pass points.to_dataframe()")
+    if hasattr(points, "fetchall") and not isinstance(points, Iterator) and not hasattr(points, "__arrow_c_stream__"):
+        raise TypeError(
+            f"points must have rows and columns, got a {type(points).__name__}: pass a frame, such as "
+            "pandas.read_sql(...), or in DuckDB the relation, connection.sql(...)"
+        )
     if hasattr(points, "__dlpack__") and not hasattr(points, "__array__"):
         return np.from_dlpack(points)
     return points

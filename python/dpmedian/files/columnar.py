@@ -55,6 +55,6 @@ def read_columnar(
         for i, name in enumerate(beside)
     }
     chosen = table.select(range(len(places))).rename_columns(labels(names, places))
-    framed = from_frame(chosen, replace(intake, choose="columns=[...] (--columns)"))
+    framed = from_frame(chosen, replace(intake, typed=True, choose="columns=[...] (--columns)"))
     assert framed is not None, "a table is a frame"
     return Records(*framed, labels=found)

@@ -88,7 +88,10 @@ def open_points(
     files, kind = files_of(path, format) if several else ([], file_format(cast(str, path), format))
     text = {"header": header, "name": name, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     single = Path("-" if several else cast(str, path))
-    stays = (several or os.fspath(single) != "-") and all(option is None for option in text.values())
+    stdin = not several and os.fspath(single) == "-"
+    if cache is not None and (stdin or kind not in ("arrow", "feather", "parquet")):
+        raise ValueError("cache= (--cache) is for Arrow and Parquet files: others, and stdin, are not converted")
+    stays = not stdin and all(option is None for option in text.values())
     drop = nonfinite == "drop"
     opened: FileRecords | None = None
     try:
@@ -98,7 +101,7 @@ def open_points(
             opened = _arrow(single, columns)
         if stays and opened is None and kind in ("arrow", "feather", "parquet"):
             names, total, batches = _batches(files or [single], kind, columns)
-            blocks = _blocks(batches, replace(intake, choose="columns=[...] (--columns)"), drop)
+            blocks = _blocks(batches, replace(intake, typed=True, choose="columns=[...] (--columns)"), drop)
             opened = _cached(blocks, names, total, named(path), cache, progress, drop)
     except (ValueError, TypeError) as error:
         raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error

@@ -196,7 +196,7 @@ class GroupsPlan(Recorded):
                     for index, (outcome, trace) in in_parallel(work):
                         meter.span(1.0)(1.0)
                         key = order[places[index]]
-                        values[key] = self._value(key, outcome, grouped, name, session.seeded, trace)
+                        values[key] = self._value(key, outcome, grouped, nonfinite, name, session.seeded, trace)
             found = Releases({key: values[key] for key in order.values()}, self, session.seeded, name, by=grouped.by)
             session.keep(found)
         return found
@@ -256,6 +256,7 @@ class GroupsPlan(Recorded):
         key: Hashable,
         outcome: MethodResult | ReleaseFailed,
         grouped: GroupRecords,
+        nonfinite: str,
         name: str | None,
         seeded: bool,
         trace: Trace,
@@ -266,10 +267,10 @@ class GroupsPlan(Recorded):
         if self.minimum is not None and size is not None and size < self.minimum:
             message = f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
             return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
+        told: dict[str, Any] = {"name": own, "seeded": seeded, "trace": trace}
         if not isinstance(outcome, ReleaseFailed):
-            return plan.released(outcome, columns=grouped.columns, seeded=seeded, name=own, trace=trace)
-        told: dict[str, Any] = {"plan": plan.at_size(size), "name": own, "seeded": seeded, "trace": trace}
-        return ReleaseFailed(outcome.message, plan.cost, size, **told)
+            return plan.released(outcome, columns=grouped.columns, nonfinite=nonfinite, **told)
+        return ReleaseFailed(outcome.message, plan.cost, size, plan=plan.at_size(size), **told)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it."""

@@ -87,8 +87,12 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The names of the key columns in tables: `by`, with `key_` before a name that another column has."""
-        taken = row_names(self.columns, self._sphere)
-        return tuple(f"key_{name}" if name in taken else name for name in self.by)
+        names = row_names(self.columns, self._sphere)
+        for name in self.by:
+            while name in names:
+                name = f"key_{name}"
+            names.append(name)
+        return tuple(names[-len(self.by) :])
 
     def to_frame(self) -> Any:
         """One row for each key, as a pandas DataFrame.
@@ -96,17 +100,16 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
         The index has the key, with one level for each key column. The columns are the coordinates of the point; the
         ends of the 95 % interval of each, such as `x0_low` and `x0_high`; `error_radius`, `scale`, `size`; `outcome`,
         which is "released" or "failed"; and `reason`, which says why there is no point. On the sphere `error_km` is the
-        error radius in kilometers. A value that does not exist is missing. Needs pandas.
+        error radius in kilometers. A value that does not exist is missing. If a coordinate has one of these names, ours
+        becomes `release_size` and the like. Needs pandas.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
 
-        frame = pd.DataFrame(
-            [row_of(value, self.columns, self._sphere) for value in self.values()],
-            columns=row_names(self.columns, self._sphere),
-        )
+        header = row_names(self.columns, self._sphere)
+        frame = pd.DataFrame([row_of(value, self.columns, self._sphere) for value in self.values()], columns=header)
         names = list(self.key_columns)
         frame.index = (
             pd.Index(list(self), name=names[0])
@@ -115,16 +118,13 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
                 [[key_parts(key)[place] for key in self] for place in range(len(names))], names=names
             )
         )
-        numbers = [name for name in frame.columns if name not in ("size", "outcome", "reason")]
-        return frame.astype({**dict.fromkeys(numbers, float), "size": "Int64"})
+        *numbers, size, _, _ = header
+        return frame.astype({**dict.fromkeys(numbers, float), size: "Int64"})
 
     def to_csv(self) -> str:
         """The table of `to_frame` as comma-separated values; the key columns come first. Needs no pandas."""
         names = self.key_columns
-        rows = (
-            {**dict(zip(names, key_parts(key), strict=True)), **row_of(value, self.columns, self._sphere)}
-            for key, value in self.items()
-        )
+        rows = ([*key_parts(key), *row_of(value, self.columns, self._sphere)] for key, value in self.items())
         return csv_text(rows, [*names, *row_names(self.columns, self._sphere)])
 
     def to_dict(self) -> dict[str, Any]:

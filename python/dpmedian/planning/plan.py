@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.dataset import Dataset
-from dpmedian.inference.region import confidence_region
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless, least_size
 from dpmedian.methods.private_size import PrivateSize
 from dpmedian.methods.registry import method_named
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters
 from dpmedian.places import Places
+from dpmedian.planning.notes import notes_of
 from dpmedian.recorded import Recorded
 from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed, StepResult
 from dpmedian.rendering.plan import plan_html, plan_text
@@ -33,18 +29,8 @@ from dpmedian.warning import LikelyFailureWarning, LongRunWarning, warn_caller
 
 __all__ = ["Plan"]
 
-# Intervals are compared in at most this many dimensions: the region of more takes longer than the release.
-_NOTED_DIMENSIONS = 50
-
 # Seconds of a release above which its run warns.
 _LONG = 60.0
-
-# An interval below this share of its value is a good one.
-_SHARP = 0.1
-
-# A value that is this many times as large as another one is in another unit, or about another thing.
-_DIFFERENT = 10.0
-
 
 # What a release without a name is called in a ledger, if it is no geometric median.
 _NAMES = {"k_medians": "k-medians", "robust_step": "robust step"}
@@ -242,7 +228,8 @@ class Plan(Recorded):
 
         def finish(result: MethodResult) -> Release:
             result = result if positions is None else positions(result)
-            return self.released(result, columns=data.columns, seeded=session.seeded, name=name, trace=session.trace)
+            told: dict[str, Any] = {"seeded": session.seeded, "name": name, "trace": session.trace}
+            return self.released(result, columns=data.columns, nonfinite=data.nonfinite, **told)
 
         def failing(failed: ReleaseFailed) -> None:
             failed.plan, failed.name, failed.seeded = self.at_size(failed.size), name, session.seeded
@@ -250,7 +237,14 @@ class Plan(Recorded):
         return session.run(self.calibrated, data, parameters, progress=progress, finish=finish, failing=failing)
 
     def released(
-        self, result: MethodResult, *, columns: tuple[str, ...] | None, seeded: bool, name: str | None, trace: Trace
+        self,
+        result: MethodResult,
+        *,
+        columns: tuple[str, ...] | None,
+        nonfinite: str,
+        seeded: bool,
+        name: str | None,
+        trace: Trace,
     ) -> Release:
         """Return what a caller gets of a method's result."""
         release = Release(
@@ -262,7 +256,10 @@ class Plan(Recorded):
             n=None if self.parameters.private_size else self.n,
             plan=self.at_size(result.size),
             size=result.size,
-            notes=(*result.notes, *self._notes_of(result, columns)),
+            notes=(
+                *result.notes,
+                *notes_of(self.parameters, result, columns, nonfinite, self.prediction.absolute_error),
+            ),
             columns=columns,
             seeded=seeded,
             name=name,
@@ -281,50 +278,6 @@ class Plan(Recorded):
             raise ValueError(f"method {self.method!r} releases no number of records: none of {size} can be seen")
         seen = self.calibrated.seen(size)
         return replace(self, parameters=seen.parameters, calibrated=seen)
-
-    def _notes_of(self, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
-        return *self._border_notes(result.point), *self._weight_notes(), *self._size_notes(result, columns)
-
-    def _border_notes(self, point: NDArray[np.float64]) -> tuple[str, ...]:
-        """A note where the released point lies near the border of the public ball: post-processing."""
-        radius = self.parameters.radius
-        if (
-            radius is None
-            or self.parameters.geometry == "sphere"
-            or math.dist(point / np.array(self.parameters.scales or 1.0), self.parameters.origin) < 0.9 * radius
-        ):
-            return ()
-        return (
-            "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
-            "their projections; check radius= and center=",
-        )
-
-    def _size_notes(self, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
-        """A note if columns of very different size count as if they had one unit: post-processing."""
-        plain = self.parameters.geometry == "euclidean" and self.parameters.scales is None
-        if result.moments is None or not plain or not 2 <= self.d <= _NOTED_DIMENSIONS:
-            return ()
-        intervals = confidence_region(result.point, result.moments, 0.95, result.scale).intervals
-        with np.errstate(all="ignore"):
-            relative = 0.5 * (intervals[:, 1] - intervals[:, 0]) / np.abs(result.point)
-        widest, narrowest = int(np.argmax(relative)), int(np.argmin(relative))
-        if not (
-            relative[widest] > 1.0 and relative[narrowest] < _SHARP and np.ptp(np.log2(np.abs(result.point))) > 3.0
-        ):
-            return ()
-        wide, narrow = (columns[i] if columns else f"coordinate {i + 1}" for i in (widest, narrowest))
-        return (
-            f"the 95 % interval of {wide} is wider than its value, and that of {narrow} is not: columns of different "
-            "size count in one unit here; give public scales, scales={...}, so that they count alike",
-        )
-
-    def _weight_notes(self) -> tuple[str, ...]:
-        if self.parameters.weight_max is None:
-            return ()
-        return (
-            f"weighted: a record counted with its weight over the public cap {self.parameters.weight_max:g}, and the "
-            "size is about the sum of these",
-        )
 
     def plot(self, ax: Any = None) -> Any:
         """The predicted error against the budget and the number of records (needs matplotlib)."""

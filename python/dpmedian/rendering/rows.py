@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmedian.release import Release, ReleaseFailed
@@ -16,39 +16,40 @@ __all__ = ["csv_text", "row_names", "row_of"]
 _FACTS = ("error_radius", "scale", "size", "outcome", "reason")
 
 
-def _interval_names(columns: Sequence[str]) -> list[str]:
-    return [f"{name}_{end}" for name in columns for end in ("low", "high")]
-
-
 def row_names(columns: Sequence[str], sphere: bool = False) -> list[str]:
-    """The names of a row: coordinates, the ends of their 95 % intervals, and what else is known of a release."""
-    return [*columns, *_interval_names(columns), *(["error_km"] if sphere else []), *_FACTS]
+    """The names of a row: coordinates, the ends of their 95 % intervals, and what else is known of a release.
 
-
-def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool = False) -> dict[str, Any]:
-    """One release as a row; a value that does not exist is None.
-
-    `outcome` is "released" or "failed", and `reason` says why there is no point. The size is the public number of
-    records, or the noisy one if the number is private. On the sphere `error_km` is the error radius in kilometers.
+    The coordinates keep their names. A name of ours that is among them gets `release_` before it, as often as needed.
     """
-    row: dict[str, Any] = dict.fromkeys(row_names(columns, sphere))
+    names = list(columns)
+    intervals = [f"{name}_{end}" for name in columns for end in ("low", "high")]
+    for name in (*intervals, *(["error_km"] if sphere else []), *_FACTS):
+        while name in names:
+            name = f"release_{name}"
+        names.append(name)
+    return names
+
+
+def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool = False) -> list[Any]:
+    """The values of one release in the order of `row_names`; a value that does not exist is None.
+
+    The outcome is "released" or "failed", and the reason says why there is no point. The size is the public number of
+    records, or the noisy one if the number is private. On the sphere the error radius is there in kilometers, too.
+    """
+    d = len(columns)
+    distance: list[float | None] = [None] if sphere else []
     if isinstance(value, ReleaseFailed):
-        return row | {"size": value.size, "outcome": "failed", "reason": value.message}
+        return [*[None] * (3 * d), *distance, None, None, value.size, "failed", value.message]
     region = region_of(value)
-    if region is not None:
-        row |= dict(zip(_interval_names(columns), region.intervals.ravel().tolist(), strict=True))
-    row |= dict(zip(columns, value.point.tolist(), strict=True))
+    intervals: list[Any] = [None] * (2 * d) if region is None else region.intervals.ravel().tolist()
     if sphere and value.error_radius is not None:
-        row["error_km"] = kilometers(value.error_radius)
+        distance = [kilometers(value.error_radius)]
     size = value.size if value.n is None else value.n
-    facts = (value.error_radius, value.scale, size, "released", "")
-    return row | dict(zip(_FACTS, facts, strict=True))
+    return [*value.point.tolist(), *intervals, *distance, value.error_radius, value.scale, size, "released", ""]
 
 
-def csv_text(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
+def csv_text(rows: Iterable[Sequence[Any]], names: Sequence[str]) -> str:
     """Comma-separated values with a header; a value that does not exist is an empty cell."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([names, *rows])
     return text.getvalue().removesuffix("\n")

@@ -192,7 +192,7 @@ def _read_lists(column: Column, intake: Intake) -> Numbers:
 def _read_numbers(column: Column, place: int, intake: Intake, dtype: Dtype) -> Floats:
     if column.kind == "numbers":
         return column.numbers(dtype)
-    if column.kind == "objects" or (column.kind == "odd" and intake.unattended):
+    if column.kind == "objects" or (column.kind == "odd" and intake.unattended and not intake.typed):
         return from_cells(column.cells(), intake, place, column.name)
     if column.kind == "lists":
         raise TypeError(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmedian.accounting.arguments import require_encodable
 from dpmedian.sources.file import is_path
+from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.labels import Labels, as_labels, take_column
 
 __all__ = [
@@ -177,8 +178,9 @@ def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
 
 def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
     """The key columns: those of a frame, or of a list or tuple of columns, or the one that `by` is itself."""
-    if hasattr(by, "columns"):
-        return [(str(name), by[name]) for name in getattr(by, "column_names", by.columns)]
+    frame = NamedColumns.of(by)
+    if frame is not None:
+        return [(name, frame.column(place)) for place, name in enumerate(frame.names)]
     if isinstance(by, (list, tuple)) and 1 <= len(by) <= _MOST_COLUMNS:
         plain = (str, bytes, Mapping)
         if all(not isinstance(part, plain) and hasattr(part, "__len__") for part in by):

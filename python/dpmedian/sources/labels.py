@@ -92,11 +92,16 @@ class Labels:
 
 
 def as_labels(column: Any, argument: str) -> Labels:
-    """A column as labels: arrays, lists, pandas and polars series, Arrow arrays. `argument` names it in errors."""
+    """A column as labels: arrays, lists, series, Arrow arrays, frames of one column. `argument` names it in errors."""
     if isinstance(column, Labels):
         return column
     if isinstance(column, (str, bytes, Mapping, Set)) or column is None:
         raise TypeError(f"{argument} must be one label for each row, or the name of a column, got {column!r}")
+    frame = NamedColumns.of(column)
+    if frame is not None:
+        if len(frame.names) != 1:
+            raise ValueError(f"{argument} must be one column of labels, got a frame of {len(frame.names)} columns")
+        return replace(as_labels(frame.column(0), argument), name=frame.names[0])
     for library, read in (("pandas", _from_pandas), ("polars", _from_polars), ("pyarrow", _from_arrow)):
         module = sys.modules.get(library)
         found = None if module is None else read(module, column, argument)

@@ -153,10 +153,16 @@ def first_nonfinite(points: Floats) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Intake:
-    """How points are taken in: whether nobody may see an error, the dimension if told, how columns are chosen."""
+    """How points are taken in: whether nobody may see an error, the dimension if told, how columns are chosen.
+
+    `typed` says that the types of the columns were declared, by a schema that is stored with them and is public like
+    their names, so that a column of text is none of numbers. The types of a frame may come of a reader that has looked
+    at the cells, and then a single record may have made them.
+    """
 
     unattended: bool
     d: int | None = None
+    typed: bool = False
     choose: str = "points[['x', 'y']]"
 
     @classmethod
@@ -214,6 +220,8 @@ def _kind(value: object) -> str:
 
 def from_array(points: NDArray[Any], intake: Intake) -> Floats:
     """An array of any layout and type; what is no real number is refused by its type, or becomes NaN cell by cell."""
+    if points.dtype.name == "bfloat16":  # Of JAX. numpy does not know it, and each is a float32.
+        points = points.astype(np.float32)
     kind = points.dtype.kind
     if kind == "O" and points.ndim == 1:
         return from_rows(_unmasked(points).tolist(), intake)

@@ -127,5 +127,6 @@ def check_missing(row: int | None, label: str, nonfinite: str, neighbours: Neigh
     where = f"row {row + 1} has no {label!r} that can be read" if nonfinite == "raise" else "a row has none"
     raise ValueError(
         "unit: every row must have an id (a whole number or text) under neighbours = 'replace', where the number of "
-        f"units is public, and {where}; correct it, or use neighbours='add_remove', which leaves such rows out"
+        f"units is public, and {where}; correct it, or use neighbours='add_remove' (--neighbours add_remove), which "
+        "leaves such rows out"
     )

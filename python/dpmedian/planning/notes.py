@@ -1,0 +1,112 @@
+"""Notes about a released point: post-processing of what was released and of public parameters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmedian.inference.region import confidence_region
+from dpmedian.parameters import PublicParameters
+from dpmedian.release import ClusterResult, MethodResult, StepResult
+
+__all__ = ["notes_of"]
+
+# Intervals are compared in at most this many dimensions: the region of more takes longer than the release.
+_NOTED_DIMENSIONS = 50
+
+# An interval below this share of its value is a good one.
+_SHARP = 0.1
+
+# Below this distance two places are the same for every purpose.
+_NEARLY_ZERO = 2.0**-500
+
+# A value that is this many times as large as another one is in another unit, or about another thing.
+_DIFFERENT = 8.0
+
+
+def notes_of(
+    parameters: PublicParameters,
+    result: MethodResult,
+    columns: tuple[str, ...] | None,
+    nonfinite: str,
+    absolute_error: float,
+) -> tuple[str, ...]:
+    """What a reader should know of this result; `absolute_error` is the predicted one, in the units of the records."""
+    return (
+        *_border_notes(parameters, result.point),
+        *_center_notes(parameters, result, nonfinite, absolute_error),
+        *_weight_notes(parameters),
+        *_size_notes(parameters, result, columns),
+    )
+
+
+def _from_center(parameters: PublicParameters, point: NDArray[np.float64]) -> float:
+    """The distance of a released point from the public center, in units of the scales."""
+    return math.dist(point / np.array(parameters.scales or 1.0), parameters.origin)
+
+
+def _border_notes(parameters: PublicParameters, point: NDArray[np.float64]) -> tuple[str, ...]:
+    """A note if the released point lies near the border of the public ball."""
+    radius = parameters.radius
+    if radius is None or parameters.geometry == "sphere" or _from_center(parameters, point) < 0.9 * radius:
+        return ()
+    return (
+        "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
+        "their projections; check radius= and center=",
+    )
+
+
+def _center_notes(
+    parameters: PublicParameters, result: MethodResult, nonfinite: str, absolute_error: float
+) -> tuple[str, ...]:
+    """A note if a point was released at the center to which records that are no numbers are sent.
+
+    In an unattended run the cells of a column of text are data. To refuse the column because of them before the charge
+    would show everyone who sees the refusal something of a record, for nothing: two columns that differ in one cell,
+    "12" or "unknown", are neighbors, and a reader gives them different types. This note shows nothing new, because it
+    is a function of the released point and of public parameters.
+    """
+    if nonfinite != "center" or parameters.geometry == "sphere" or isinstance(result, StepResult):
+        return ()
+    # Text makes the center a place where all records coincide, which the default method releases exactly (k-medians up
+    # to numbers that are almost zero), and the other methods as exactly as they can.
+    reach = max(absolute_error, parameters.resolution or 0.0, _NEARLY_ZERO)
+    points = result.centers if isinstance(result, ClusterResult) else [result.point]
+    if not any(_from_center(parameters, point) <= reach for point in points):
+        return ()
+    return (
+        "the point lies at the center, to which nonfinite='center' sends every record with a cell that is no number: "
+        "if a column holds text, that is all of them; check that every column holds numbers, or choose those that do, "
+        "columns=[...]",
+    )
+
+
+def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
+    """A note if columns of very different size count as if they had one unit."""
+    plain = parameters.geometry == "euclidean" and parameters.scales is None
+    if result.moments is None or not plain or not 2 <= parameters.d <= _NOTED_DIMENSIONS:
+        return ()
+    intervals = confidence_region(result.point, result.moments, 0.95, result.scale).intervals
+    with np.errstate(all="ignore"):
+        sizes = np.abs(result.point)
+        relative = 0.5 * (intervals[:, 1] - intervals[:, 0]) / sizes
+        different = np.ptp(np.log2(sizes)) > math.log2(_DIFFERENT)
+    widest, narrowest = int(np.argmax(relative)), int(np.argmin(relative))
+    if not (different and relative[widest] > 1.0 and relative[narrowest] < _SHARP):
+        return ()
+    wide, narrow = (columns[i] if columns else f"coordinate {i + 1}" for i in (widest, narrowest))
+    return (
+        f"the 95 % interval of {wide} is wider than its value, and that of {narrow} is not: columns of different "
+        "size count in one unit here; give public scales, scales={...}, so that they count alike",
+    )
+
+
+def _weight_notes(parameters: PublicParameters) -> tuple[str, ...]:
+    if parameters.weight_max is None:
+        return ()
+    return (
+        f"weighted: a record counted with its weight over the public cap {parameters.weight_max:g}, and the "
+        "size is about the sum of these",
+    )
