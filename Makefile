@@ -30,18 +30,10 @@ test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
 	$(MAKE) lint
 	$(PYTEST)
 
-lint: $(VENV)/tools $(INSTALLED)  ## Formatting, lints (of the benches, too), types, stubs and schemas; warnings are errors.
-	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+lint: $(VENV)/tools $(INSTALLED) $(VENV)/linted-core $(VENV)/linted-stubs $(VENV)/linted-forms  ## Formatting, lints, types, stubs and schemas; warnings are errors.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest dpmedian._core
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
-	$(BIN)/zizmor --quiet --offline --persona pedantic .github/workflows
 	if command -v actionlint > /dev/null; then actionlint; fi  # The workflow `test` brings it; PyPI has no wheel of it.
 
 # Both need the network: the advisories are fetched, and --strict fails if a version is not known. pip-audit has an environment
@@ -55,7 +47,7 @@ dependencies: $(VENV)/base  ## Known vulnerabilities, licenses and sources of wh
 # zig, found on the path, links against the symbols of an old C library, so that old systems take the wheel.
 wheel: $(VENV)/tools  ## A wheel and a source distribution, in dist/, checked here and with PYTHONS="INTERPRETER ...".
 	rm -rf dist
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --quiet --zig --compatibility manylinux_2_17 --out dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/python tests/check_distribution.py dist $(PYTHONS)
@@ -136,6 +128,25 @@ $(VENV)/tools: $(VENV)/base pyproject.toml tests/constraints.txt
 # The tests of the core, if it changed since they passed.
 $(VENV)/core-tested: $(VENV)/tools $(CORE)
 	cargo test --quiet --lib
+	touch $@
+
+# The lints that take seconds although nothing changed: each runs if one of its files did since it passed.
+$(VENV)/linted-core: $(VENV)/tools $(CORE) rustfmt.toml $(wildcard benches/*.rs)
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	touch $@
+
+$(VENV)/linted-stubs: $(VENV)/tools $(CORE) python/dpmedian/_core.pyi $(INSTALLED)
+	$(BIN)/python -m mypy.stubtest dpmedian._core
+	touch $@
+
+$(VENV)/linted-forms: $(VENV)/tools CITATION.cff $(wildcard .github/*.yml .github/*/*.yml)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --quiet --offline --strict-collection --persona pedantic .github
 	touch $@
 
 # The wheels and the editable installation replace each other, so each takes the others' marks away before it starts.
