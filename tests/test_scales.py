@@ -171,3 +171,13 @@ def test_a_record_of_an_older_version_has_no_scales():
     for name in ("scales", "lone_delta", "clusters", "trim", "axes", "threshold"):
         del record[name]
     assert dpmedian.Release.from_json(json.dumps(record)).plan.parameters.scales is None
+
+
+def test_a_table_of_groups_shows_the_note_that_columns_of_different_size_get():
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.normal(1.0, 0.3, 6000), rng.normal(4000.0, 900.0, 6000)])
+    groups = dpmedian.geometric_medians(points, np.arange(6000) % 3, keys=[0, 1, 2], rho=0.1, seed=1, progress=False)
+    text = " ".join(str(groups).split())
+    assert "note of 3 of 3 groups: the 95 % interval of coordinate 1 is wider than its value" in text
+    assert "e+03" not in text
+    assert "note of 3 of 3 groups" in groups._repr_html_()

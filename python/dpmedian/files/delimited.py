@@ -18,7 +18,10 @@ from dpmedian.sources.records import Intake, Records, read_number
 
 __all__ = ["HINT", "Dialect", "read_delimited"]
 
-HINT = "correct it, or replace such records by the center with nonfinite='center' (--nonfinite center)"
+HINT = (
+    "correct it, or replace such records by the center with nonfinite='center' (--nonfinite center), or if their "
+    "number is private (--neighbours add_remove, groups) leave them out with 'drop'"
+)
 
 # What spreadsheets and data frames write for a missing value.
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 from dpmedian.accounting import RECORD, Budget, PrivacyCost
-from dpmedian.accounting.protection import REPLACE
+from dpmedian.accounting.protection import REPLACE, Neighbours
 from dpmedian.warning import ConversionWarning, warn_caller
 
-__all__ = ["explained", "factor_of", "warn_of_conversion", "whose"]
+__all__ = ["converted", "explained", "factor_of", "warn_of_conversion", "whose"]
 
 
 def whose(cost: PrivacyCost) -> str:
@@ -19,6 +19,30 @@ def whose(cost: PrivacyCost) -> str:
 def factor_of(asked: PrivacyCost, cost: PrivacyCost) -> float:
     """Return by how much a conversion multiplied rho; 1 if nothing is spent."""
     return cost.rho / asked.rho if asked.rho > 0.0 else 1.0
+
+
+def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: str) -> PrivacyCost:
+    """Return the cost for the neighbors and the unit of a ledger, or raise an error that says what to do."""
+    if not isinstance(cost, PrivacyCost):
+        raise TypeError(f"cost must be a PrivacyCost, got {cost!r} of type {type(cost).__name__}")
+    if cost.delta0 > 0.0 and (cost.unit, cost.neighbours) != (unit, neighbours):
+        several = "" if budget.rho is not None else " (one in rho and delta takes several such releases)"
+        raise ValueError(
+            f"the release protects {whose(cost)}, and this ledger counts something else: for groups that nobody has "
+            f"listed no conversion is proved. Take a ledger of their kind, `{_creation(budget, cost)}`{several}, or "
+            "list the groups, keys=[...] (--keys)"
+        )
+    if cost.unit != unit:
+        if unit != RECORD:
+            way = f"k, unit={unit!r}) if each has at most k of the units {cost.unit!r}"
+            if cost.protection.relation.size_is_public:
+                way = way.replace(") if each has at most", ", exactly=True) if each has, in all data sets, exactly")
+            raise ValueError(
+                f"this ledger protects the unit {unit!r}, and the cost holds for one {cost.unit!r}: release "
+                f"per {unit}, or convert it with cost.for_group({way}"
+            )
+        cost = cost.per_record()
+    return cost.under(neighbours)
 
 
 def explained(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) -> str:

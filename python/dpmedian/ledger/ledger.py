@@ -14,7 +14,7 @@ from dpmedian.accounting.events import approximate, cost_of_event
 from dpmedian.accounting.protection import Protection
 from dpmedian.accounting.rounding import product_up
 from dpmedian.ledger.charging import Charge
-from dpmedian.ledger.conversion import explained, factor_of, warn_of_conversion, whose
+from dpmedian.ledger.conversion import converted, explained, factor_of, warn_of_conversion, whose
 from dpmedian.ledger.entry import Entry, FinalState, json_object
 from dpmedian.ledger.errors import BudgetExceeded
 from dpmedian.ledger.filters import ENDS_EARLY, Composition
@@ -330,19 +330,7 @@ class Ledger:
 
     def _converted(self, cost: PrivacyCost) -> PrivacyCost:
         """The cost for the ledger's neighbours and unit."""
-        if not isinstance(cost, PrivacyCost):
-            raise TypeError(f"cost must be a PrivacyCost, got {cost!r} of type {type(cost).__name__}")
-        if cost.unit != self.unit:
-            if self.unit != RECORD:
-                way = f"k, unit={self.unit!r}) if each has at most k of the units {cost.unit!r}"
-                if cost.protection.relation.size_is_public:
-                    way = way.replace(") if each has at most", ", exactly=True) if each has, in all data sets, exactly")
-                raise ValueError(
-                    f"this ledger protects the unit {self.unit!r}, and the cost holds for one {cost.unit!r}: release "
-                    f"per {self.unit}, or convert it with cost.for_group({way}"
-                )
-            cost = cost.per_record()
-        return cost.under(self.neighbours)
+        return converted(cost, self.budget, self.neighbours, self.unit)
 
     def _require(self, entries: Sequence[Entry], cost: PrivacyCost, asked: PrivacyCost) -> None:
         rule, costs = self._terms.filter, _costs(entries)

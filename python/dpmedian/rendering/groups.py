@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from dpmedian._core import __version__
@@ -35,6 +36,8 @@ __all__ = [
 _WIDTH = 80
 # More rows are left out of what is printed; `to_frame` has all of them. A plan names the first few of its groups.
 _MOST, _NAMED = 40, 3
+# So many different notes of groups are printed beneath their table, those of the most groups first.
+_NOTES = 3
 
 
 def _about(plan: GroupsPlan) -> list[str]:
@@ -191,7 +194,7 @@ def _rows(releases: Releases) -> list[tuple[str, ...]]:
         if isinstance(value, Release):
             shown = value.point.tolist()
             point = ", ".join(f"{x:.6g}" for x in shown[:4]) + (", ..." if len(shown) > 4 else "")
-            error = "" if value.error_radius is None else f"{value.error_radius:.2g}"
+            error = "" if value.error_radius is None else _length(value.error_radius)
             if value.error_radius is not None and value.plan.parameters.geometry == "sphere":
                 error = _length(kilometers(value.error_radius))
             rows.append((*names, point, _interval(value), error, size, "released"))
@@ -210,7 +213,7 @@ def _interval(release: Release) -> str:
     region = region_of(release)
     if region is None:
         return ""
-    shown = [f"{(high - low) / 2.0:.2g}" for low, high in region.intervals[:4].tolist()]
+    shown = [_length((high - low) / 2.0) for low, high in region.intervals[:4].tolist()]
     return "+- " + ", ".join(shown) + (", ..." if len(region.intervals) > 4 else "")
 
 
@@ -223,7 +226,13 @@ def _facts(releases: Releases) -> list[str]:
     facts = [f"{len(releases.released)} of {len(releases)} {told} have a point", *_about(releases.plan)]
     if releases.seeded:
         facts.append("seeded: the noise is predictable, so these releases protect nobody")
-    return facts
+    return facts + _common_notes(releases)
+
+
+def _common_notes(releases: Releases) -> list[str]:
+    """The notes that most groups have, with how many have them; the record of a group has all of its own."""
+    noted = Counter(note for release in releases.released.values() for note in dict.fromkeys(release.notes))
+    return [f"note of {count} of {len(releases)} groups: {note}" for note, count in noted.most_common(_NOTES)]
 
 
 def releases_text(releases: Releases) -> str:
