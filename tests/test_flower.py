@@ -18,6 +18,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from dpmedian.flower import PrivateGeometricMedian
 from dpmedian.flower_messages import updates
+from dpmedian.steps.lengths import Lengths
 
 logging.getLogger("flwr").setLevel(logging.CRITICAL)
 
@@ -241,7 +242,7 @@ def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(st
     result = made.start(Clients(behaviour), beginning(), num_rounds=3)
     assert direction(result) > 0.2
     assert result.arrays["weight"].numpy().dtype == np.float32
-    assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "coherence", "withstands"}
+    assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "coherence", "withstands", "length"}
     # Four fifths of the honest coherence, 0.69, less a fifth.
     assert all(abs(release.coherence - 0.35) < 0.1 for release in made.releases)
     assert made.cost.rho == pytest.approx(0.15)
@@ -273,6 +274,52 @@ def test_a_client_has_one_record_in_a_step_however_often_it_replies(strategy):
         return made.releases[0].point.tolist()
 
     assert bits(honest) == bits(lambda node, arrays: [honest(node, arrays), honest(node + 1000, arrays)])
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_the_threshold_follows_the_median_length_within_the_budget_of_the_rounds(strategy, neighbours):
+    """Updates have lengths around 5; the first model has 160. The noise of a count of 200 is 5 at this budget."""
+    unit = np.ones(256) / 16.0
+
+    def behaviour(node, arrays):
+        length = 5.0 * np.exp(0.3 * np.random.default_rng(node).normal())
+        return model(weight=arrays["weight"].numpy() + length * unit)
+
+    ledger = Ledger(rho=4.0, neighbours=neighbours, unit="client")
+    made = strategy(
+        rho=..., ledger=ledger, rounds=12, aggregate="step", neighbours=neighbours, momentum=0.0, clients=200
+    )
+    thresholds = []
+    for number in range(1, 13):
+        grid = Clients(behaviour, nodes=range(1, 201))
+        messages = list(made.configure_train(number, model(weight=np.full(256, 10.0)), ConfigRecord(), grid))
+        assert len(messages) == 200
+        made.aggregate_train(number, grid.send_and_receive(messages))
+        thresholds.append(made._lengths.threshold)
+    assert all(0.7 * 3.5 < threshold < 0.7 * 7.0 for threshold in thresholds[-4:]), thresholds
+    # The numbers are charged with the steps, and all rounds fit the ledger that they share.
+    assert ledger.spent.rho == pytest.approx(made.cost.rho) == pytest.approx(4.0)
+    assert len(ledger.entries) == 24
+    assert not list(made.configure_train(13, model(weight=np.full(256, 10.0)), ConfigRecord(), grid))
+
+
+def test_a_threshold_that_is_given_costs_nothing_and_is_kept(strategy):
+    made = strategy(aggregate="step", rho=1.0, threshold=3.0)
+    made.start(Clients(large, nodes=range(1, 41)), beginning(), num_rounds=2)
+    assert [release.cost.rho for release in made.releases] == pytest.approx([1.0, 1.0])
+    assert made.cost.rho == pytest.approx(2.0)
+
+
+def test_the_guess_of_a_length_begins_with_no_threshold_and_ends_beside_the_median():
+    for truth in (1e-6, 0.03, 1.0, 400.0):
+        lengths, sizes = Lengths(1.0), truth * np.exp(0.3 * np.random.default_rng(1).normal(size=1001))
+        assert lengths.threshold == 0.0
+        history = []
+        for _ in range(30):
+            lengths.follow(float(np.mean(np.sign(sizes - lengths.guess))))
+            history.append((lengths.guess, lengths.threshold))
+        assert all(threshold <= 0.7 * 1.5 * truth for _, threshold in history[12:])
+        assert all(truth / 1.4 < guess < 1.4 * truth for guess, _ in history[20:]), (truth, history[20:])
 
 
 def test_momentum_repeats_a_share_of_the_last_movement(strategy):
@@ -338,6 +385,7 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
         ({"step_length": 0.0}, "step_length must be positive"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\)"),
         ({"threshold": -1.0}, "threshold"),
+        ({"threshold": "median"}, "threshold must be 'auto' or a public length of at least 0, got 'median'"),
         ({"server_learning_rate": math.nan}, "server_learning_rate must be positive, got nan"),
         ({"neighbours": "swap"}, "swap"),
         ({"radius": -1.0}, "radius"),

@@ -26,14 +26,16 @@ from dpmedian.api import plan, required_n
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving
 from dpmedian.dataset.reading import Reading
-from dpmedian.flower_messages import arriving, flat, floating, moved, updates
+from dpmedian.flower_messages import arriving, flat, floating, measured, moved, updates
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.methods.contract import hopeless
 from dpmedian.parameters import whole
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
+from dpmedian.sources.weights import WHOLE_WEIGHT
 from dpmedian.step import Step
 from dpmedian.stepping import plan_step, taken_step
+from dpmedian.steps.lengths import LENGTHS_SHARE, Lengths
 from dpmedian.warning import LikelyFailureWarning
 
 try:
@@ -50,6 +52,12 @@ __all__ = ["PrivateGeometricMedian"]
 # A first step moves the model by at most this share of its first length, and a share of every movement is repeated.
 # `benches/federated.py` prints what training reaches with them: they are the same for all models and attacks there.
 _STEP_LENGTH, _MOMENTUM = 0.1, 0.5
+
+# The seeds of the numbers that follow the median length, in simulations: others than those of the steps.
+_OTHER_SEED = 2**32
+
+# Parts of a budget add up to it in spite of rounding.
+_ROUNDING = 1e-9
 
 # The excess for which an error message says how many clients it would take.
 _USEFUL_EXCESS = 0.01
@@ -91,8 +99,10 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     radius : float, optional
         For medians: a public bound on the length of an update; longer ones are shortened to it. Not needed, but it
         helps few clients.
-    threshold : float
-        For steps: updates shorter than this public length count by their length. 0, the default, counts all alike.
+    threshold : float or "auto"
+        For steps: updates shorter than this length count by their length. 0 counts all alike. "auto", the default,
+        takes seven tenths of the median length in the rounds before: one noisy number in each round follows it, for
+        a twentieth of the budget of the round. A number must be public.
     step_length : float
         For steps: how far the model moves if all updates have one direction, as a share of the length of the first
         model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to none after the last round.
@@ -139,7 +149,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         aggregate: str = "auto",
         clients: int | None = None,
         radius: float | None = None,
-        threshold: float = 0.0,
+        threshold: float | str = "auto",
         step_length: float = _STEP_LENGTH,
         momentum: float = _MOMENTUM,
         fraction_train: float = 1.0,
@@ -172,6 +182,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             raise ValueError(f"server_learning_rate must be positive, got {server_learning_rate}")
         if aggregate not in ("auto", "median", "step"):
             raise ValueError(f"aggregate must be 'auto', 'median' or 'step', got {aggregate!r}")
+        if isinstance(threshold, str) and threshold != "auto":
+            raise ValueError(f"threshold must be 'auto' or a public length of at least 0, got {threshold!r}")
         if not math.isfinite(step_length) or step_length <= 0.0:
             raise ValueError(f"step_length must be positive, got {step_length}")
         if not 0.0 <= momentum < 1.0:
@@ -198,6 +210,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self._asked: list[int] | None = None
         self._first_length: float | None = None
         self._velocity: NDArray[np.float64] | None = None
+        self._lengths: Lengths | None = None
+        self._followed: list[Step] = []
         self._rounds = rounds
         # Wrong arguments raise here.
         self._median_plan(2 if clients is None and self._public_number else clients, 1)
@@ -228,14 +242,14 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     @property
     def cost(self) -> PrivacyCost | None:
         """What all rounds so far cost together; None before the first."""
-        costs = [release.cost for release in self.releases]
+        costs = [release.cost for release in (*self.releases, *self._followed)]
         return sum(costs[1:], costs[0]) if costs else None
 
     def summary(self) -> None:
         """Logs the configuration."""
         log(INFO, "\t├──> Private geometric median of the updates:")
         log(INFO, "\t│\t├── Neighbours: %s, the unit is a %s", self.neighbours, self.unit)
-        log(INFO, "\t│\t└── Budget of a round: %s", self._step_plan(2, 1).parameters.budget)
+        log(INFO, "\t│\t└── Budget of a round: %s", self._whole_step_plan(2, 1).parameters.budget)
         super().summary()
 
     def configure_train(
@@ -247,6 +261,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         start = flat(arrays)
         if self._first_length is None:
             self._first_length = float(np.linalg.norm(start)) or 1.0
+            self._lengths = Lengths(self._first_length) if self.threshold == "auto" else None
         made = self._plan_of(nodes, start.size)
         if made.method != "robust_step":
             self._refuse_if_hopeless(made)
@@ -259,7 +274,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             )
         if self.ledger is not None:
             try:
-                self.ledger.check(made.cost)
+                self.ledger.check(self._cost_of(made))
             except BudgetExceeded as refused:
                 log(WARNING, "configure_train: nobody is asked, the model stays as it is: %s", refused)
                 return []
@@ -328,16 +343,41 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
         center = start if again is None else start + again
         public = len(asked) if self._public_number else None
-        records = Arriving(arriving(replies, model, asked), start.size, public, self.unit)
+        sent, lengths = arriving(replies, model, asked), list[float]()
+        if self._lengths is not None:
+            sent = measured(sent, center, lengths)
+        records = Arriving(sent, start.size, public, self.unit)
         step = taken_step(
             made,
             Dataset(records, Reading(unit=self.unit)),
             center.astype(np.float32) if single and again is None else center,
             **options,
         )
+        self._follow(lengths, step.size if public is None else public, options)
         movement = length * step.point if again is None else again + length * step.point
         self._velocity = movement if self.momentum > 0.0 else None
         return step, movement
+
+    def _follow(self, lengths: list[float], size: int | None, options: dict[str, Any]) -> None:
+        """Follows the median length of the updates by a robust step of one dimension from the public guess."""
+        if self._lengths is None or size is None:
+            return
+        records = Arriving(((([np.array([x])]), WHOLE_WEIGHT) for x in lengths), 1, size, self.unit)
+        seed = options["seed"]
+        options = {
+            "ledger": self.ledger,
+            "seed": None if seed is None else seed + _OTHER_SEED,
+            "name": f"{options['name']}, length",
+        }
+        try:
+            found = taken_step(
+                self._lengths_plan(size), Dataset(records, Reading(unit=self.unit)), [self._lengths.guess], **options
+            )
+        except BudgetExceeded as refused:  # Someone else has spent it since the round began.
+            log(WARNING, "aggregate_train: the threshold stays as it is: %s", refused)
+            return
+        self._followed.append(found)
+        self._lengths.follow(float(found.point[0]))
 
     def _left(self, server_round: int) -> float:
         """The share of the rounds that is left, this one included; 1 if their number is not known."""
@@ -347,17 +387,37 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         n = len(asked) if self._public_number else self.clients
         return self._step_plan(n, d) if self.method(d, n) == "step" else self._median_plan(n, d)
 
-    def _step_plan(self, n: int | None, d: int) -> Plan:
+    def _cost_of(self, made: Plan) -> PrivacyCost:
+        """What a round costs: its release, and for steps the number that follows the median length."""
+        if made.method != "robust_step" or self._lengths is None:
+            return made.cost
+        return made.cost + self._lengths_plan(made.n).cost
+
+    def _whole_step_plan(self, n: int | None, d: int) -> Plan:
+        """The plan of a step that gets the whole budget of a round."""
         return plan_step(
             n if self._public_number else None,
             d,
-            self.threshold,
+            0.0 if isinstance(self.threshold, str) else self.threshold,
             rho=self.rho,
             epsilon=self.epsilon,
             delta=self.delta,
             neighbours=self.neighbours,
             unit=self.unit,
         )
+
+    def _step_plan(self, n: int | None, d: int) -> Plan:
+        whole = self._whole_step_plan(n, d)
+        if self.threshold != "auto":
+            return whole
+        threshold = 0.0 if self._lengths is None else self._lengths.threshold
+        rho = (1.0 - LENGTHS_SHARE) * whole.cost.rho
+        return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
+
+    def _lengths_plan(self, size: int | None) -> Plan:
+        """The plan of the number that follows the median length; its cost does not depend on the number of clients."""
+        rho = (1.0 - _ROUNDING) * LENGTHS_SHARE * self._whole_step_plan(2, 1).cost.rho
+        return plan_step(2 if size is None else size, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
     def _median_plan(self, n: int | None, d: int) -> Plan:
         return plan(
@@ -414,5 +474,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             values: dict[str, Any] = {"error-radius": release.error_radius, "scale": release.scale}
             if isinstance(release, Step):
                 values |= {"coherence": release.coherence, "withstands": release.withstands}
+            if isinstance(release, Step) and self._followed and self._lengths is not None:
+                values |= {"length": self._lengths.guess}
             shown |= {name: float(value) for name, value in values.items() if value is not None}
         return MetricRecord(shown)

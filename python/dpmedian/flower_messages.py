@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -15,7 +16,10 @@ try:
 except ImportError as error:
     raise ImportError("dpmedian.flower needs Flower 1.22 or newer: pip install 'dpmedian[flower]'") from error
 
-__all__ = ["arriving", "flat", "floating", "layers", "moved", "updates"]
+__all__ = ["arriving", "flat", "floating", "layers", "measured", "moved", "updates"]
+
+# So many coordinates are measured at a time.
+_CHUNK = 1 << 16
 
 
 def layers(message: Message, model: ArrayRecord) -> Parts | None:
@@ -49,6 +53,23 @@ def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -
         if sent is not None:
             waiting.discard(node)
             yield sent, WHOLE_WEIGHT
+
+
+def measured(
+    records: Iterable[tuple[Parts | None, int]], center: NDArray[np.float64], lengths: list[float]
+) -> Iterator[tuple[Parts | None, int]]:
+    """The records, as they are read; `lengths` gets the distance of each from the center, a function of that record."""
+    for parts, weight in records:
+        squares, at = 0.0, 0
+        for part in parts or ():
+            for start in range(0, part.size, _CHUNK):
+                values = part[start : start + _CHUNK]
+                with np.errstate(all="ignore"):
+                    difference = values - center[at : at + values.size]
+                    squares += float(difference @ difference)
+                at += values.size
+        lengths.append(math.sqrt(squares) if squares >= 0.0 else math.nan)
+        yield parts, weight
 
 
 def updates(
