@@ -5,9 +5,12 @@
     python benches/gauntlet.py --peers    # beside it: private coordinate medians, and methods that need a radius
     python benches/gauntlet.py --peers DIRECTORY   # and the private locations by others whose checkouts are there
     python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
+    python benches/gauntlet.py --long --minutes 30   # as many rows of it as 30 minutes allow
+    python benches/gauntlet.py --edges    # few records, and many equal ones: fresh data in every run
     python benches/gauntlet.py --confirm  # the gauntlet on other sets, which no constant was chosen by
     python benches/gauntlet.py --dimensions 5 --sets three halves --no-inference   # some rows of the gauntlet only
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
+    python benches/gauntlet.py --large --seed 1000   # other data and noise
     python benches/gauntlet.py --region   # M with and without the stages of a confidence region
     python benches/gauntlet.py --neighbours add_remove    # the same rho where records are added or removed, n unknown
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -172,6 +176,32 @@ CONFIRM: dict[str, Generator] = {
 
 DIMENSIONS = (5, 50)
 
+
+class Edge(NamedTuple):
+    """Data at the edge of what the method can do, and what is asked of it."""
+
+    generate: Generator
+    n: int
+    d: int
+    goal: str
+
+
+def two_values(rng: np.random.Generator, n: int, d: int) -> Points:
+    """58 % of the records are one point, the others another one."""
+    return np.where(np.arange(n)[:, None] < 0.58 * n, 7.25, np.zeros((n, d)))
+
+
+def many_zeros(rng: np.random.Generator, n: int, d: int) -> Points:
+    """85 % of all entries are zero, the rest exponential: in 8 dimensions 27 % of the records are the origin."""
+    return rng.exponential(size=(n, d)) * (rng.random((n, d)) > 0.85)
+
+
+EDGES = {
+    "gauss": Edge(SETS["gauss"], 100, 2, "lost at most 9 %"),
+    "two values": Edge(two_values, 2000, 4, "lost at most 1 of 300"),
+    "many zeros": Edge(many_zeros, 1500, 8, "median excess at most 2e-4; covered or noted at least 95 %"),
+}
+
 # What the median excess may be, in these dimensions: a regression shows.
 LIMITS = {
     "gauss": (1.7e-5, 1.7e-4),
@@ -304,13 +334,18 @@ def gauntlet_table(
 ) -> None:
     for d in dimensions:
         print(f"\n## Gauntlet: n = 5000, d = {d}, epsilon = 1, delta = 1e-6\n\n{HEAD}")
+        smooth = []
         for name, generate in sets.items():
             points = generate(np.random.default_rng(1), 5000, d)
             made = measure(points, runs, epsilon=1.0, delta=1e-6, method="adaptive", inference=inference)
             print(made.row(name, LIMITS[name][DIMENSIONS.index(d)] if name in LIMITS else None), flush=True)
+            if name in SMOOTH and made.limit is not None and len(made.excess):
+                smooth.append(float(np.mean(made.excess)) / made.limit)
             if others is not None:
                 radius = 10.0 ** math.ceil(math.log10(np.linalg.norm(points, axis=1).max()))
                 print_peers(points, radius, 1.0, 1e-6, others)
+        if smooth and others is None:
+            print(f"\nThe mean of M over the {len(smooth)} smooth sets ({', '.join(SMOOTH)}): {np.mean(smooth):.2f}.")
 
 
 # Sets with one middle and a smooth density there: the last gradients decide, whose noise is half where a record is
@@ -446,7 +481,7 @@ LARGE = ((100_000, 10), (1_000_000, 3), (100_000, 50))
 LARGE_SETS = ("gauss", "t2", "cauchy", "lognormal", "two", "three", "halves", "aniso", "lattice", "atom")
 
 
-def large_table(runs: int, sets: Sequence[str], sizes: Sequence[tuple[int, int]]) -> None:
+def large_table(runs: int, sets: Sequence[str], sizes: Sequence[tuple[int, int]], seed: int) -> None:
     """Many records: what a run asks of all of them, and what it spends before its last gradient."""
     for n, d in sizes:
         print(f"\n## Many records: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
@@ -455,14 +490,14 @@ def large_table(runs: int, sets: Sequence[str], sizes: Sequence[tuple[int, int]]
         )
         print("|---|---|---|---|---|---|---|---|---|")
         for name in sets:
-            print(large_row(name, SETS[name](np.random.default_rng(1), n, d), runs), flush=True)
+            print(large_row(name, SETS[name](np.random.default_rng(seed + 1), n, d), runs, seed), flush=True)
 
 
-def large_row(name: str, points: Points, runs: int) -> str:
+def large_row(name: str, points: Points, runs: int, first: int) -> str:
     plan = dpmedian.plan(*points.shape, epsilon=1.0, delta=1e-6, method="adaptive")
     source, yardstick = ArraySource.of(points, plan.parameters), Yardstick(points)
     limit, excess, covered, counted = yardstick.limit(plan.cost.rho), [], [], []
-    for seed in range(runs):
+    for seed in range(first, first + runs):
         counts = Counts()
         try:
             found = plan.calibrated.run(CountedSource(source, counts), cast(Tape, CountedTape(seed, counts)))
@@ -483,6 +518,31 @@ def large_row(name: str, points: Points, runs: int) -> str:
         f"{np.mean(passes):.1f}, {max(passes)} | {np.mean(samples):.0f} | {np.mean(before):.1%}, {max(before):.1%} | "
         f"{share} |"
     )
+
+
+def edges_table(runs: int, seed: int) -> None:
+    """Fresh data in every run: `lost` counts failures and excesses above 1; a note is any that the result has."""
+    print("\n## Edges: epsilon = 1, delta = 1e-6, fresh data in every run\n")
+    print("| data | n | d | runs | lost | median excess | covered | covered or noted | goal |")
+    print("|---" * 9 + "|")
+    for name, edge in EDGES.items():
+        plan = dpmedian.plan(edge.n, edge.d, epsilon=1.0, delta=1e-6, method="adaptive")
+        excess, covered, noted = [], [], []
+        for run in range(seed, seed + runs):
+            points = edge.generate(np.random.default_rng([edge.n, edge.d, run]), edge.n, edge.d)
+            outcome = attempt(plan, ArraySource.of(points, plan.parameters), run)
+            if outcome is None:
+                continue
+            yardstick, radius = Yardstick(points), outcome.error_radius or 0.0
+            excess.append(yardstick.excess(outcome.point))
+            covered.append(bool(np.linalg.norm(outcome.point - yardstick.median) <= radius))
+            noted.append(covered[-1] or bool(outcome.notes))
+        lost = runs - sum(value < 1.0 for value in excess)
+        print(
+            f"| {name} | {edge.n} | {edge.d} | {runs} | {lost} ({lost / runs:.1%}) | {np.median(excess):.2e} | "
+            f"{np.mean(covered):.1%} | {np.mean(noted):.1%} | {edge.goal} |",
+            flush=True,
+        )
 
 
 def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
@@ -545,7 +605,7 @@ def long_row(n: int, name: str, runs: int) -> str:
     return f"| {name} | {n} | {dimensions} | {runs} | {counts} | {upper_bound(silent, runs):.2e} |"
 
 
-def long_table(runs: int) -> None:
+def long_table(runs: int, minutes: float) -> None:
     """Every set at every n, a process for each of them. Refused plans spend and return nothing.
 
     Garbage is silent where the release has no note that says that the records may lie together far away from the point.
@@ -555,6 +615,7 @@ def long_table(runs: int) -> None:
     columns = "data | n | d | runs | failed | predicted | doubted | excess above 1 | not doubted | upper bound (95 %)"
     print(f"| {columns} |")
     print("|---" * 10 + "|")
+    end = time.monotonic() + 60.0 * minutes
     with ProcessPoolExecutor() as pool:
         for n in (50, 100, 300, 1000, 5000):
             plans = long_plans(n)
@@ -568,6 +629,10 @@ def long_table(runs: int) -> None:
             each = 3 * runs if n <= 100 else runs
             for row in pool.map(long_row, [n] * len(names), names, [each] * len(names)):
                 print(row, flush=True)
+                if time.monotonic() > end:
+                    print(f"\nEnded after {minutes:g} minutes: rows after these were not run.")
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    return
 
 
 def main() -> None:
@@ -582,6 +647,11 @@ def main() -> None:
         help="coordinate medians and methods that need a radius beside it; with a directory of checkouts, others too",
     )
     parser.add_argument("--long", action="store_true", help="only the long table: no silent garbage")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="of the long table: no rows after these")
+    parser.add_argument("--edges", action="store_true", help="only data at the edge of what the method can do")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the large tables and of the edges: other data and noise"
+    )
     parser.add_argument(
         "--no-inference", dest="inference", action="store_false", help="no budget for confidence regions"
     )
@@ -601,7 +671,10 @@ def main() -> None:
         return options.runs or (usual // 10 if options.quick else usual)
 
     if options.long:
-        long_table(count(3000))
+        long_table(count(3000), options.minutes)
+        return
+    if options.edges:
+        edges_table(count(1000), options.seed)
         return
     if options.region:
         inference_table(count(200))
@@ -610,7 +683,7 @@ def main() -> None:
         gauntlet_table(count(200), None, CONFIRM, options.inference, options.dimensions)
         return
     if options.large:
-        large_table(count(50), options.sets or LARGE_SETS, LARGE)
+        large_table(count(50), options.sets or LARGE_SETS, LARGE, options.seed)
         return
     if options.neighbours == "add_remove":
         neighbours_table(count(200))

@@ -28,7 +28,7 @@ from unittest import mock
 
 import numpy as np
 from counting import CountedSource, CountedTape, Counts
-from gauntlet import CONFIRM, HARD, SETS, Generator, Points, Yardstick, coincident, shifted
+from gauntlet import CONFIRM, EDGES, HARD, SETS, Generator, Points, Yardstick, coincident, shifted
 
 import dpmedian
 from dpmedian.methods.adaptive.belief import HessianModel
@@ -73,8 +73,8 @@ GENERATORS: dict[str, Generator] = {
     **SETS,
     **HARD,
     **CONFIRM,
-    "valued": lambda rng, n, d: np.where(np.arange(n)[:, None] < 0.58 * n, 7.25, np.zeros((n, d))),
-    "zeros": lambda rng, n, d: rng.exponential(size=(n, d)) * (rng.random((n, d)) > 0.85),
+    "valued": EDGES["two values"].generate,
+    "zeros": EDGES["many zeros"].generate,
     "blurred": coincident(0.75, 1e-9),
     "far 1e9": shifted(1e9),
 }
