@@ -53,14 +53,13 @@ class Error:
         return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
 
 
-def error_of(moments: Moments, sampling: bool = True, bias: float = 0.0) -> Error:
+def error_of(moments: Moments, sampling: bool = True) -> Error:
     """The error given what was released; of a position, in degrees to the east and to the north.
 
     With `sampling` False it is that for the median of these records, which the noise of the release alone makes. The
-    smallest eigenvalue of the Hessian may be too near to their mean by `bias` of the difference, because smoothing
-    mixes directions. The same moments give the same draws.
+    same moments give the same draws.
     """
-    error = _in_space(moments, sampling, bias)
+    error = _in_space(moments, sampling)
     return error if moments.position is None else error.seen(tangent(moments.position))
 
 
@@ -73,7 +72,7 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
     return np.array([east, north]) * math.degrees(1.0 / length)
 
 
-def _in_space(moments: Moments, sampling: bool, bias: float) -> Error:
+def _in_space(moments: Moments, sampling: bool) -> Error:
     """H^-1 g, g being the gradient's noise and, if it counts, its sampling error, with H drawn from its own noise."""
     d, n = moments.d, moments.size
     if moments.curvature is None:
@@ -83,7 +82,8 @@ def _in_space(moments: Moments, sampling: bool, bias: float) -> Error:
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
     found = mean - values + _across(moments, mean, values, vectors)
-    found[np.argmin(found)] -= bias * (mean - found.min())
+    # The Hessian is that of another place: at the point the softest direction may be softer.
+    found[np.argmin(found)] -= moments.away * (mean - found.min())
     found = np.maximum(found, _SOFTEST * mean)
     # Everything that follows is in the basis of the Hessian. The curvature adds the same in all directions.
     within = vectors.T @ gradient @ vectors

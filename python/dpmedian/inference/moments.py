@@ -53,7 +53,8 @@ class Moments:
     would hide them. `size` is the number of records, or a noisy one, and `gradient_variance` that of the noise in every
     coordinate of the gradients that made the point. `least` is a radius that no region falls below. `position` is the
     released point in space, where the records are positions on a globe: regions are those of its direction, in degrees.
-    `axes` is the sum of u u^T again, with a noise of its own, if a share of the budget was for the axes.
+    `axes` is the sum of u u^T again, with a noise of its own, if a share of the budget was for the axes. `away` is
+    the distance of the released point from where the Hessian was measured, in core radii, at most 1.
     """
 
     d: int
@@ -68,6 +69,7 @@ class Moments:
     directions: Noisy | None = None
     position: tuple[float, float, float] | None = None
     axes: Noisy | None = None
+    away: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The moments as a JSON object."""

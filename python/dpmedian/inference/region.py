@@ -121,9 +121,9 @@ class Region:
         return np.asarray(self.center[:, None] + (border if self._stretch is None else border * self._stretch[:, None]))
 
 
-def error_radius(moments: Moments, bias: float = 0.0) -> float:
+def error_radius(moments: Moments) -> float:
     """The radius that holds the exact median of these records in 95 % of the releases: the law without sampling."""
-    error = error_of(replace(moments, position=None), sampling=False, bias=bias)
+    error = error_of(replace(moments, position=None), sampling=False)
     return error.unit * float(np.quantile(np.linalg.norm(error.draws, axis=1), _outside(0.05, *_LENGTHS)))
 
 

@@ -70,12 +70,14 @@ class HessianModel:
         values = np.full(d, cloud_curvature(d))
         return cls(values, None, values, float(values[0]), float(values[0]) ** 2 / d, 0.0, None)
 
+    def away(self, point: Vector, core_radius: float) -> float:
+        """The distance of a point from where the Hessian was measured, in core radii."""
+        return 0.0 if self.at is None else float(np.linalg.norm((point - self.at) / core_radius))
+
     def doubt(self, point: Vector, core_radius: float, bias: float) -> float:
         """Variance of each coordinate of E x for |x| = 1, at a point."""
-        away = 0.0 if self.at is None else float(np.linalg.norm((point - self.at) / core_radius))
-        return self.noise + (bias * float(self.values.mean()) * math.hypot(self.smoothing, away)) ** 2 / len(
-            self.values
-        )
+        far = math.hypot(self.smoothing, self.away(point, core_radius))
+        return self.noise + (bias * float(self.values.mean()) * far) ** 2 / len(self.values)
 
 
 class _Span:
@@ -173,6 +175,11 @@ class Belief:
         """A new Hessian: the regression is repeated with it."""
         self.hessian, self._span = hessian, None
         self._update()
+
+    @property
+    def away(self) -> float:
+        """How far the believed point is from where the Hessian was measured, in core radii."""
+        return self.hessian.away(self.point, self.core_radius)
 
     @property
     def consistent(self) -> bool:

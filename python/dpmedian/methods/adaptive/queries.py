@@ -76,7 +76,8 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
     """
     d, worthy = p.d, sensitivity_gain(p) * m
     if 1 < d <= MOMENTS_DIMENSION and not isotropic:
-        cost = price(c, rho, worthy, c.generous * c.needs * d, c.single_share, c.query_most)
+        # Beyond what it needs a better Hessian still saves gradients, so its price has no other limit than rho.
+        cost = rho * min(max(c.generous * c.needs * d / (rho * worthy**2), c.single_share), c.query_most)
         of_moments, of_curvature = Hessian.noise_of(cost, p)
         edge = semicircle(of_moments, d) / m
         if edge < c.bias * c.most_smoothing:

@@ -64,6 +64,8 @@ class Run:
         self.nonsmooth = False
         self.clumped = False
         """Whether most of the curvature was once that of records within the smoothing radius: many lie very close."""
+        self.atom: tuple[Ball, float] | None = None
+        """A ball that a search for the core radius took for the core, and how many records it holds."""
         self.released: Released | None = None
         self.directions: Noisy | None = None
 
@@ -100,7 +102,19 @@ class Run:
         """The quarter octave of the core radius around a point: near the one so far, or anywhere if it is larger."""
         found = self.ask.search(theta, self.c.core, self.quarter, window=True)
         at_the_edge = found >= self.quarter + self.c.near - self.c.shrink
-        return self.ask.search(theta, self.c.core, found) if at_the_edge else found
+        if at_the_edge:
+            found = self.ask.search(theta, self.c.core, found)
+        # An atom with fewer records may stop the search: the ball must hold what was searched for.
+        if self.ask.price(self.c.needs, 0.0, 1.0) > self.c.query_most * self.ask.rho:
+            return found
+        cost = self.ask.price(self.c.generous * self.c.needs, 0.0, self.c.query_most)
+        for _ in range(self.c.patience):
+            held, noise = self.ask.count(theta, found + self.c.shrink, cost)
+            if held + self.c.surprising * noise > self.c.core * self.ask.m:
+                return found
+            self.clumped, self.atom = True, self.atom or (Ball(theta, found + self.c.shrink), held)
+            found = self.ask.search(theta, self.c.core, self.ask.search(theta, self.c.majority, found))
+        return found
 
     def measure_hessian(self, theta: Vector, isotropic: bool = False) -> None:
         """The Hessian here, smoothed at a radius as small as its noise allows, or its mean over all directions."""
@@ -200,7 +214,14 @@ class Run:
         self.in_a_row = self.surprises = 0
         cost = ask.price(c.needs * ask.d, c.single_share, c.search_most)
         belief.begin(theta, ask.n**2 / ask.d)
-        while cost * max(self.parts, c.generous) < ask.left * ask.rho:
+        while True:
+            last = cost * max(self.parts, c.generous) >= ask.left * ask.rho
+            if ask.m < ask.n and (last or cost > ask.useful(ask.n**2 / ask.m)):
+                self.use_all()
+                cost, last = c.single_share * ask.rho, False
+                cost *= self.growth(cost)
+            if last:
+                break
             found = self.step(cost, carry=False)
             if found is not None:
                 return found
@@ -208,14 +229,12 @@ class Run:
                 continue
             if belief.hessian.at is None:
                 self.place(self.core_around(belief.point))
+                exact = None if self.atom is None else self.exact_point(*self.atom)
+                if exact is not None:
+                    return exact
                 # In many dimensions its second moments wait for a better point: they take most of the time.
                 self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
             cost *= self.growth(cost)
-            if ask.m < ask.n and cost > ask.useful(ask.n**2 / ask.m):
-                self.use_all()
-                cost = c.single_share * ask.rho
-        if ask.m < ask.n:
-            self.use_all()
         point = self.look_around()
         if point is not None:
             return point
@@ -224,6 +243,11 @@ class Run:
         region = ask.offers.region
         if region is not None and self.directions is None and ask.may_see_directions(of_sample=True):
             self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
+        if ask.sampled and c.growth * cost < ask.left * ask.rho:
+            # The new Hessian moves the point, and from there the last gradient needs the Hessian less.
+            found = self.step(cost, carry=False)
+            if found is not None:
+                return found
         # A nonsmooth point needs many steps; after a sample each of them reads all records.
         many = c.last_gradients // 2 if ask.sampled else c.last_gradients
         for left in range(many if self.nonsmooth else self.parts, 0, -1):
@@ -324,14 +348,13 @@ class Run:
             return None
         wider, noise = ask.count(theta, self.quarter - c.near, cost)
         self.nonsmooth = near + wider > 2.0 * c.surprising * noise and near > c.majority * wider
-        return self.exact_point(theta, near) if self.nonsmooth else None
+        return self.exact_point(Ball(theta, self.quarter - c.near), near) if self.nonsmooth else None
 
-    def exact_point(self, theta: Vector, held: float) -> MethodResult | None:
+    def exact_point(self, ball: Ball, held: float) -> MethodResult | None:
         """Fewer than half of the records, to the last digit. They are the median if the others pull with less."""
         ask, c = self.ask, self.c
-        share, start = c.majority * held / ask.m, self.quarter - c.near
-        ball, _ = self.collapse(Ball(theta, start), share)
-        if ball.quarter > max(self.floor(ball.center), start - c.depth):
+        ball, _ = self.collapse(ball, c.majority * held / ask.m)
+        if ball.quarter > max(self.floor(ball.center), self.quarter - c.near - c.depth):
             return None
         # A little aside these records pull with their whole number in a known direction: the rest is that of others.
         aside, held = np.zeros(ask.d), held * ask.n / ask.m
@@ -375,7 +398,7 @@ class Run:
         if odds < c.odds_doubted or (ask.few and squares > c.far):
             notes = (DOUBTED,)
         moments, hessian = self.moments(), belief.hessian
-        error = error_radius(moments, c.bias * hessian.smoothing)
+        error = error_radius(moments)
         unsure = self.clumped or hessian.deviation >= float(hessian.found.min())
         if self.nonsmooth:
             notes, moments = (*notes, COINCIDE), replace(moments, least=error)
@@ -401,4 +424,5 @@ class Run:
             curvature_noise=found.noise,
             hessian=found.moments,
             directions=self.directions,
+            away=min(self.belief.away, 1.0),
         )
