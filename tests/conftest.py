@@ -25,17 +25,18 @@ EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of each contract, a test in the folder `contract`, the first case stays quick and the others become `slow`.
+    """Of the cases of a test marked `one_quick`, and of a contract, the first stays quick and the others become `slow`.
 
-    It runs before `-m` selects, so that `make quick` sees every contract once.
+    A contract is a test in the folder `contract`. This runs before `-m` selects: `make quick` sees every claim once.
     """
     seen: set[str] = set()
     for item in items:
-        if item.path.parent.name == "contract" and item.get_closest_marker("slow") is None:
-            contract = item.nodeid.partition("[")[0]
-            if contract in seen:
+        chosen = item.path.parent.name == "contract" or item.get_closest_marker("one_quick")
+        if chosen and item.get_closest_marker("slow") is None:
+            claim = item.nodeid.partition("[")[0]
+            if claim in seen:
                 item.add_marker(pytest.mark.slow)
-            seen.add(contract)
+            seen.add(claim)
 
 
 @pytest.fixture(autouse=True)

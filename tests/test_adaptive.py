@@ -54,7 +54,8 @@ def test_there_are_at_most_45_constants_each_with_a_reason_and_nowhere_else():
                 assert set(numbers) <= {1, 2, 4}, f"{path.name}: {ast.unparse(statement)}"
 
 
-@pytest.mark.parametrize(("n", "d"), [(40, 1), (60, 3), (300, 17)])
+@pytest.mark.one_quick
+@pytest.mark.parametrize(("n", "d"), [(60, 3), (40, 1), (300, 17)])
 @pytest.mark.parametrize("radius", [None, 30.0])
 def test_it_replays_on_neighbours(replay, n, d, radius):
     rng = np.random.default_rng(d)
@@ -64,6 +65,7 @@ def test_it_replays_on_neighbours(replay, n, d, radius):
     assert 20 <= replay(plan, points, neighbours(points, 60, rng)) <= sum(stage.releases for stage in plan.stages)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e150, 1e300])
 def test_it_replays_at_any_scale(replay, scale):
     rng = np.random.default_rng(1)
@@ -72,6 +74,7 @@ def test_it_replays_at_any_scale(replay, scale):
     replay(plan, points, neighbours(points, 30, rng, scale))
 
 
+@pytest.mark.slow
 def test_it_replays_on_an_atom_and_on_equal_points(replay):
     rng = np.random.default_rng(2)
     plan = dpmedian.plan(50, 2, rho=2.0, method="adaptive")
@@ -299,6 +302,7 @@ def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_a
     assert (found.moments.hessian, found.moments.directions) == (None, None)
 
 
+@pytest.mark.slow
 def test_few_records_within_a_public_radius_are_rarely_lost():
     """At most 17 of 200 fail or are far off: if one in twenty did, more would have a probability of 0.01."""
     plan = dpmedian.plan(101, 2, epsilon=1.0, delta=1e-6, method="adaptive", radius=1000.0)
@@ -315,6 +319,7 @@ def test_few_records_within_a_public_radius_are_rarely_lost():
     assert lost <= 17
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1000, 5), (3000, 30)])
 def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d, far):
@@ -340,6 +345,7 @@ def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bou
     assert np.max(measured) < plan.prediction.excess_if_many_coincide
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (26, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
     """100 runs of fresh data: more failures than allowed have probability below 1e-3 if the prediction is right."""

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,17 @@ MODULES = {
     ".".join(("dpmedian", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in PACKAGE.rglob("*.py")
 }
+
+
+@cache
+def text_of(module: str) -> str:
+    return MODULES[module].read_text()
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(text_of(module))
+
 
 # A module may import from its own layer and from those before it. What is not here may import everything.
 LAYERS = [
@@ -70,10 +82,11 @@ def statements(tree: ast.AST, lazily: bool) -> Iterator[ast.stmt]:
         yield from statements(node, lazily)
 
 
+@cache
 def imports(module: str, lazily: bool = True) -> set[str]:
     """The modules of this package that a module imports."""
     found = set()
-    for node in statements(ast.parse(MODULES[module].read_text()), lazily):
+    for node in statements(tree_of(module), lazily):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in MODULES or name == "dpmedian._core" else node.module for name in names}
@@ -86,24 +99,27 @@ def within(module: str, folder: str) -> bool:
     return module == folder or module.startswith(folder + ".")
 
 
+@cache
 def calls(module: str) -> set[str]:
     """The names of all attributes that a module uses."""
-    return {node.attr for node in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(node, ast.Attribute)}
+    return {node.attr for node in ast.walk(tree_of(module)) if isinstance(node, ast.Attribute)}
 
 
 def layer(module: str) -> int | None:
     return next((i for i, rooms in enumerate(LAYERS) if any(within(module, room) for room in rooms)), None)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_point_one_way(module):
-    own = layer(module)
-    if own is None:
-        return
-    for other in imports(module, lazily=False):
-        other_layer = layer(other)
-        assert other_layer is not None, f"{module} is inside and must not import {other}"
-        assert other_layer <= own, f"{module} must not import {other}"
+def test_imports_point_one_way():
+    wrong = []
+    for module in MODULES:
+        own = layer(module)
+        if own is None:
+            continue
+        for other in imports(module, lazily=False):
+            other_layer = layer(other)
+            if other_layer is None or other_layer > own:
+                wrong.append(f"{module} must not import {other}")
+    assert not wrong
 
 
 def test_no_import_cycles():
@@ -123,29 +139,29 @@ def test_no_import_cycles():
         visit(module, ())
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if within(name, "dpmedian.methods")])
-def test_methods_never_meet_the_records(module):
+def test_methods_never_meet_the_records():
     """They own mechanisms; only mechanisms ask a source, and nobody but the tape opens an answer."""
-    assert "dpmedian._core" not in imports(module)
-    assert not calls(module) & {"answer", "local", "pick", "gaussian", "laplace", "geometric", "choose", "hidden"}
+    methods = [name for name in MODULES if within(name, "dpmedian.methods")]
+    opening = {"answer", "local", "pick", "gaussian", "laplace", "geometric", "choose", "hidden"}
+    assert not [name for name in methods if "dpmedian._core" in imports(name) or calls(name) & opening]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_only_tests_record_and_only_callers_of_building_blocks_state_sensitivities(module):
-    used = calls(module)
-    assert (
-        not used & {"record", "entries", "replay"}
-        or within(module, "dpmedian.ledger")
-        or module
-        in (
-            "dpmedian.rendering.ledger",
-            "dpmedian.cli.ledger",
-        )
-    ), "recording tapes show exact values: they are for tests"
-    if "stated" in used:
-        assert within(module, "dpmedian.mechanisms") or module == "dpmedian.building_blocks.stated"
-    if module != "dpmedian.nonprivate":
-        assert "nonprivate_" not in MODULES[module].read_text()
+def test_only_tests_record_and_only_callers_of_building_blocks_state_sensitivities():
+    for module in MODULES:
+        used = calls(module)
+        assert (
+            not used & {"record", "entries", "replay"}
+            or within(module, "dpmedian.ledger")
+            or module
+            in (
+                "dpmedian.rendering.ledger",
+                "dpmedian.cli.ledger",
+            )
+        ), f"{module}: recording tapes show exact values: they are for tests"
+        if "stated" in used:
+            assert within(module, "dpmedian.mechanisms") or module == "dpmedian.building_blocks.stated", module
+        if module != "dpmedian.nonprivate":
+            assert "nonprivate_" not in text_of(module), module
 
 
 def test_every_mechanism_and_method_has_its_proof_beside_it():
@@ -156,22 +172,22 @@ def test_every_mechanism_and_method_has_its_proof_beside_it():
                 assert path.with_suffix(".md").exists(), f"{path} has no proof"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_an_assert_narrows_a_type_and_checks_nothing(module):
+def test_an_assert_narrows_a_type_and_checks_nothing():
     """`python -O` skips asserts, so nothing that privacy depends on may be one: no assert compares numbers."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(node, ast.Assert):
-            compared = [op for part in ast.walk(node.test) if isinstance(part, ast.Compare) for op in part.ops]
-            assert all(isinstance(op, (ast.Is, ast.IsNot)) for op in compared), f"{module}, line {node.lineno}"
+    for module in MODULES:
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.Assert):
+                compared = [op for part in ast.walk(node.test) if isinstance(part, ast.Compare) for op in part.ops]
+                assert all(isinstance(op, (ast.Is, ast.IsNot)) for op in compared), f"{module}, line {node.lineno}"
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES) - {"dpmedian.accounting.protection"}))
-def test_no_module_compares_the_name_of_a_relation(module):
+def test_no_module_compares_the_name_of_a_relation():
     """A relation says what it means: `cost.protection.relation.size_is_public` and the like."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
-            names = {part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)}
-            assert not names & {"replace", "add_remove"}, f"{module}, line {node.lineno}"
+    for module in set(MODULES) - {"dpmedian.accounting.protection"}:
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+                names = {part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)}
+                assert not names & {"replace", "add_remove"}, f"{module}, line {node.lineno}"
 
 
 def test_no_environment_variable_is_read_that_could_change_the_noise():

@@ -199,7 +199,7 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("profile", ["default", "paper"])
+@pytest.mark.parametrize("profile", ["default", pytest.param("paper", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EDGES)
 def test_edges_give_a_finite_point_in_the_ball(name, profile):
     """With this budget none of ten runs fails."""

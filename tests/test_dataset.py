@@ -80,6 +80,7 @@ def test_a_row_without_an_id_is_refused_where_the_number_of_units_is_public():
     assert released(data, neighbours="add_remove", n=300).shape == (2,)
 
 
+@pytest.mark.slow
 def test_columns_are_chosen_of_everything_that_has_them():
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     frame = table()

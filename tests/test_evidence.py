@@ -83,24 +83,28 @@ def released(plan, points, seed):
         return None
 
 
-@pytest.mark.parametrize(("n", "d"), [(101, 2), (160, 5)])
-def test_few_records_far_away_are_lost_or_doubted_and_few_others_are(n, d):
+@pytest.mark.parametrize(
+    ("n", "d", "runs"),
+    [(101, 2, 60), *(pytest.param(n, d, 150, marks=pytest.mark.slow) for n, d in ((101, 2), (160, 5)))],
+)
+def test_few_records_far_away_are_lost_or_doubted_and_few_others_are(n, d, runs):
     """At s = n sqrt(rho/d) = 12. One in a thousand points far from the data has no note: of 150 two with 0.01.
 
-    Of clouds one in ten is lost, of 150 more than 27 with 0.001; and 30 % at least have no note.
+    Of clouds one in ten is lost, more than the allowed number with 0.001; and 30 % at least have no note.
     """
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
     far, near = [], []
-    for seed in range(150):
+    for seed in range(runs):
         cloud = np.random.default_rng([d, seed]).normal(size=(n, d))
         far.append(released(plan, 1e9 + cloud, seed))
         near.append(released(plan, cloud, seed))
     assert sum(result is not None and DOUBTED not in result.notes for result in far) <= 1
-    assert sum(result is None for result in far) >= 120
-    assert sum(result is None for result in near) <= 27
-    assert sum(result is not None and DOUBTED not in result.notes for result in near) >= 45
+    assert sum(result is None for result in far) >= 0.8 * runs
+    assert sum(result is None for result in near) <= {60: 14, 150: 27}[runs]
+    assert sum(result is not None and DOUBTED not in result.notes for result in near) >= 0.3 * runs
 
 
+@pytest.mark.slow
 def test_far_records_of_a_private_number_are_doubted():
     """Runs with too few records go on where the noisy number is too large, and then gradients look short.
 

@@ -3,27 +3,63 @@
 import doctest
 import importlib
 import os
-import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import dpmedian
 from transcripts import PAGES, ROOT, refresh
 
-MODULES = [name for _, name, _ in pkgutil.walk_packages(dpmedian.__path__, "dpmedian.")]
+PACKAGE = Path(dpmedian.__file__).parent
+# Those whose docstrings show a session at the prompt.
+MODULES = [
+    ".".join(("dpmedian", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if ">>> " in path.read_text("utf-8")
+]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# What takes half a second or more, and of the examples all but the one that `make demo` runs.
+SLOW = {
+    "README.md",
+    "docs/command-line.md",
+    "docs/methods.md",
+    *(
+        f"docs/how-to/{name}.md"
+        for name in (
+            "confidence",
+            "districts",
+            "embeddings",
+            "federated",
+            "flower",
+            "opendp",
+            "other-libraries",
+            "per-district-and-month",
+            "positions",
+            "quarter",
+            "reviewers",
+        )
+    ),
+    *(f"examples/{script.name}" for script in EXAMPLES if script.stem != "quickstart"),
+}
+
+
+def marked(path: Path) -> ParameterSet:
+    name = path.relative_to(ROOT).as_posix()
+    return pytest.param(path, id=name, marks=[pytest.mark.slow] * (name in SLOW))
+
+
 # What the doors need beyond numpy.
 OPTIONAL = {
     "dpmedian.sklearn": "sklearn",
     "dpmedian.opendp": "opendp",
-    "dpmedian.plot": "matplotlib",
     "dpmedian.flower": "flwr",
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_every_code_block_runs_and_prints_what_the_page_says(page):
     """`make transcripts` writes the outputs anew after a change of them that is meant."""
     for extra in ("matplotlib", "sklearn", "opendp", "pandas", "flwr"):
@@ -32,14 +68,15 @@ def test_every_code_block_runs_and_prints_what_the_page_says(page):
     assert written == printed
 
 
-@pytest.mark.parametrize("name", ["dpmedian", *(name for name in MODULES if not name.endswith(("__main__", "_core")))])
+@pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_docstrings_are_right(name):
     pytest.importorskip(OPTIONAL.get(name, "numpy"))
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 0
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.name)
+@pytest.mark.parametrize("script", [marked(script) for script in EXAMPLES])
 def test_every_example_runs_without_a_word_on_stderr(script, tmp_path):
     """As a user runs it, without a seed; `make demo` runs the quickstart."""
     pytest.importorskip("matplotlib")

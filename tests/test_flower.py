@@ -230,6 +230,7 @@ def direction(result):
     return float(movement @ AWAY / np.linalg.norm(movement) / np.linalg.norm(AWAY))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(strategy, neighbours):
     def behaviour(node, arrays):

@@ -215,10 +215,12 @@ def test_rows_that_are_not_finite():
     assert np.isnan(single.records.array).any(axis=1).tolist() == [False, True, False, True]
 
 
-def test_groups_have_the_same_bits_in_processes_and_without():
+@pytest.mark.one_quick
+@pytest.mark.parametrize("method", [{"method": "dpgd", "radius": 5.0}, {"method": "adaptive"}])
+def test_groups_have_the_same_bits_in_processes_and_without(method):
     rng = np.random.default_rng(1)
     points, labels = rng.normal(size=(70 * 200, 2)), np.repeat(np.arange(70), 200)
-    made = dpmedian.plan_groups(range(70), 2, n=200, epsilon=2.0, delta=1e-6)
+    made = dpmedian.plan_groups(range(70), 2, n=200, epsilon=2.0, delta=1e-6, **method)
     results = []
     for threads in (1, 2):
         set_threads(threads)

@@ -28,7 +28,7 @@ def test_cases_that_proptest_found_are_not_ignored():
 
 
 def test_of_each_contract_one_case_is_quick(tmp_path):
-    """The hook of the tests' conftest, on contracts made for this test: one of each, and none that is marked slow."""
+    """The hook of the tests' conftest, on tests made for this one: one case of each, and none that is marked slow."""
     (tmp_path / "contract").mkdir()
     (tmp_path / "contract" / "test_made.py").write_text(
         "import pytest\n"
@@ -37,8 +37,26 @@ def test_of_each_contract_one_case_is_quick(tmp_path):
         "@pytest.mark.parametrize('name', ['a', 'b'])\n"
         "def test_two(name): pass\n"
     )
+    (tmp_path / "test_other.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.one_quick\n"
+        "@pytest.mark.parametrize('name', ['a', 'b'])\n"
+        "def test_three(name): pass\n"
+        "@pytest.mark.parametrize('name', ['a', 'b'])\n"
+        "def test_four(name): pass\n"
+    )
     options = ["-p", "conftest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, "-m", "not slow"]
     command = [sys.executable, "-m", "pytest", *options, "--collect-only", tmp_path]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *sys.path])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *sys.path]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # They take most of the time to start.
+    }
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert re.findall(r"test_\w+\[\w\]", done.stdout) == ["test_one[b]", "test_two[a]"], done.stdout + done.stderr
+    assert re.findall(r"test_\w+\[\w\]", done.stdout) == [
+        "test_one[b]",
+        "test_two[a]",
+        "test_three[a]",
+        "test_four[a]",
+        "test_four[b]",
+    ], done.stdout + done.stderr

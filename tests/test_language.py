@@ -68,11 +68,16 @@ def retired(prose: str) -> list[str]:
     return [f"{found[0]!r}: say {instead}" for word, instead in RETIRED.items() for found in re.finditer(word, prose)]
 
 
-@pytest.mark.parametrize("path", [*PAGES, *MODULES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_retired_word(path):
+def found_in(path: Path) -> list[str]:
+    """Return the retired words of a file, if they are more than are left to be rewritten there."""
     prose = prose_of_page if path.suffix == ".md" else prose_of_module
     found = retired(prose(path.read_text("utf-8")))
-    assert len(found) <= LEFT.get(path.relative_to(ROOT).as_posix(), 0), found
+    return found if len(found) > LEFT.get(path.relative_to(ROOT).as_posix(), 0) else []
+
+
+def test_no_retired_word():
+    files = {path.relative_to(ROOT).as_posix(): found_in(path) for path in (*PAGES, *MODULES)}
+    assert not {path: found for path, found in files.items() if found}
 
 
 def test_a_retired_word_is_found_and_a_name_is_not():

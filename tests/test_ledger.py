@@ -586,6 +586,7 @@ def create_and_spend(path: Path, ready: Path, count: int) -> None:
         ledger.charge(f"process {os.getpid()}", "dpgd", concentrated(1 / 64)).mark("released")
 
 
+@pytest.mark.slow
 def test_processes_that_create_one_ledger_at_once_share_it(tmp_path: Path) -> None:
     path, ready, count = tmp_path / "ledger.json", tmp_path / "ready", 4
     ready.mkdir()

@@ -74,6 +74,7 @@ def plain() -> bytes:
     return subprocess.check_output([sys.executable, "-c", SCRIPT])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("flags", "variables"),
     [

@@ -181,7 +181,8 @@ def test_an_adaptive_compositor_refuses_what_exceeds_its_budget():
         queryable(make())
 
 
-@pytest.mark.parametrize("unit", [{"changes": 1}, {"changes": 3}, {"contributions": 2}])
+@pytest.mark.one_quick
+@pytest.mark.parametrize("unit", [{"changes": 3}, {"changes": 1}, {"contributions": 2}])
 def test_a_context_finds_the_rho_that_its_budget_allows(unit):
     context = dp.Context.compositor(
         data=POINTS,

@@ -214,7 +214,7 @@ def test_a_private_copy_is_made_before_the_run():
 
 @pytest.mark.parametrize("options", [{"method": "adaptive"}, {"method": "dpgd", "radius": 3.0}])
 def test_float32_releases_what_the_widened_array_does(options):
-    singles = np.random.default_rng(0).normal(size=(2_000, 3)).astype(np.float32)
+    singles = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     plan = dpmedian.plan(*singles.shape, rho=1.0, **options)
     expected = plan.run(singles.astype(np.float64), seed=1).point
     backwards = np.ascontiguousarray(singles[::-1])[::-1]
@@ -306,7 +306,7 @@ def test_other_threads_run_while_a_kernel_works():
     assert after - before >= 10
 
 
-@pytest.mark.parametrize("n", [200, 20_000])
+@pytest.mark.parametrize("n", [200, 4_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_progress_goes_from_0_to_1_and_never_back(n):
     """Also for a run that ends before the first beat; the longer one has thousands of steps."""
     seen: list[float] = []
@@ -443,7 +443,7 @@ def test_only_public_names_are_listed():
 
 
 def test_large_results_print_for_people():
-    points = np.random.default_rng(0).normal(size=(20_000, 60))
+    points = np.random.default_rng(0).normal(size=(4_000, 60))
     release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, seed=1)
     region = repr(release.confidence_region())
     assert region.startswith("Region: ")

@@ -35,7 +35,13 @@ RUNS = {
 }
 
 
-@pytest.fixture(scope="module", params=RUNS)
+# Two runs are quick: one that adapts to what it sees, and one whose size is private, too.
+QUICK = ("adaptive", "private size")
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in RUNS]
+)
 def record(request):
     return json.loads(RUNS[request.param](seed=3).to_json())
 

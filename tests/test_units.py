@@ -150,10 +150,10 @@ def test_a_changed_unit_changes_its_own_record_only(rows, changed, data):
 
 
 def test_ids_are_not_digested():
-    """A million texts that differ in a character are a million units."""
-    ids = [f"{i:x}" for i in range(1_000_000)]
+    """Many texts that differ in a character are as many units: a digest of 32 bits would merge some of them."""
+    ids = [f"{i:x}" for i in range(200_000)]
     _, count = as_labels(ids, "unit").ranks()
-    assert count == 1_000_000
+    assert count == 200_000
     assert as_labels([2**53 + 1, 2**53, -(2**70), 2**70], "unit").ranks()[1] == 4
     assert as_labels(np.array([2**64 - 1, 1], dtype=np.uint64), "unit").places(
         as_labels([2**64 - 1], "keys")

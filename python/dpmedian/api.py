@@ -80,7 +80,8 @@ def plan(
         Whether points are coordinates, or longitude and latitude in degrees (d = 2). The sphere has a radius and a
         center of its own, and the resolution is in degrees of arc.
     inference : bool
-        Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
+        Whether what `release.confidence_region` needs is released with the gradients of "adaptive": at no cost with
+        "replace", at the price of a little more noise with "add_remove". No other method has a region.
     axes : float
         A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. Without one they are free, but
         their noise hides the axes in more than some ten dimensions, unless there are many records.
@@ -171,7 +172,8 @@ def geometric_median(
         With "add_remove" a public guess of the number of records, which must not be taken from the data: it changes
         what is predicted, and which method "auto" takes. With "replace" it may only repeat the number of points.
     inference : bool
-        Whether a few percent of the budget go to what `release.confidence_region` needs. "adaptive" has one.
+        Whether what `release.confidence_region` needs is released with the gradients of "adaptive": at no cost with
+        "replace", at the price of a little more noise with "add_remove". No other method has a region.
     axes : float
         A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. Without one they are free, but
         their noise hides the axes in more than some ten dimensions, unless there are many records.

@@ -55,7 +55,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     geometry : {"euclidean", "sphere"}
         Whether samples are coordinates, or longitude and latitude in degrees.
     inference : bool
-        Whether a few percent of the budget go to what `confidence_region` needs.
+        Whether what `confidence_region` needs is released with the gradients of "adaptive".
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional

@@ -78,7 +78,7 @@ def add_method(parser: argparse.ArgumentParser) -> None:
         "--inference",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether a few percent of the budget go to confidence regions; default: they do",
+        help="whether what confidence regions need is released with the gradients; default: it is",
     )
     group.add_argument(
         "--axes",
