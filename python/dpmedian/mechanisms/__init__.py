@@ -1,5 +1,5 @@
 """Mechanisms: the only place where data become releases.
 
-Each is a frozen value, calibrated once from public parameters. It owns the statistics that it asks a source for, passes
+Each mechanism is a frozen value, calibrated once from public parameters. It queries a source for its statistics, passes
 the exact answers to the tape, which adds the noise, and states its cost as a `Stage`. Its proof lies beside it under
 the same name."""

@@ -24,19 +24,21 @@ from dpmedian.statistics import Exact
 
 __all__ = ["NOISES", "AboveThreshold", "epsilon_of_rho"]
 
-# Budget of the query noise over that of the threshold noise. The textbook splits evenly; the variance
-# (D/e1)^2 + (2 D/e2)^2 is smallest at 2^(2/3).
+# The ratio of the budget of the query noise to the budget of the threshold noise. The textbook splits the budget
+# evenly; the variance (D/e1)^2 + (2 D/e2)^2 is smallest at a ratio of 2^(2/3).
 NOISES = {"laplace": 1.0, "exponential": 2.0 ** (2.0 / 3.0)}
 
-# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity, and noise wider than this fits no 64-bit integer
-# safely: beyond 2^63 lies less than exp(-2^12) of its mass.
+# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity. Noise of a larger scale than 2^_WIDTH_BITS would not
+# fit a 64-bit integer safely: less than exp(-2^12) of its mass lies beyond 2^63.
 _RATE_BITS = 30
 _WIDEST = 2**50
 _LARGEST = 2**62
 
 
 def epsilon_of_rho(rho: float) -> float:
-    """The largest epsilon, rounded down, whose pure step costs at most rho: epsilon tanh(epsilon/2) <= rho."""
+    """The largest epsilon, rounded down, for which a mechanism that is epsilon-DP costs at most rho: epsilon
+    tanh(epsilon/2) <= rho.
+    """
     low, high = 0.0, rho + math.sqrt(2.0 * rho) + 1.0
     while high - low > 1e-15 * high:
         middle = 0.5 * (low + high)
@@ -50,8 +52,9 @@ def epsilon_of_rho(rho: float) -> float:
 class AboveThreshold:
     """Finds the first of a sequence of integer queries that reaches a threshold.
 
-    Neighbors: those of the queries. Sensitivity: every query moves by at most `sensitivity`, an integer. Cost: one
-    pure step of `epsilon`, however many queries are asked. Failure: None, when no query reached the threshold."""
+    Neighbors: the relation for which the queries state their sensitivity. Sensitivity: every query moves by at most
+    `sensitivity`, an integer. Cost: one release that is `epsilon`-DP, for any number of queries. Failure: None is
+    returned if no query reached the threshold."""
 
     name: str
     noise: str
@@ -61,7 +64,9 @@ class AboveThreshold:
 
     @classmethod
     def of(cls, name: str, sensitivity: int, epsilon: float, noise: str = "laplace") -> AboveThreshold:
-        """Noise of rates e1/sensitivity on the threshold and e2/(2 sensitivity) on the queries, e1 + e2 = epsilon."""
+        """Noise with the rate e1/sensitivity on the threshold and e2/(2 sensitivity) on the queries; e1 + e2 =
+        epsilon.
+        """
         if noise not in NOISES:
             raise ValueError(f"noise must be one of {sorted(NOISES)}, got {noise!r}")
         if not 0 < sensitivity <= 2**31:
@@ -79,7 +84,7 @@ class AboveThreshold:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the noise, D p1/q1 + 2 D p2/q2: computed exactly, then rounded up to a double."""
+        """The epsilon of the noise, D p1/q1 + 2 D p2/q2, computed exactly and then rounded up to a double."""
         exact = self.sensitivity * (Fraction(*self.threshold_rate) + 2 * Fraction(*self.query_rate))
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
@@ -102,14 +107,17 @@ class AboveThreshold:
         return round(query - threshold)
 
     def stated(self, query: int) -> Exact:
-        """A caller's own query, with this mechanism's sensitivity. Clamping moves no two queries farther apart."""
+        """An exact query of the caller, with the sensitivity of this mechanism.
+
+        Clamping moves no two queries farther apart.
+        """
         clamped = min(max(query, -_LARGEST), _LARGEST)
         return Exact.stated(np.array([clamped], dtype=np.int64), float(self.sensitivity))
 
     def release(self, tape: Tape, queries: Iterable[Exact], threshold: int) -> int | None:
         """The index of the first query whose noisy value reaches the noisy threshold.
 
-        Later queries are not made. `threshold` is public.
+        Queries after this one are not made. `threshold` is public.
         """
         draw = tape.laplace if self.noise == "laplace" else tape.geometric
         center = Exact.public(np.array([threshold + self.recentring], dtype=np.int64))

@@ -19,8 +19,9 @@ __all__ = ["BallThreshold"]
 class BallThreshold:
     """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
 
-    Neighbors: one record replaced; under add/remove the sensitivity would grow with the secret n. Sensitivity: that of
-    `LargestBallCounts`, m + n - 2, or the larger one that the paper prints. Cost: one pure step. Failure: None.
+    Neighbors: one record replaced; under add/remove the sensitivity would grow with the private n. Sensitivity: the one
+    of `LargestBallCounts`, m + n - 2, or the larger number that the paper prints. Cost: one release of pure
+    differential privacy. Failure: None is returned if no radius reaches the threshold.
     """
 
     radii: tuple[float, ...]
@@ -39,13 +40,13 @@ class BallThreshold:
 
     @property
     def scales(self) -> tuple[float, float]:
-        """The widths of the noise on the threshold and on a count, in records."""
+        """The scales of the noise on the threshold and on a query, divided by m, so that they are in records."""
         threshold, query = self.mechanism.scales
         return threshold / self.m, query / self.m
 
     @property
     def stage(self) -> Stage:
-        """The row of a plan, in units of the mean of the m largest counts."""
+        """The row of a plan. Its numbers are divided by m: they refer to the mean of the m largest counts."""
         threshold, query = self.scales
         mechanism = self.mechanism
         noise = Noise(

@@ -1,4 +1,4 @@
-"""Noisy bisection: where a monotone count reaches a target, for logarithmically many Gaussian counts.
+"""Noisy bisection finds where a monotone count reaches a target with logarithmically many Gaussian counts.
 
 Proof: bisection.md.
 """
@@ -18,10 +18,10 @@ __all__ = ["NoisyBisection"]
 
 @dataclass(frozen=True)
 class NoisyBisection:
-    """The smallest index in low, ..., high whose count reaches a target, `high` if none below it does.
+    """The smallest index in low, ..., high whose count reaches a target, or `high` if no smaller index does.
 
-    Neighbors and sensitivity: those of the counts. Cost: `count.releases` Gaussian counts, `queries(low, high)` of
-    them. Failure: none; whether `high` itself reaches the target is not asked.
+    Neighbors and sensitivity: as stated by the counts. Cost: `count.releases` Gaussian counts, of which a search makes
+    `queries(low, high)`. Failure: none; no query checks whether `high` itself reaches the target.
     """
 
     low: int
@@ -40,11 +40,12 @@ class NoisyBisection:
         return self.count.cost
 
     def release(self, tape: Tape, count: Callable[[int], Exact], target: float) -> int:
-        """`count(index)` is an exact count, at best monotone in the index; the target is public."""
+        """Return the index. `count(index)` is an exact count, ideally monotone in the index; the target is public."""
         low, high = self.low, self.high
         last = max(self.high - 1, self.low)
         for _ in range(self.count.releases):
-            # A search that ends early goes on asking, so that its cost is that of the plan, and ignores the answers.
+            # A search that has ended goes on querying and ignores the answers, so that its cost is the cost in the
+            # plan.
             middle = min((low + high) // 2, last)
             reached = self.count.release(tape, count(middle))[0] >= target
             if low < high:

@@ -28,9 +28,9 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 CELLS_MOST = 1 << 15
-"""The most cells of one release: enough for 256 cells in six axes to be split once."""
+"""The largest number of cells of one release: enough to split 256 cells once in six axes."""
 
-# Lattices of gradients are no finer.
+# The lattice of the gradients has a spacing of at least 2^-40.
 _FINEST_GRADIENTS = 40
 
 
@@ -44,15 +44,15 @@ def shell_ends() -> Vector:
 class NoisyShells(Gaussian):
     """The number of records in each shell around a point, and `weight` times the second moments of the directions.
 
-    Neighbors and sensitivity: those of the statistic, sqrt(1 + weight^2) under add/remove and sqrt(2) times that under
-    replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic, sqrt(1 + weight^2) under add/remove and sqrt(2) times that
+    number under replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 
     weight: float
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> NoisyShells:
-        """With a weight of 0 the directions are left out."""
+        """Calibrate the release to rho. With a weight of 0 the directions are left out."""
         d = parameters.d
         return cls.calibrate(
             name,
@@ -65,10 +65,11 @@ class NoisyShells(Gaussian):
         )
 
     def around(self, source: Source, tape: Tape, theta: Vector, scale: float) -> tuple[Vector, Matrix | None]:
-        """The noisy counts, and the noisy sum of u u^T over the records, u being the unit vectors to theta.
+        """The noisy counts, and the noisy sum of u u^T over the records, with u the unit vector from theta to the
+        record.
 
-        The matrix has a standard deviation of noise/weight on its diagonal and 1/sqrt(2) of that elsewhere; without a
-        weight there is none.
+        The noise of the matrix has the standard deviation sigma/weight on the diagonal and 1/sqrt(2) times that
+        elsewhere. Without a weight there is no matrix.
         """
         statistic = ShellsAndDirections(np.ascontiguousarray(theta), scale, self.weight, self.bits)
         vector = self.release(tape, source.answer(statistic))
@@ -79,23 +80,23 @@ class NoisyShells(Gaussian):
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid in some public axes around a public point, as `GridCells` has it."""
+    """A grid along some public axes around a public point, as in the statistic `GridCells`."""
 
     center: Vector
     axes: Matrix
-    """One axis a row."""
+    """One axis in each row."""
     scale: float
     reach: float
-    """The largest distance of a record that has a cell."""
+    """Records farther away than this have no cell."""
     side: float
-    """Half the side of the cube, after compression."""
+    """Half the side of the cube after compression."""
 
     def widths(self, level: int) -> float:
-        """The width of a cell, after compression."""
+        """The width of a cell after compression."""
         return 2.0 * self.side * 2.0**-level
 
     def middles(self, level: int, indices: NDArray[np.int64]) -> Matrix:
-        """The middles of cells, after compression."""
+        """The middles of cells after compression."""
         return np.asarray((indices + 0.5) * self.widths(level) - self.side, dtype=np.float64)
 
     def codes(self, level: int, indices: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -110,8 +111,8 @@ class Grid:
 class NoisyCells(Gaussian):
     """The number of records in each of some cells of a grid, at most `CELLS_MOST`.
 
-    Neighbors and sensitivity: those of the statistic, 1 under add/remove and sqrt(2) under replacement. Cost: one
-    Gaussian release, with noise on empty cells too. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic, 1 under add/remove and sqrt(2) under replacement. Cost: one
+    Gaussian release; empty cells get noise, too. Failure: none.
     """
 
     @classmethod
@@ -125,7 +126,7 @@ class NoisyCells(Gaussian):
         )
 
     def count(self, source: Source, tape: Tape, grid: Grid, level: int, indices: NDArray[np.int64]) -> Vector:
-        """The noisy count of each cell of this level; the cells are a function of earlier releases only."""
+        """The noisy count of each cell of this level; which cells are counted depends only on earlier releases."""
         if len(indices) > CELLS_MOST:
             raise ValueError(f"one release has at most {CELLS_MOST} cells, got {len(indices)}")
         codes = grid.codes(level, indices)
@@ -141,8 +142,8 @@ class NoisyCells(Gaussian):
 class NoisyClusters(Gaussian):
     """For each of k centers: the count of its nearest records, their counts in shells, and their Huber gradient.
 
-    Neighbors and sensitivity: those of the statistic with the weights a of the counts and b of the shells, sqrt(1 + a^2
-    + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the rounding. Cost: one Gaussian release.
+    Neighbors and sensitivity: as stated by the statistic with the weight a of the counts and b of the shells, sqrt(1 +
+    a^2 + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the rounding. Cost: one Gaussian release.
     Failure: none.
     """
 
@@ -178,7 +179,9 @@ class NoisyClusters(Gaussian):
     def at(
         self, source: Source, tape: Tape, centers: Matrix, radii: Vector, scale: float, reach: float = math.inf
     ) -> tuple[Vector, Matrix, Matrix]:
-        """The noisy counts (k,), counts in shells (k, SHELLS) and gradients (k, d) of the sums of Huber distances."""
+        """The noisy counts (k,), the counts in shells (k, SHELLS) and the gradients (k, d) of the sums of Huber
+        distances.
+        """
         k, d = centers.shape
         statistic = ClusterGradients(np.ascontiguousarray(centers), radii, scale, reach, self.weights, self.bits)
         vector = self.release(tape, source.answer(statistic))

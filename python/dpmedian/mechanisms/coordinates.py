@@ -1,4 +1,4 @@
-"""The median of every coordinate, all searched at once. Proof: coordinates.md."""
+"""The median of every coordinate, all in one search. Proof: coordinates.md."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpmedian.statistics import Bound, Ranks
 
 __all__ = ["OPEN", "Center", "CoordinateSearch"]
 
-# After this many queries the search computes whether it may stop, which takes as long as a query.
+# After this many queries the search computes whether it may stop. The computation takes as long as a query.
 _EVERY = 8
-# While the posteriors still narrow down where the data are, their intervals shrink by this factor between two tests.
+# If the posteriors still narrow down where the data are, their intervals shrink by this factor between two tests.
 _SHRINKS = 0.7
-# Posterior mass outside of the box by whose diagonal it is said how far a search has come.
+# The length of the box that holds all but this posterior mass says how far a search has come.
 OPEN = 0.2
-# They do not shrink at once: the first queries find the octave.
+# The search makes at least this many queries: the first queries find the octave, and the intervals do not shrink yet.
 _LEAST = 40
 
 
@@ -39,9 +39,9 @@ class Center:
 class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
-    Neighbours and sensitivity: those of centered `Ranks`, ranks minus half of all records: sqrt(d) in L2 under
-    replacement, and half of that under add/remove. Cost: at most `ranks.releases` Gaussian vectors, those that were
-    asked. Failure: none; a search with too much noise returns a point far away.
+    Neighbors and sensitivity: as stated by centered `Ranks`, which are ranks minus half of the number of records:
+    sqrt(d) in L2 under replacement, and half of that under add/remove. Cost: the Gaussian vectors that were released,
+    at most `ranks.releases`. Failure: none; a search with too much noise returns a point far away.
     """
 
     n: int
@@ -74,10 +74,14 @@ class CoordinateSearch:
         width: float = 0.0,
         likely: tuple[float, float] | None = None,
     ) -> Found[Center]:
-        """The prior is spread over signed octaves around `center`, from below 2^octave up to `limit`, which fall off
-        from 2^octave, or from a likely octave and a width; cells narrower than `resolution` are not divided. It stops
-        when the intervals that hold all but `sure` of the posteriors, as the sides of a box, have a diagonal below
-        `width`, or where that is 0, when the box no longer shrinks: then it is as large as the noise makes it."""
+        """Search until the box is small enough.
+
+        The prior has its mass on signed octaves around `center`, from below 2^octave up to `limit`; it falls off beyond
+        2^octave, or around a likely octave with a given width. Cells narrower than `resolution` are not divided. The
+        intervals that hold all but `sure` of each posterior are the sides of a box. The search stops when the diagonal
+        of this box is below `width`. If `width` is 0, it stops when the box no longer shrinks, which means that the
+        noise allows no smaller box.
+        """
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
         gain = 0.5 * self.n / self.ranks.noise**2
@@ -89,7 +93,7 @@ class CoordinateSearch:
             asked += 1
             if sure > 0.0 and asked % _EVERY == 0:
                 sides = posterior.quantile(1.0 - 0.5 * sure) - posterior.quantile(0.5 * sure)
-                # Sides whose squares would overflow are too wide anyway.
+                # Sides whose squares would overflow are too wide for the test to pass, so they are not squared.
                 if width > 0.0 and float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
                     break
                 typical = float(np.median(sides))

@@ -21,10 +21,10 @@ __all__ = ["FREE_WEIGHT", "LEAST_WEIGHT", "GradientAndDirections"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Up to a weight of sqrt(1/2) the directions cost nothing beside the gradient if records are replaced. A little below it
-# the same holds for directions that are rounded: they add less than 0.3 % to the sensitivity.
+# Under replacement the directions cost nothing in addition to the gradient up to a weight of sqrt(1/2). With a slightly
+# smaller weight this holds for rounded directions, too: the rounding adds less than 0.3 % to the sensitivity.
 FREE_WEIGHT = math.sqrt(0.45)
-# The core rounds weights down to multiples of 2^-30: a weight below this one would lose digits.
+# The core rounds weights down to multiples of 2^-30: a smaller weight than this one would lose digits.
 LEAST_WEIGHT = 2.0**-20
 
 
@@ -32,7 +32,7 @@ LEAST_WEIGHT = 2.0**-20
 class GradientAndDirections(Gaussian):
     """The gradient of the sum of distances, and `weight` times the second moments of the directions to all records.
 
-    Neighbors and sensitivity: those of the statistic, 2 under replacement, as the gradient alone has it, and
+    Neighbors and sensitivity: as stated by the statistic, 2 under replacement (as much as for the gradient alone) and
     sqrt(1 + weight^2) under add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 
@@ -40,7 +40,7 @@ class GradientAndDirections(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> GradientAndDirections:
-        """`weight` is at most `FREE_WEIGHT`."""
+        """Calibrate the releases to rho. `weight` is at most `FREE_WEIGHT`."""
         d = parameters.d
         return cls.calibrate(
             name,
@@ -59,9 +59,10 @@ class GradientAndDirections(Gaussian):
         return math.ldexp(bound, -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> tuple[Vector, Matrix]:
-        """The noisy gradient, and the noisy sum of u u^T with u the unit vectors to the records.
+        """The noisy gradient, and the noisy sum of u u^T, with u the unit vector from theta to a record.
 
-        The matrix has a standard deviation of noise/weight on its diagonal, and 1/sqrt(2) of that elsewhere.
+        The noise of the matrix has the standard deviation sigma/weight on the diagonal and 1/sqrt(2) times that
+        elsewhere.
         """
         d = len(theta)
         vector = self.release(tape, source.answer(Statistic(np.ascontiguousarray(theta), self.weight, self.bits)))

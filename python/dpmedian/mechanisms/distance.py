@@ -1,6 +1,6 @@
-"""Releases about the distances from a public point. Proof: distance.md.
+"""Releases about the distances of the records from a public point. Proof: distance.md.
 
-Radii are powers of two with exponents in quarters: the quarter octave k is the radius 2^(k/4).
+A radius is given by its quarter octave: the quarter octave k stands for the radius 2^(k/4).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Bound
 
 __all__ = ["Counted", "DistanceCount", "DistanceSearch", "radius_of"]
 
-# A count minus half of all records needs no number of records if that is private, and moves by half a record there.
+# The share that is subtracted from every count: one half of all records. If the number of records is private, the
+# difference does not reveal it, and it moves by half a record between neighbors.
 _HALF = (1, 1)
 
 
@@ -31,16 +32,16 @@ def radius_of(quarter_octave: int) -> float:
 
 
 def _entry(table: Exact, quarter_octave: int) -> Exact:
-    """The count within a radius. Every distance lies between the ends of the grid."""
+    """The count within a radius. The grid of radii contains every possible distance."""
     return table.pick(min(max(quarter_octave, FIRST_QUARTER_OCTAVE), LAST_QUARTER_OCTAVE) - FIRST_QUARTER_OCTAVE)
 
 
 @dataclass(frozen=True)
 class DistanceCount(Gaussian):
-    """Numbers of records within a radius of a point, minus half of all records.
+    """The number of records within a radius of a point, minus half of all records.
 
-    Neighbors and sensitivity: those of `DistanceCounts` with a target of one half, 1 under replacement and 1/2 under
-    add/remove. Cost: `releases` Gaussian counts. Failure: none.
+    Neighbors and sensitivity: as stated by `DistanceCounts` with a target of one half, 1 under replacement and 1/2
+    under add/remove. Cost: `releases` Gaussian counts. Failure: none.
     """
 
     @classmethod
@@ -55,7 +56,7 @@ class DistanceCount(Gaussian):
         )
 
     def table(self, source: Source, theta: NDArray[np.float64]) -> Exact:
-        """The exact counts of all radii, minus half of all records."""
+        """The exact counts for all radii, minus half of all records."""
         return source.answer(DistanceCounts(np.ascontiguousarray(theta), self.bits, _HALF))
 
     def within(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int, size: int) -> float:
@@ -64,7 +65,9 @@ class DistanceCount(Gaussian):
 
 
 class Counted(NamedTuple):
-    """What a search around a point found, and its answers: noisy counts minus half of all records, with their noise."""
+    """The result of a search around a point, and its answers: noisy counts minus half of all records, with their
+    sigma.
+    """
 
     quarter: int
     theta: NDArray[np.float64]
@@ -77,13 +80,13 @@ class Counted(NamedTuple):
 class DistanceSearch:
     """The smallest radius around a point that holds a share of the records: a posterior search.
 
-    Cost: that of `count`. Failure: none; a search with too much noise returns a wrong radius.
+    Cost: the cost of `count`. Failure: none; a search with too much noise returns a wrong radius.
     """
 
     low: int
     high: int
     stride: int
-    """Quarter octaves between two radii of the search."""
+    """The number of quarter octaves between two radii of the search."""
     amplitude: float
     """The assumed difference between a count and the target; usually the difference is larger."""
     prior_width: float
@@ -103,8 +106,8 @@ class DistanceSearch:
     ) -> Found[Counted]:
         """The quarter octave of the radius, `origin` plus a multiple of the stride, and the noisy answers.
 
-        `size` is the number of records, exact or noisy, to which the share refers: a share near one half hardly
-        depends on it. The search stops when less than `sure` of the posterior mass lies elsewhere.
+        `size` is the number of records, exact or noisy, by which the share is multiplied; a share near one half hardly
+        depends on it. The search stops when less than `sure` of the posterior mass lies outside of the interval.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

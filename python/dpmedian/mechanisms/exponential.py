@@ -1,4 +1,4 @@
-"""The exponential mechanism: a private choice, smaller scores more likely. Proof: exponential.md.
+"""The exponential mechanism: a private choice that prefers small scores. Proof: exponential.md.
 
 | paper | here | meaning |
 |---|---|---|
@@ -30,7 +30,7 @@ RANGE_LIMIT = 2**62
 
 
 def eta_of_rho(rho: float) -> float:
-    """The bounded range that costs rho: eta^2/8 = rho, rounded down."""
+    """The bounded range (eta) that costs rho: eta^2/8 = rho, rounded down."""
     return math.sqrt(8.0 * rho) * (1.0 - 2.0**-50)
 
 
@@ -38,8 +38,9 @@ def eta_of_rho(rho: float) -> float:
 class Exponential:
     """Draws index i with probability proportional to exp(-score_i eta/range).
 
-    Neighbors: those of the scores. Sensitivity: the range of the scores, by how much the difference of two of them may
-    move; the rate is eta over it. Cost: one bounded-range step of `eta`. Failure: none.
+    Neighbors: the relation for which the scores state their range. Sensitivity: the range of the scores, which is by
+    how much the difference of two scores may move; the rate is eta divided by the range. Cost: one bounded-range
+    release of `eta`. Failure: none.
     """
 
     name: str
@@ -57,16 +58,16 @@ class Exponential:
         return PrivacyCost.bounded_range(self.eta)
 
     def release(self, tape: Tape, scores: Exact, at_least: int = 0) -> int:
-        """The index of the choice; a range of `at_least` is used if the scores' own range is smaller."""
+        """The index of the choice. `at_least` replaces the range of the scores if it is larger."""
         return tape.choose(self.name, scores, self.eta, at_least)
 
 
 @dataclass(frozen=True)
 class Selection(Exponential):
-    """Chooses a point with a small sum of distances among points that are private already.
+    """Chooses a point with a small sum of distances from points that are private already.
 
-    Replacing a record moves the difference of two scores by at most twice the points' distance, so the range is twice
-    the diameter of the candidates, plus the lattice's rounding, whatever the data are.
+    Replacing a record moves the difference of two scores by at most twice the distance of the two points. On any data
+    the range is therefore at most twice the diameter of the candidates, plus the rounding to the lattice.
     """
 
     @classmethod
@@ -74,16 +75,19 @@ class Selection(Exponential):
         return cls(**vars(Exponential.of(name, eta)))
 
     def stage(self, neighbours: Neighbours) -> Stage:
-        """The row of a plan. Sensitivity and noise are in diameters of the candidates."""
+        """The row of a plan. Sensitivity and noise are in units of the diameter of the candidates."""
         moves = 2.0 / relation_of(neighbours).sensitivity_gain
         noise = Noise("exponential mechanism", moves / self.eta, f"eta {self.eta:.4g} on F/diameter", {"eta": self.eta})
         return Stage(self.name, "objective differences", moves, noise, 1, self.cost)
 
     def among(self, source: Source, tape: Tape, candidates: NDArray[np.float64], diameter: float | None = None) -> int:
-        """The index of the chosen row. The weights follow the candidates' diameter, or a larger one that is given."""
+        """The index of the chosen row.
+
+        The weights use the diameter of the candidates, or a larger one that is given.
+        """
         differences = ObjectiveDifferences(np.ascontiguousarray(candidates))
         if differences.sensitivity.replace == 0.0:
-            return 0  # All candidates are the same point: there is nothing to choose, on any data.
+            return 0  # All candidates are the same point: no data could change the choice.
         at_least = 0
         if diameter is not None:
             at_least = min(math.ceil(2.0 * math.ldexp(diameter, -differences.exponent)) + 2, RANGE_LIMIT)

@@ -16,14 +16,15 @@ from dpmedian.statistics import Exact
 
 __all__ = ["CAP_ROUNDING", "SIGMA_LIMITS", "Gaussian"]
 
-# Costs are sums of doubles. The rounding of a sum of thousands of costs is at most this part of it.
+# Costs are sums of doubles. Rounding changes a sum of thousands of costs by at most this relative amount.
 CAP_ROUNDING = 1e-12
 
-# The least and the largest sigma in lattice units. Below the first, discrete noise differs too much from continuous
-# noise. Above the second, the arithmetic of the sampler would not fit into 128 bits.
+# The smallest and the largest sigma in lattice units. Below the smallest, discrete noise differs too much from
+# continuous noise. Above the largest, the arithmetic of the sampler would not fit into 128 bits.
 SIGMA_LIMITS = (2**30, 2**50)
-# The binary logarithm of the sigma that lattices aim at, in the middle of the limits. If no public number bounds the
-# values, it is near the lower limit, so that the clamp to 2^62 changes only values beyond 2^30 standard deviations.
+# The binary logarithm of the sigma, in lattice units, that a lattice is chosen for: the middle of the limits. If no
+# public number bounds the values, it is near the lower limit, so that the clamp to 2^62 changes only values beyond 2^30
+# standard deviations.
 _SIGMA_AIM, _SIGMA_AIM_UNBOUNDED = 40.0, 32.0
 
 
@@ -31,7 +32,7 @@ Made = TypeVar("Made", bound="Gaussian")
 
 
 class LatticeBound(Protocol):
-    """An L2 sensitivity in units of 2^-bits, and what it is computed from."""
+    """An L2 sensitivity in units of 2^-bits, and the parameters that it is computed from."""
 
     @property
     def statistic(self) -> str: ...
@@ -42,7 +43,7 @@ class LatticeBound(Protocol):
 
 @dataclass(frozen=True)
 class _Stated:
-    """The sensitivity of a caller's own counts, as the caller states it."""
+    """The sensitivity of exact counts that a caller computed, as the caller states it."""
 
     sensitivity: float
     statistic = "stated counts"
@@ -59,12 +60,12 @@ class _Stated:
 class Gaussian:
     """`releases` integer vectors of `coordinates` entries, each with discrete Gaussian noise.
 
-    Neighbors: the relation for whose sensitivity the noise was calibrated. Sensitivity: that of the statistic in L2, on
-    a lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is `noise_multiplier`
-    times the sensitivity. Failure: none.
+    Neighbors: the relation for whose sensitivity the noise was calibrated. Sensitivity: the L2 sensitivity of the
+    statistic on a lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is
+    `noise_multiplier` times the sensitivity. Failure: none.
 
-    The tape is told the noise multiplier and takes the sensitivity from the value that it opens, so what is charged
-    here cannot differ from what is drawn there.
+    The tape gets the noise multiplier and takes the sensitivity from the value that it opens, so the cost that is
+    charged here cannot differ from the noise that is drawn there.
     """
 
     name: str
@@ -91,9 +92,9 @@ class Gaussian:
     ) -> Made:
         """The noise that costs rho over all releases, for values of magnitude at most `largest`.
 
-        If no public number bounds the values, `largest` is None, and the lattice does not depend on their number: the
-        tape clamps values beyond 2^62 units. `bound(bits)` is the statistic's L2 sensitivity in units of 2^-bits.
-        `more` are the fields that a subclass adds.
+        If no public number bounds the values, `largest` is None. The lattice then does not depend on the number of
+        records, and the tape clamps values beyond 2^62 units. `bound(bits)` is the L2 sensitivity of the statistic in
+        units of 2^-bits. `more` holds the fields that a subclass adds.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
         aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
@@ -111,18 +112,20 @@ class Gaussian:
 
     @staticmethod
     def of_stated(name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
-        """Gaussian releases of a caller's own integer counts up to `largest`, whose sensitivity the caller states."""
+        """Gaussian releases of integer counts up to `largest` that the caller computes; the caller states the
+        sensitivity.
+        """
         return Gaussian.calibrate(name, _Stated(sensitivity), rho, largest=largest, releases=releases)
 
     def stated(self, count: int) -> Exact:
-        """A caller's own count with the sensitivity that `of_stated` was given, on this lattice."""
+        """An exact count of the caller on this lattice, with the sensitivity that `of_stated` was given."""
         return Exact.stated(np.array([count << self.bits], dtype=np.int64), self.lattice_sensitivity)
 
     @staticmethod
     def cap(rho: float, coordinates: int) -> PrivacyCost:
-        """The cost that bounds all Gaussian releases of `coordinates` numbers with a sum of rho: see spender.md.
+        """The cost that bounds all Gaussian releases of `coordinates` numbers with a given sum of rho: see spender.md.
 
-        A run may choose the releases as it goes, on lattices on which sigma is at least 2^30 units. The bound contains
+        A run may choose the releases as it goes, on lattices with a sigma of at least 2^30 units. The bound contains
         the rounding of a sum of thousands of costs.
         """
         discretization = coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
@@ -162,6 +165,6 @@ class Gaussian:
         )
 
     def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
-        """The exact answer with noise. Scaling back to natural units is post-processing."""
+        """The exact answer plus noise. Scaling it back to natural units is post-processing."""
         noisy = tape.gaussian(self.name, exact, self.noise_multiplier)
         return noisy * np.float64(math.ldexp(1.0, -self.bits))

@@ -23,13 +23,13 @@ Ball = tuple[Vector, float]
 class NoisyGradient(Gaussian):
     """Gaussian releases of the lattice gradient of the sum of distances, or of a mean shift in its place.
 
-    Neighbors and sensitivity: those of `Gradient`, 2 under replacement and 1 under add/remove, plus the rounding; the
-    mean shift has the same. Cost: `releases` Gaussian releases. Failure: none.
+    Neighbors and sensitivity: as stated by `Gradient`, 2 under replacement and 1 under add/remove, plus the rounding;
+    the mean shift has the same sensitivity. Cost: `releases` Gaussian releases. Failure: none.
     """
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
-        """`releases` gradients that cost rho together."""
+        """Calibrate `releases` gradients that together cost rho."""
         d = parameters.d
         return cls.calibrate(
             name,
@@ -52,10 +52,11 @@ class NoisyGradient(Gaussian):
     def descend(
         self, source: Source, tape: Tape, *, start: Vector, balls: list[Ball], step: float, steps: int | None = None
     ) -> tuple[Vector, Vector]:
-        """Projected descent in the intersection of one ball or two, with all releases or `steps` of them.
+        """Projected descent in one ball or in the intersection of two, with all releases or `steps` of them.
 
-        Returns the mean of theta_1 ... theta_T (the start is in it, the last iterate is not) and the last iterate. The
-        loop is fused in Rust where all records are in this process; elsewhere it asks in rounds, with the same bits.
+        Return the mean of theta_1, ..., theta_T, which contains the start and not the last iterate, and the last
+        iterate. If all records are in this process, the loop runs in Rust; otherwise it queries in rounds and gives the
+        same bits.
         """
         steps = self.releases if steps is None else steps
         if source.local is None:

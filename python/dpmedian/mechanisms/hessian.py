@@ -1,4 +1,4 @@
-"""The Hessian of the sum of distances, or its mean over all directions alone. Proof: hessian.md."""
+"""The Hessian of the sum of distances, or only its mean over all directions. Proof: hessian.md."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["FINEST_PRODUCTS", "MOMENTS_DIMENSION", "Curvature", "Hessian", "symm
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# What a record contributes to the curvature is rounded to multiples of 2^-20 before it is summed.
+# The contribution of a record to the curvature is rounded to multiples of 2^-20 before it is summed.
 _COARSEST_CURVATURE = 20
-# The core multiplies directions on a lattice of multiples of 2^-20, or 2^-11 in more than 16 dimensions: their products
-# are multiples of 2^-40.
+# The core multiplies directions that are multiples of 2^-20, or of 2^-11 in more than 16 dimensions. Their products are
+# multiples of 2^-40 or coarser.
 FINEST_PRODUCTS = 40
 # The sensitivity of second moments is proved up to this many dimensions.
 MOMENTS_DIMENSION = 4000
@@ -35,7 +35,7 @@ MOMENTS_DIMENSION = 4000
 class Curvature(Gaussian):
     """The mean curvature of the sum of distances, smoothed at a radius: a sum over records of a value in [0, 1].
 
-    Neighbors and sensitivity: those of the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
+    Neighbors and sensitivity: as stated by the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
     none.
     """
 
@@ -50,10 +50,10 @@ class Curvature(Gaussian):
         )
 
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> float:
-        """The noisy sum over records of (1 - 1/d) radius/distance, or of 1 within the radius.
+        """The noisy sum over records of (1 - 1/d) radius/distance, or of 1 for a record within the radius.
 
-        Divided by the radius it is the mean over all directions of the second derivative of the sum of distances, where
-        records within the radius count as if their distances were smoothed at it.
+        Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions.
+        Within the radius the distance is smoothed: a record there contributes 1.
         """
         statistic = CurvatureStatistic(np.ascontiguousarray(theta), radius, self.bits)
         return float(self.release(tape, source.answer(statistic))[0])
@@ -63,9 +63,9 @@ class Curvature(Gaussian):
 class Hessian(Gaussian):
     """The Hessian of the sum of distances, smoothed at a radius: its curvature K and its second moments T.
 
-    Neighbors and sensitivity: those of the statistic, sqrt(2) under replacement, which T alone would have, and under
-    add/remove sqrt(1 + a^2 (1 - 1/d)^2) with a the weight of K; plus the rounding. Cost: one Gaussian release. Failure:
-    none.
+    Neighbors and sensitivity: as stated by the statistic. Under replacement it is sqrt(2), as much as for T alone;
+    under add/remove it is sqrt(1 + a^2 (1 - 1/d)^2) with the weight a of K. The rounding is added. Cost: one Gaussian
+    release. Failure: none.
     """
 
     weight: float
@@ -86,7 +86,9 @@ class Hessian(Gaussian):
 
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters) -> tuple[float, float]:
-        """The standard deviations of T, on its diagonal, and of K in a release that costs rho, up to rounding."""
+        """The standard deviations of the noise on the diagonal of T and on K, for a release that costs rho; up to
+        rounding.
+        """
         d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
         bound = HessianStatistic.bound(d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
         noise = math.ldexp(bound, -FINEST_PRODUCTS) / math.sqrt(2.0 * rho)
@@ -95,8 +97,8 @@ class Hessian(Gaussian):
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> tuple[float, Matrix]:
         """The noisy curvature, and the noisy symmetric matrix of second moments.
 
-        The curvature has a standard deviation of noise/weight. Entries on the diagonal have the variance noise^2,
-        others half of it.
+        The noise of the curvature has the standard deviation sigma/weight. The noise of an entry of the matrix has the
+        variance sigma^2 on the diagonal and half of that elsewhere.
         """
         statistic = HessianStatistic(np.ascontiguousarray(theta), radius, self.weight, self.bits)
         vector = self.release(tape, source.answer(statistic))
@@ -104,11 +106,12 @@ class Hessian(Gaussian):
 
 
 def _curvature_weight(d: int, neighbours: Neighbours) -> float:
-    """The weight of K beside T, in two dimensions and more.
+    """The weight of K relative to T in the released vector, in two dimensions and more.
 
-    Under replacement the largest at which K costs nothing. Under add/remove the one that leaves the least noise in a
-    row of the Hessian, in which T has the variance (1 + a^2 q^2)(d + 1)/2 and K (1 + a^2 q^2)/a^2, with q = 1 - 1/d;
-    and no larger than that a record within the radius has no more than one beyond it.
+    Under replacement it is the largest weight at which K costs nothing. Under add/remove it is the weight with the
+    least noise in a row of the Hessian, in which T has the variance (1 + a^2 q^2)(d + 1)/2 and K the variance (1 + a^2
+    q^2)/a^2, with q = 1 - 1/d. It is capped so that a record within the radius moves the vector no more than a record
+    beyond it.
     """
     q = 1.0 - 1.0 / d
     if relation_of(neighbours).size_is_public:
@@ -117,7 +120,7 @@ def _curvature_weight(d: int, neighbours: Neighbours) -> float:
 
 
 def symmetric(triangle: Vector, d: int) -> Matrix:
-    """The matrix of an upper triangle whose entries off the diagonal have a factor sqrt(2)."""
+    """The symmetric matrix of an upper triangle in which entries off the diagonal carry a factor sqrt(2)."""
     matrix = np.zeros((d, d))
     matrix[np.tri(d, dtype=bool).T] = triangle
     matrix += matrix.T
@@ -127,5 +130,5 @@ def symmetric(triangle: Vector, d: int) -> Matrix:
 
 
 def _largest(parameters: PublicParameters) -> int | None:
-    """The largest possible entry of the vector: twice the number of records, because of the curvature's weight."""
+    """The largest possible entry of the vector: twice the number of records, because of the weight of the curvature."""
     return None if parameters.records_most is None else 2 * parameters.records_most

@@ -1,4 +1,7 @@
-"""A lattice point, drawn by how few records must change to make it a median. Proof: inverse_sensitivity.md."""
+"""A lattice point, drawn with a score: how few records must change to make it a median.
+
+Proof: inverse_sensitivity.md.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,15 @@ from dpmedian.sources.protocol import Source
 
 __all__ = ["RECORDS_MAX", "InverseSensitivity", "Lattice"]
 
-# The records for which cells are small enough, at most, and the bounds of scores are proved, with room.
+# The largest number of records for which the cells are small enough and the bounds of the scores are proved.
 RECORDS_MAX = 2**28
-# Differences of lattice coordinates are exact in doubles up to here.
+# The largest coordinate on the lattice, in steps: differences of coordinates up to this size are exact in doubles.
 _EXTENT_MAX = 2**52
-# Steps in a resolution: on the line nothing but rounding depends on them; in the plane and in space cells must be
-# smaller than the ball where the score is small, see `Lattice.of`. A resolution of fewer than sixteen steps is refused.
+# Lattice steps per resolution. On the line nothing but rounding depends on them. In two and three dimensions cells must
+# be smaller than the ball in which the score is small, see `Lattice.of`. A resolution of fewer than sixteen steps is
+# refused.
 _STEPS_LINE, _STEPS_SPACE, _STEPS_MIN = 2**20, 2**6, 2**4
-# Below this a step would leave the normal doubles.
+# A smaller step than this one would not be a normal double.
 _STEP_MIN = 2.0**-1000
 
 _LN_TWO_ABOVE = Fraction(693147180559945309417232121459, 10**30)
@@ -36,9 +40,9 @@ _SCORE_BITS = 31
 
 @dataclass(frozen=True)
 class Lattice:
-    """Public. Records are snapped to multiples of `step`; a release is an odd multiple in every coordinate.
+    """The public lattice. Records are snapped to multiples of `step`; a release is an odd multiple in every coordinate.
 
-    `reach` is the radius of the records and `smoothing` the resolution, both in steps and even.
+    `reach` is the largest distance of a record from the center and `smoothing` the resolution, both in steps and even.
     """
 
     step: float
@@ -47,8 +51,11 @@ class Lattice:
 
     @classmethod
     def of(cls, epsilon: float, *, n: int, d: int, radius: float, resolution: float) -> Lattice:
-        """In more than one dimension the score stays below k0 = 2 d/epsilon within k0/n resolutions of the median:
-        that ball is given a radius of eight half diagonals of a cell, sqrt(d) steps each."""
+        """In more than one dimension, the score stays below k0 = 2 d/epsilon within k0/n resolutions of the median.
+
+        The step is chosen so that the radius of this ball is eight half diagonals of a cell; a half diagonal is sqrt(d)
+        steps.
+        """
         wanted = _STEPS_LINE if d == 1 else max(_STEPS_SPACE, 4.0 * epsilon * n / math.sqrt(d))
         possible = _EXTENT_MAX / (radius / resolution + 2.0)
         if possible < _STEPS_MIN:
@@ -68,7 +75,7 @@ class Lattice:
         return self.reach + self.smoothing
 
     def place(self, z: NDArray[np.int64]) -> NDArray[np.float64]:
-        """A lattice point relative to the center, in the units of the data."""
+        """The position of a lattice point relative to the center, in the units of the data."""
         return np.asarray(z, dtype=np.float64) * self.step
 
 
@@ -76,9 +83,9 @@ class Lattice:
 class InverseSensitivity:
     """One exact draw with weights exp(-epsilon/2 score/sensitivity).
 
-    Neighbors and sensitivity: those of the score, 1 if a record is replaced and 1/2 if one is added or removed,
-    with weights up to rounding.
-    Cost: epsilon, pure, and a bounded range of epsilon. Failure: none."""
+    Neighbors and sensitivity: as stated by the score, 1 if a record is replaced and 1/2 if a record is added or
+    removed; with weights, up to rounding. Cost: epsilon of pure differential privacy, and a bounded range of epsilon.
+    Failure: none."""
 
     epsilon: float
     sensitivity: float
@@ -89,10 +96,14 @@ class InverseSensitivity:
 
     @classmethod
     def of(cls, epsilon: float, parameters: PublicParameters) -> InverseSensitivity:
-        """The weights are 2^(-rate/2^40 * score), rate rounded down: 2 ln 2 rate/2^40 * sensitivity <= epsilon."""
+        """Calibrate the draw.
+
+        Weights are 2^(-rate/2^40 score) with the rate rounded down: 2 ln 2 rate/2^40 sensitivity <= epsilon.
+        """
         assert parameters.radius is not None
         assert parameters.resolution is not None
-        # Without a public number of records, or a guess, cells are as small as the most records need them.
+        # Without a public number of records or a guess of it, cells are as small as the largest number of records
+        # requires.
         n = RECORDS_MAX if parameters.n is None else parameters.n
         d, radius, resolution = parameters.d, parameters.radius, parameters.resolution
         bound = lattice_score_sensitivity(d, parameters.weighted).under(parameters.neighbours)
@@ -103,7 +114,9 @@ class InverseSensitivity:
 
     @property
     def decay(self) -> float:
-        """The weight falls by a factor e per 1/decay of score: epsilon/2 over the sensitivity, up to rounding."""
+        """The decay: the weight falls by a factor e if the score grows by 1/decay; epsilon/2 over the sensitivity, up
+        to rounding.
+        """
         return math.ldexp(self.rate, -_RATE_BITS) * math.log(2.0)
 
     @property
@@ -121,7 +134,7 @@ class InverseSensitivity:
         )
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The drawn point, relative to the center. The draw needs thousands of scores, each from all records."""
+        """The drawn point relative to the center. The draw needs thousands of scores, and each needs all records."""
         if source.local is None:
             raise ValueError("this mechanism needs all records in this process")
         lattice = (self.lattice.step, self.lattice.reach, self.lattice.smoothing)

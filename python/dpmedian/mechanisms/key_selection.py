@@ -20,11 +20,12 @@ __all__ = ["KeySelection"]
 
 @dataclass(frozen=True)
 class KeySelection(NoisySize):
-    """The noisy size of one group that occurs in the data; the group is shown if that is at least `threshold`.
+    """The noisy size of one group that occurs in the data; the group is shown if the noisy size is at least
+    `threshold`.
 
-    Neighbors: one unit added or removed, or replaced. Sensitivity: 1. Cost: one Gaussian release, and `lone_delta`, a
-    bound of the probability that a group of a single contribution is shown. Failure: a group that is not shown leaves
-    nothing behind, and is like one that does not occur.
+    Neighbors: one unit added, removed or replaced. Sensitivity: 1. Cost: one Gaussian release, and `lone_delta`, a
+    bound on the probability that a group with a single contribution is shown. Failure: a group that is not shown leaves
+    nothing behind, just like a group that does not occur.
     """
 
     threshold: int = 0
@@ -45,11 +46,11 @@ class KeySelection(NoisySize):
         return size >= self.threshold
 
     def found(self, size: float) -> float:
-        """The probability that a group of this size is shown."""
+        """The probability that a group of this exact size is shown."""
         return upper_tail((self.threshold - 0.5 - size) / self.noise)
 
     def size_found(self, probability: float) -> int:
-        """The least size that is shown with at least this probability."""
+        """The smallest exact size of a group that is shown with at least this probability."""
         return max(math.ceil(self.threshold - 0.5 + self.noise * NormalDist().inv_cdf(probability)), 1)
 
     @property
@@ -58,5 +59,5 @@ class KeySelection(NoisySize):
 
     @property
     def stage(self) -> Stage:
-        """The row of a plan: its rule says from which noisy size on a group is shown."""
+        """The row of a plan; its rule states the noisy size from which on a group is shown."""
         return replace(super().stage, rule=threshold_rule(self.threshold))

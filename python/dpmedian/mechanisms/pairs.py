@@ -1,4 +1,4 @@
-"""Counts of random pairs within a radius: the scale of the data. Proof: pairs.md."""
+"""Counts of random pairs of records within a radius, from which the scale of the data is found. Proof: pairs.md."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dpmedian.statistics import Bound, Exact, PairCounts
 
 __all__ = ["PairBisection", "PairCount", "PairSearch"]
 
-# A share of the pairs becomes a fraction with this many binary places, or where the lattice has fewer, with those.
+# A share of the pairs becomes a fraction with this many binary places, or with as many as a coarser lattice has.
 _SHARE_BITS, _COARSEST = 20, 8
 
 
 @dataclass(frozen=True)
 class PairCount(Gaussian):
-    """Numbers of pairs within a radius minus a share of all pairs, over `pairings` random pairings of the records.
+    """The number of pairs within a radius, over `pairings` random pairings of the records, minus a share of all pairs.
 
-    Neighbors and sensitivity: those of `PairCounts`, a record being in at most one pair of each pairing. The pairings
+    Neighbors and sensitivity: as stated by `PairCounts`; a record is in at most one pair of each pairing. The pairings
     are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
     """
 
@@ -44,7 +44,10 @@ class PairCount(Gaussian):
         )
 
     def table(self, source: Source, tape: Tape, radii: list[float], share: float) -> Exact:
-        """The exact counts for ascending radii minus a share of all pairs, of pairings drawn once."""
+        """The exact counts for ascending radii minus a share of all pairs.
+
+        The pairings are drawn once for all radii.
+        """
         places = min(self.bits, _SHARE_BITS)
         target = (round(math.ldexp(share, places)), places)
         return source.answer(PairCounts(radii, self.pairings, tape.hidden(), self.bits, target), passes=self.pairings)
@@ -52,9 +55,9 @@ class PairCount(Gaussian):
 
 @dataclass(frozen=True)
 class PairSearch:
-    """The smallest power of two that covers a share of the pairs: a posterior search over the exponents.
+    """The smallest power of two within which a share of the pairs lies: a posterior search over the exponents.
 
-    Cost: that of `count`. Failure: none; a search with too much noise returns a wrong exponent.
+    Cost: the cost of `count`. Failure: none; a search with too much noise returns a wrong exponent.
     """
 
     low: int
@@ -62,13 +65,16 @@ class PairSearch:
     share: float
     """The share of the pairs that must be within the radius."""
     amplitude: float
-    """The assumed difference between a count and that share; usually the difference is larger."""
+    """The assumed difference between a count and the target share; usually the difference is larger."""
     prior_width: float
     """The width of the prior on the exponents, whose middle is 0."""
     count: PairCount
 
     def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:
-        """It stops when less than `sure` of the posterior mass lies elsewhere."""
+        """Return the exponent.
+
+        The search stops when less than `sure` of the posterior mass lies outside of its interval.
+        """
         radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
         table = self.count.table(source, tape, radii, self.share)
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
@@ -79,7 +85,7 @@ class PairSearch:
 class PairBisection:
     """The index of the first radius within which a share of the pairs lies, or None: by noisy bisection.
 
-    Cost: that of `count`. Failure: None, when no radius was seen to reach the share.
+    Cost: the cost of `count`. Failure: None is returned if no radius was seen to reach the share.
     """
 
     radii: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""One noisy robust step: a sum of unit differences from a public point. Proof: robust_step.md."""
+"""One noisy robust step: the sum of the unit vectors from a public point to the records. Proof: robust_step.md."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dpmedian.statistics import Bound, Exact, RobustStep
 
 __all__ = ["NoisyStep"]
 
-# The finest lattice on which the sum of 2^25 records fits 64 bits.
+# The finest lattice (multiples of 2^-36) on which a sum over 2^25 records fits 64 bits.
 _FINEST = 36
 
-# So many numbers are converted at a time.
+# The number of entries that are converted to doubles at a time.
 _CHUNK = 1 << 16
 
 
@@ -27,13 +27,13 @@ _CHUNK = 1 << 16
 class NoisyStep(Gaussian):
     """One Gaussian release of the sum of (x - center)/max(|x - center|, threshold).
 
-    Neighbors and sensitivity: those of `RobustStep`, 1 under add/remove and 2 under replacement, plus the rounding.
+    Neighbors and sensitivity: as stated by `RobustStep`, 1 under add/remove and 2 under replacement, plus the rounding.
     Cost: one Gaussian release. Failure: none.
     """
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyStep:
-        """The release that costs rho."""
+        """Calibrate the release to rho."""
         bound = Bound.of("robust step", parameters.protection, d=parameters.d)
         return cls.calibrate(name, bound, rho, largest=None, coordinates=parameters.d, finest=_FINEST)
 
@@ -48,7 +48,7 @@ class NoisyStep(Gaussian):
         return self.release(tape, source.answer(RobustStep(source.d, center, threshold, self.bits)))
 
     def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
-        """The exact sum with noise, converted where it lies: a model of ten million parameters has one copy."""
+        """The exact sum plus noise, converted to doubles in place: a model of ten million parameters is not copied."""
         noisy = tape.gaussian(self.name, exact, self.noise_multiplier)
         natural, unit = noisy.view(np.float64), math.ldexp(1.0, -self.bits)
         for start in range(0, len(noisy), _CHUNK):

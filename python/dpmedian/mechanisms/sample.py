@@ -9,7 +9,7 @@ from dpmedian.sources.protocol import Source
 
 __all__ = ["HiddenSample"]
 
-# The probability of a coin is a multiple of 2 to minus this, far finer than one over the number of records.
+# The probability of a coin is a multiple of 2^-48, which is far finer than one over the number of records.
 _COIN_BITS = 48
 
 
@@ -17,10 +17,10 @@ _COIN_BITS = 48
 class HiddenSample:
     """A random sample of `size` of about n records, drawn from hidden randomness of the tape.
 
-    If n is public, and exact, the sample is uniform of that size. If it is private, and noisy, every record is in
-    it with probability size/n, by a coin of its own. Sensitivity: every statistic has on the sample the
-    one that it has on all records. Cost: none of its own, and releases about the sample cost what they would about all
-    records. Failure: none.
+    If n is public and exact, the sample is uniform among all samples of that size. If n is private and noisy, every
+    record is in the sample with probability size/n, by a coin of its own. Sensitivity: on the sample every statistic
+    has the sensitivity that it has on all records. Cost: none for the sample; a release about the sample costs what it
+    would cost about all records. Failure: none.
     """
 
     n: int
@@ -29,7 +29,7 @@ class HiddenSample:
     """Whether n is private."""
 
     def draw(self, source: Source, tape: Tape) -> Source:
-        """The records themselves where the sample would have all of them."""
+        """Draw the sample, or return the records themselves if the sample would contain all of them."""
         if self.size >= self.n:
             return source
         if not self.private:

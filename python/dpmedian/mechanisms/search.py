@@ -33,8 +33,8 @@ class Found(Generic[Value]):
 class GridSearch:
     """The smallest index in low, ..., high whose count reaches a target.
 
-    Neighbors and sensitivity: those of the counts. Cost: at most `count.releases` Gaussian counts: those that were
-    made. Failure: none; a search with too much noise returns a wrong index.
+    Neighbors and sensitivity: as stated by the counts. Cost: the Gaussian counts that were released, at most
+    `count.releases`. Failure: none; a search with too much noise returns a wrong index.
     """
 
     low: int
@@ -56,7 +56,8 @@ class GridSearch:
         width: float,
         sure: float = 0.0,
     ) -> Found[int]:
-        """`count(index)` is an exact count, monotone in the index; `likely` and `width` shape the prior.
+        """Return the index. `count(index)` is an exact count, monotone in the index; `likely` and `width` shape the
+        prior.
 
         The search stops when the posterior mass outside of the likeliest index and its two neighbors is below `sure`.
         """

@@ -17,8 +17,9 @@ __all__ = ["NoisySize"]
 class NoisySize(Gaussian):
     """The number of records, or the sum of their weights, with Gaussian noise.
 
-    Neighbors: one record added or removed, and with weights also one replaced; without them the number is public then.
-    Sensitivity: 1. Cost: one Gaussian release. Failure: none; few records may come out as none.
+    Neighbors: one record added or removed; with weights also one record replaced, because only without weights does
+    replacement keep the number public. Sensitivity: 1. Cost: one Gaussian release. Failure: none; a few records may be
+    reported as none.
     """
 
     @classmethod
@@ -27,6 +28,6 @@ class NoisySize(Gaussian):
         return cls.calibrate(name, bound, rho, largest=None)
 
     def among(self, source: Source, tape: Tape) -> int:
-        """The noisy number, rounded to an integer that is possible: rounding and clamping are post-processing."""
+        """The noisy number, rounded to the nearest possible integer. Rounding and clamping are post-processing."""
         noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])
         return min(max(round(noisy), 0), PRIVATE_RECORDS_MAX)

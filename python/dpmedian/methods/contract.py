@@ -1,4 +1,4 @@
-"""What a method is, and what it says before anything is spent."""
+"""What a method is, and what it predicts before anything is spent."""
 
 from __future__ import annotations
 
@@ -39,33 +39,34 @@ __all__ = [
     "within",
 ]
 
-# An error of this many core radii is useless, and a larger one is no worse. A failure is announced, and counts as an
-# error of one core radius.
+# An error of more than this many core radii is useless, and larger errors count as this one. A failure that is
+# announced counts as an error of one core radius.
 USELESS = 3.0
 
-# The share of data sets that are taken to be of each uneven kind when methods are compared.
+# When methods are compared, this share of all data sets is taken to be of each of the two uneven kinds.
 _UNEVEN = 0.25
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What to expect, from public parameters alone. None if nothing can be said without the data.
+    """What to expect of a run, from public parameters alone. A value is None if nothing can be said without the data.
 
     The *core radius* of the data is the distance from their median within which 40 % of the records lie.
 
-    `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud of records at distances of one size.
-    Exactly, it is what the point adds to F, in units of n times the median distance of the records from their median:
-    F(median) is about that for a cloud, never below half of it, and larger with far records, whose excess is smaller.
-    `excess_if_many_coincide` is a value that nine of ten runs do not exceed if many records coincide, or if there is no
-    single middle.
+    `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud: records at distances of similar size.
+    More precisely, `excess` is what the point adds to F, divided by n times the median distance of the records from
+    their median. For a cloud, F(median) is about that number and never below half of it; with far records it is larger,
+    and the excess is smaller.
+    `excess_if_many_coincide` is a value that nine of ten runs do not exceed if many records coincide, or if the data
+    have no single middle.
     `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
 
     Every method predicts the distance of its point from the median as `relative_error` times the core radius plus
-    `absolute_error`, which is in the units of the data and comes from a public radius or resolution. `failure` is the
-    probability that nothing useful comes of a run: `ReleaseFailed`, or a point far away from the median, and `silent`
-    is that of the latter alone, both for a cloud; `uneven` is the sum of two probabilities of a point far away from the
-    median: where two fifths of the records lie somewhere else, and, beyond `silent`, where three fifths coincide.
-    `error_at` and `expected_error` make one number of them, by which methods are compared.
+    `absolute_error`. The latter is in the units of the data and comes from a public radius or resolution. `failure` is
+    the probability that a run is useless on a cloud: it raises `ReleaseFailed` or returns a point far away from the
+    median. `silent` is the probability of a point far away alone. `uneven` is the sum of two probabilities of a point
+    far away from the median: if two fifths of the records lie somewhere else, and, beyond `silent`, if three fifths
+    coincide. `error_at` and `expected_error` combine these values into one number, by which methods are compared.
     """
 
     excess: float | None = None
@@ -78,14 +79,14 @@ class Prediction:
     uneven: float = 0.0
 
     def error_at(self, core_radius: float) -> float:
-        """The distance from the median of data with this core radius; infinite where nothing is predicted."""
+        """The distance from the median of data with this core radius; infinite if nothing is predicted."""
         return math.inf if self.relative_error is None else self.relative_error * core_radius + self.absolute_error
 
     def expected_error(self, core_radius: float) -> float:
-        """The same with failures counted: as one core radius of error if they raise, as three if they are silent.
+        """The expected distance with failures counted: one core radius if a failure is raised, three if it is silent.
 
-        Nobody knows beforehand what the data are: a quarter of them is taken to be uneven, and in another quarter many
-        records are taken to coincide.
+        The kind of the data is unknown beforehand: a quarter of all data sets is taken to be uneven, and in another
+        quarter many records are taken to coincide.
         """
         useful = (1.0 - self.failure) * min(self.error_at(core_radius), USELESS * core_radius)
         cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * core_radius
@@ -100,9 +101,9 @@ def most_failures(parameters: PublicParameters) -> float:
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
     """The reason why a release would be useless for every core radius of the data, or None.
 
-    It would fail more often than not (or more often than `failure_probability`, if that is larger), or its predicted
-    error is at least half of what returning the center would have, where a point that is lost without a word counts as
-    the center.
+    A release is useless if it would fail more often than not (or more often than `failure_probability`, if that is
+    larger), or if its predicted error is at least half of the error of returning the public center. A point that is far
+    away without an announced failure counts as the center.
     """
     reasons = [
         _hopeless_at(core_radius, calibrated.predict(core_radius), parameters)
@@ -112,7 +113,9 @@ def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str 
 
 
 def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
-    """The least number of records with which a release is not hopeless; `most`, if it is with all fewer ones."""
+    """The smallest number of records with which a release is not hopeless, or `most` if it is hopeless with any smaller
+    number.
+    """
     low, high = 0, most
     while high - low > 1:
         middle = math.isqrt(max(low, 1) * high) if high > 2 * low + 2 else (low + high) // 2
@@ -123,7 +126,7 @@ def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
 def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
     if prediction.failure > most_failures(parameters):
         return f"would fail with probability {prediction.failure:.2g}"
-    # A point that is lost without a word is no better than the center.
+    # A point that is far away without an announced failure is no better than the center.
     error = prediction.error_at(core_radius)
     error += prediction.silent * max(parameters.assumed_distance - error, 0.0)
     if 0.5 * parameters.assumed_distance <= error < math.inf:
@@ -134,22 +137,23 @@ def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicP
 def sensitivity_gain(parameters: PublicParameters) -> int:
     """The sensitivity gain of the relation over replacement: 2 if records are added or removed, otherwise 1.
 
-    Gradients, centered ranks and counts minus a half have half the sensitivity if a record is added or removed, so
-    with the same budget every record is seen as well as two are under replacement. The constants were chosen there.
+    Gradients, centered ranks and counts minus a half have half the sensitivity if a record is added or removed. With
+    the same budget, n records are then as informative as 2 n records under replacement. The constants were chosen under
+    replacement.
     """
     return parameters.protection.relation.sensitivity_gain
 
 
 def signal_of(parameters: PublicParameters, rho: float) -> float:
-    """The signal n sqrt(rho/d), the number of records relative to the noise of a gradient."""
+    """The signal n sqrt(rho/d): the number of records relative to the noise of a gradient."""
     return sensitivity_gain(parameters) * parameters.size * math.sqrt(rho / parameters.d)
 
 
 def cloud_curvature(d: int) -> float:
     """The curvature of F at the median of a normal distribution, in units of n/core radius.
 
-    It is the mean of (1 - 1/d)/distance over the records, times the core radius: near one, as the records lie about
-    one core radius away. On the line it is twice the density at the median times the core radius.
+    The curvature is the mean of (1 - 1/d)/distance over the records, times the core radius. It is near one, because the
+    records lie about one core radius away. On the line it is twice the density at the median times the core radius.
     """
     return 0.418 if d == 1 else (1.0 - 1.0 / d) * (1.0 + 1.0 / d**2)
 
@@ -157,22 +161,24 @@ def cloud_curvature(d: int) -> float:
 def cloud_error(noise: float, d: int) -> float:
     """The mean distance to the median, in core radii, of a Newton step from a noisy gradient.
 
-    `noise` is the root of the mean squared length of the noise, in n; the mean length of a normal vector is shorter.
+    `noise` is the root mean square length of the noise relative to n; the mean length of a normal vector is shorter.
     """
     mean = math.sqrt(2.0 / d) * math.exp(math.lgamma((d + 1) / 2.0) - math.lgamma(d / 2.0))
     return mean * noise / cloud_curvature(d)
 
 
 def cloud_excess(error: float, d: int) -> float:
-    """The excess at this distance from the median, in core radii: a square near it, and at most the distance itself."""
+    """The excess at this distance (in core radii) from the median: quadratic near it, and at most the distance
+    itself.
+    """
     return min(0.5 * cloud_curvature(d) * error**2, error)
 
 
 def useful_error(error: float, d: int) -> float:
     """The mean error, in core radii, of the useful runs if all runs have this mean error.
 
-    The larger it is, the more evenly they lie in the ball of `USELESS` core radii. The mean distance from its center is
-    d/(d + 1) of its radius.
+    The larger this error is, the more evenly the useful points lie in the ball of `USELESS` core radii. The mean
+    distance of a uniform point from the center of a ball is d/(d + 1) of the radius.
     """
     return error / math.hypot(1.0, error * (d + 1.0) / (USELESS * d))
 
@@ -183,11 +189,13 @@ def within(value: float, border: float, sharpness: float) -> float:
 
 
 def softened(step: float, noise: float, d: int) -> float:
-    """The factor by which noisy steps make a cloud less curved: they keep the iterates away from its middle.
+    """The factor by which noisy steps reduce the curvature of a cloud, because they keep the iterates away from its
+    middle.
 
-    `step` is in core radii and `noise` the root of the mean squared length of that of one gradient, in n. Steps that
-    contract by their curvature c' and add noise leave iterates at a mean square w^2 = step noise^2/(2 c') from the
-    median, and there the curvature c of the middle has become c' = c/sqrt(1 + (c w)^2). This is c/c'.
+    `step` is in core radii, and `noise` is the root mean square length of the noise of one gradient relative to n.
+    Steps that contract with the curvature c' and add noise leave iterates at a mean square distance w^2 = step
+    noise^2/(2 c') from the median. At this distance the curvature c of the middle is only c' = c/sqrt(1 + (c w)^2). The
+    result is c/c'.
     """
     wide = cloud_curvature(d) * step * noise**2 / 2.0
     return math.sqrt(1.0 + wide * (wide + math.hypot(wide, 2.0)) / 2.0)
@@ -212,26 +220,30 @@ class Calibrated(ABC):
     @property
     @abstractmethod
     def passes(self) -> float:
-        """The number of passes over the data, for the progress bar: the most, or the usual number if a run decides."""
+        """The most passes that a run makes over the data, or the usual number if a run decides; for the progress
+        bar.
+        """
 
 
 class Reads(NamedTuple):
-    """How often a run reads all records, and a hidden sample of them. Their validation and drawing are apart."""
+    """How often a run reads all records and how often a hidden sample of them, without validation and the drawing of
+    samples.
+    """
 
     expected: float
     """The expected number of passes on data with one middle."""
     most: int
     sample: int = 0
-    """Records of the sample, 0 if there is none, and how often they are read on such data."""
+    """The number of records in the sample (0 if there is none), and how often they are read on data with one middle."""
     sample_expected: float = 0.0
     memory: int = 0
-    """The most bytes beyond the records of an array in C order; 0 if unknown."""
+    """The most bytes that are needed in addition to an array of the records in C order; 0 if unknown."""
     seconds: float = 0.0
-    """A guess of the processor's time on a machine like that of the benchmarks (`rates.py`); 0 if unknown."""
+    """A guess of the processor time on a machine like the one of the benchmarks (`rates.py`); 0 if unknown."""
 
 
 class CalibratedMethod(Calibrated):
-    """A method that can run."""
+    """A method that can be run."""
 
     parameters: PublicParameters
 
@@ -242,24 +254,24 @@ class CalibratedMethod(Calibrated):
 
     @property
     def guess(self) -> int | None:
-        """The public guess of a private number of records from which it was calibrated, if there was one."""
+        """The public guess of a private number of records that the method was calibrated with, if there was one."""
         return None
 
     @property
     def reads(self) -> Reads | None:
-        """The expected and the largest number of passes, and a guess of the time; None if a note says it."""
+        """The expected and the largest number of passes, and a guess of the time; None if a note states them."""
         n, d = self.parameters.n, self.parameters.d
         seconds = 0.0 if n is None else pass_seconds(n, d, self.passes) + self.further_seconds
         return Reads(self.passes, math.ceil(self.passes), seconds=seconds)
 
     @property
     def further_seconds(self) -> float:
-        """The time that a run takes beside its passes over the records, guessed in the same way."""
+        """A guess of the time that a run takes in addition to its passes over the records."""
         return 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the plan should know."""
+        """Notes for a reader of the plan."""
         return ()
 
     @property
@@ -269,11 +281,11 @@ class CalibratedMethod(Calibrated):
 
     @abstractmethod
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """What to expect of data with this core radius, or with the one that is assumed."""
+        """What to expect of data with this core radius, or with the core radius that plans assume."""
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:
-        """Predictions for some numbers of records, if `predict` knows none."""
+        """Predictions for some numbers of records, if `predict` returns nothing because no number is known."""
         return ()
 
     @abstractmethod
@@ -282,7 +294,7 @@ class CalibratedMethod(Calibrated):
 
 
 class CappedMethod(CalibratedMethod):
-    """A method whose stages share one allowance: a run decides as it goes what each of them costs."""
+    """A method whose stages share one allowance: during a run the method decides how much of it each stage gets."""
 
     allowance: Allowance
 
@@ -301,26 +313,26 @@ class CappedMethod(CalibratedMethod):
 
 
 class Method(Protocol):
-    """A module of this package."""
+    """The interface of a method, which is a module of this package."""
 
     name: str
     uses: frozenset[str]
-    """The arguments of `METHOD_ARGUMENTS` that change what it does, and "inference" if it can give a region.
+    """The arguments of `METHOD_ARGUMENTS` that change what the method does, and "inference" if it can give a region.
 
-    Giving one of the former to a method that ignores it is an error; inference=False is granted by every method.
+    It is an error to give a method an argument that it ignores, except inference=False, which every method accepts.
     """
     needs: frozenset[str]
-    """The arguments of `uses` that must be given."""
+    """The arguments of `uses` that are required."""
     relations: frozenset[str]
-    """The neighbor relations for which the method is proved."""
+    """The neighbor relations for which the method has a proof."""
     sized: bool
-    """Whether it is calibrated to the number of records, which is released first if it is private."""
+    """Whether it is calibrated to the number of records; if this number is private, it is released first."""
 
     def check(self, parameters: PublicParameters) -> None:
         """Raises if an argument that the method needs is missing or out of range."""
 
     def calibrate(self, parameters: PublicParameters, rho: float) -> CalibratedMethod:
-        """The method whose stages cost about rho."""
+        """Calibrate the method so that its stages cost about rho."""
 
     def cap(self, parameters: PublicParameters, rho: float) -> PrivacyCost:
-        """The cost that bounds `calibrate` for every number of records, if the method runs on a noisy number."""
+        """The cost that bounds `calibrate` for every number of records, for a method that runs on a noisy number."""

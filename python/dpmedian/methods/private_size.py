@@ -1,4 +1,7 @@
-"""Any method on records whose number, or sum of weights, is private: that is released first. Proof: private_size.md."""
+"""Any method on records whose number, or sum of weights, is private; a noisy number is released first.
+
+Proof: private_size.md.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +23,29 @@ from dpmedian.tape import Tape
 
 __all__ = ["TYPICAL", "PrivateSize", "calibrate", "size_share"]
 
-# What the size gets of rho. A noise of an eighth of the guess hardly changes what a method does with the rest: that
-# costs 32/n^2. Large data sets need far less, and then a hundredth is not worth saving; more than a few hundredths
-# would be felt. Without a guess it has twice the hundredth, since there may be few records.
+# The share of rho for the noisy size. A sigma of an eighth of the guess hardly changes what a method does with the
+# rest; it costs 32/n^2. Large data sets need far less, and saving less than a hundredth is not worth it; more than a
+# few hundredths would visibly increase the error. Without a guess the share is two hundredths, because there may be few
+# records.
 _NEEDED, _LEAST, _MOST, _WITHOUT_GUESS = 32.0, 0.01, 0.06, 0.02
-# What the noisy size gets of rho if it also decides whether a group is shown. At epsilon = 1, delta = 1e-6 half of the
-# groups of 72 are shown then, and a median needs about 120 records: less would hide groups that could have a median.
+# The share of rho for the noisy size if it also decides whether a group is shown. At epsilon = 1, delta = 1e-6 half of
+# the groups with 72 records are then shown, and a median needs about 120 records. A smaller share would hide groups
+# that are large enough for a median.
 _SELECTION = 0.1
-# Deviations of the noisy size by which a run trusts it less, a one-sided confidence of 95 %; and those beyond which its
-# noise plays no part.
+# In units of the sigma of the size: the margin that a run subtracts from the noisy size (a one-sided confidence of 95
+# %), and the number beyond which the noise is negligible.
 _SURE, _FAR = 1.645, 6.0
-# What a plan without a guess is printed for, and the sizes that it shows predictions for.
+# The number of records for which a plan without a guess is printed, and the numbers for which it shows predictions.
 TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateSize(CalibratedMethod):
-    """The noisy size, then a method that is calibrated to it with `rest`, what the size leaves of rho.
+    """The noisy size, then a method that is calibrated to the noisy size with `rest`, the part of rho that is left.
 
-    Neighbors: one record added or removed, or with weights replaced. Cost: that of the size and the cap on the method,
-    whatever the size turns out to be. Failure: that of the method, and `ReleaseFailed` where so few records are seen
-    that it would be hopeless.
+    Neighbors: one record added or removed; with weights also one record replaced. Cost: the cost of the size and the
+    cap on the method, for any size. Failure: as for the method, and `ReleaseFailed` if so few records are seen that the
+    method would be hopeless.
     """
 
     method: str
@@ -48,19 +53,27 @@ class PrivateSize(CalibratedMethod):
     size: NoisySize
     rest: float
     guessed: int | None
-    """The public guess: `parameters.n` when the method was calibrated. Only what is printed follows the noisy size."""
+    """The public guess:
+
+    `parameters.n` when the method was calibrated. Only what is printed depends on the noisy size.
+    """
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
-        """The method for a number of records that is public, or was released with this noise."""
+        """The method for a number of records that is public, or that was released with noise of this standard
+        deviation.
+        """
         return method_named(self.method).calibrate(self.parameters.at_size(n, noise), self.rest)
 
     def check(self) -> None:
-        """Raises if the noise for some size fits no lattice: the ends of what can be seen bound all others."""
+        """Raises if the noise for some size fits no lattice.
+
+        The smallest and the largest possible size bound all others.
+        """
         for n in (0, PRIVATE_RECORDS_MAX):
             self.at(n)
 
     def seen(self, n: int) -> PrivateSize:
-        """The same plan, printed for another number of records. Noise and cost are those of this one."""
+        """The same plan, printed for another number of records, with the noise and the cost of this plan."""
         return replace(self, parameters=self.parameters.at_size(n))
 
     @property
@@ -77,7 +90,7 @@ class PrivateSize(CalibratedMethod):
         return (self.size.stage, *(self._at_guess(stage) for stage in self.typical.stages))
 
     def _at_guess(self, stage: Stage) -> Stage:
-        """Where its noise has no rule for every size it is that of the guess; the cap bounds the cost for all sizes."""
+        """The stage for the guess if its noise has no rule for every size; the cap bounds the cost for all sizes."""
         if stage.capped:
             return stage
         n = TYPICAL if self.parameters.n is None else self.parameters.n
@@ -85,12 +98,12 @@ class PrivateSize(CalibratedMethod):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost, the same for every size."""
+        """The cost, which is the same for every size."""
         return self.size.cost + self.cap
 
     @functools.cached_property
     def cap(self) -> PrivacyCost:
-        """The cap on the method, for every size."""
+        """The cap on the method, which holds for every size."""
         return method_named(self.method).cap(self.parameters, self.rest)
 
     @property
@@ -99,11 +112,11 @@ class PrivateSize(CalibratedMethod):
 
     @property
     def reads(self) -> Reads | None:
-        """The passes for the guess, and one for the size."""
+        """The passes for the guess, and one more pass for the size."""
         reads = self.typical.reads
         if reads is None or self.parameters.n is None:
             return None
-        # What its memory is depends on the size, which is private.
+        # The memory that is needed depends on the size, which is private.
         return reads._replace(expected=reads.expected + 1.0, most=reads.most + 1, memory=0)
 
     @property
@@ -113,16 +126,16 @@ class PrivateSize(CalibratedMethod):
 
     @property
     def region(self) -> str | None:
-        """The region for the guess. Without a guess it depends on the noisy size."""
+        """The region for the guess. Without a guess the region depends on the noisy size."""
         found = self.typical.region
         return found if found is None or self.parameters.n is not None else "by size"
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """The prediction for the guess. Without a guess nothing can be said: see `examples`."""
+        """The prediction for the guess. Without a guess there is none: see `examples`."""
         return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, core_radius)
 
     def predict_at(self, n: int, core_radius: float | None = None) -> Prediction:
-        """For this many records: the method's own prediction, and a failure where the noisy size hides them."""
+        """The method's own prediction for this many records; a noisy size that is too small counts as a failure."""
         predicted = self.at(n).predict(core_radius)
         if self._hopeless_at(round(n - _FAR * self.size.noise)) is None:
             return predicted
@@ -131,15 +144,19 @@ class PrivateSize(CalibratedMethod):
 
     @functools.cached_property
     def enough(self) -> int:
-        """The least number of records with which the method is not hopeless; the most there can be, if with none."""
+        """The smallest number of records with which the method is not hopeless, or the largest possible number if there
+        is none.
+        """
         return least_size(self._hopeless_at, PRIVATE_RECORDS_MAX)
 
     @property
     def enough_to_see(self) -> int:
-        """The same so that a run sees that they are enough, as often as it must, if the guess is right."""
+        """The smallest number of records that a run recognizes as enough, as often as it must, if the guess is
+        right.
+        """
         rho, found = self.cost.rho, self.enough
         sure = max(_SURE - NormalDist().inv_cdf(most_failures(self.parameters)), 0.0)
-        for _ in range(20):  # The noise of the size grows with the guess, far more slowly than that.
+        for _ in range(20):  # The noise of the size grows with the guess, but far more slowly.
             noise = math.sqrt(0.5 / (_share(self.parameters, found, rho) * rho))
             found = min(self.enough + math.ceil(sure * noise), PRIVATE_RECORDS_MAX)
         return found
@@ -157,9 +174,10 @@ class PrivateSize(CalibratedMethod):
         return self.run_at(self.size.among(source, tape), source, tape)
 
     def run_at(self, size: int, source: Source, tape: Tape) -> MethodResult:
-        """The run after the noisy size was released."""
+        """Run the method after the noisy size was released."""
         made = self.at(size, self.size.noise)
-        # With fewer records than it thinks a method would take the lack of them for a gradient that vanishes.
+        # If the method assumed more records than there are, it would mistake the missing ones for a gradient that
+        # vanishes.
         surely = max(math.floor(size - _SURE * self.size.noise), 0)
         wrong = self._hopeless_at(surely)
         if wrong is not None:
@@ -177,12 +195,12 @@ class PrivateSize(CalibratedMethod):
 
 
 def size_share(n: int | None, rho: float) -> float:
-    """The part of rho for the noisy size, by a public guess of the size or without one."""
+    """The share of rho for the noisy size, with a public guess of the size or without one."""
     return _WITHOUT_GUESS if n is None else min(max(_NEEDED / (n * n * rho), _LEAST), _MOST)
 
 
 def calibrate(method: str, parameters: PublicParameters, rho: float) -> PrivateSize:
-    """A small share of rho to the size, the rest to the method."""
+    """Give a small share of rho to the size and the rest to the method."""
     share = _share(parameters, parameters.n, rho)
     kind = NoisySize if parameters.lone_delta is None else KeySelection
     return PrivateSize(method, parameters, kind.of("size", share * rho, parameters), (1.0 - share) * rho, parameters.n)

@@ -1,4 +1,7 @@
-"""All methods by name. What is listed here is offered by `plan`, by the command line and by `auto`, and is tested."""
+"""All methods by name.
+
+The methods listed here are offered by `plan`, by the command line and by `auto`, and are tested.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ METHODS: dict[str, Method] = {
 }
 
 CLUSTERING: dict[str, Method] = {clusters.name: clusters}
-"""Methods that release several points: they are offered by functions of their own."""
+"""Methods that release several points; separate functions offer them."""
 
 STEPS: dict[str, Method] = {steps.name: steps}
-"""Methods that release a direction from a public point, and no point."""
+"""Methods that release a direction from a public point instead of a point."""
 
 
 def method_named(name: str) -> Method:
-    """The method of this name, whatever it releases."""
+    """The method of this name, of any kind."""
     return {**METHODS, **CLUSTERING, **STEPS}[name]

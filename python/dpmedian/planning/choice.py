@@ -1,4 +1,4 @@
-"""From public parameters to a plan: a named method, or the best of those that the parameters allow."""
+"""Planning makes a plan from public parameters: of a named method, or of the best of the methods that are allowed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
 
 
 def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method], method: str) -> None:
-    """Raises if an argument was given that the method ignores, because its caller believes that it matters."""
+    """Raises if the caller gave an argument that the method ignores, because the caller believes that it matters."""
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
             methods = {**METHODS, **CLUSTERING, **STEPS}
@@ -70,11 +70,11 @@ def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
 
 
 def choose(parameters: PublicParameters) -> Plan:
-    """The plan, among those of all allowed methods, whose predicted error is never far above the least.
+    """Choose, among the plans of all allowed methods, the one whose predicted error is never far above the smallest.
 
-    The core radius of the data is not public, so methods are compared at every one that is assumed: what counts is the
-    largest ratio of a plan's predicted error to the best one's there. If that is the same, the first of the registry
-    is taken.
+    The core radius of the data is not public, so methods are compared at every assumed core radius. For each plan, the
+    ratio of its predicted error to the smallest predicted error at that core radius is computed; its largest ratio
+    counts. If two plans have the same largest ratio, the one that comes first in the registry is taken.
     """
     if parameters.budget.pure:
         try:
@@ -85,11 +85,11 @@ def choose(parameters: PublicParameters) -> Plan:
                 f"If delta must be 0: {error}"
             ) from None
         return replace(chosen, reason="chosen by auto: pure differential privacy was requested")
-    if parameters.n is None:  # No method can be compared with another one.
+    if parameters.n is None:  # Without a number of records no two methods can be compared.
         return replace(_calibrated(parameters, adaptive), reason="chosen by auto: it suits every number of records")
     plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
     if not plans:
-        return _calibrated(parameters, adaptive)  # Its error says what is wrong.
+        return _calibrated(parameters, adaptive)  # Calibrating it raises the error that says what is wrong.
     useful = [made for made in plans if hopeless(made.calibrated, parameters) is None] or plans
     errors = [
         [

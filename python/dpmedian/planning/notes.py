@@ -13,16 +13,16 @@ from dpmedian.release import ClusterResult, MethodResult, StepResult
 
 __all__ = ["notes_of"]
 
-# Intervals are compared in at most this many dimensions: the region of more takes longer than the release.
+# Intervals are compared in at most this many dimensions: in more dimensions the region takes longer than the release.
 _NOTED_DIMENSIONS = 50
 
-# An interval below this share of its value is a good one.
+# An interval counts as precise if its half width is below this share of its value.
 _SHARP = 0.1
 
-# Below this distance two places are the same for every purpose.
+# Two places that are closer than this are the same for every purpose.
 _NEARLY_ZERO = 2.0**-500
 
-# A value that is this many times as large as another one is in another unit, or about another thing.
+# If a value is this many times as large as another one, the two probably have different units or meanings.
 _DIFFERENT = 8.0
 
 
@@ -33,7 +33,7 @@ def notes_of(
     nonfinite: str,
     absolute_error: float,
 ) -> tuple[str, ...]:
-    """What a reader should know of this result; `absolute_error` is the predicted one, in the units of the records."""
+    """Notes for a reader of this result; `absolute_error` is the predicted error in the units of the records."""
     return (
         *_border_notes(parameters, result.point),
         *_center_notes(parameters, result, nonfinite, absolute_error),
@@ -61,17 +61,17 @@ def _border_notes(parameters: PublicParameters, point: NDArray[np.float64]) -> t
 def _center_notes(
     parameters: PublicParameters, result: MethodResult, nonfinite: str, absolute_error: float
 ) -> tuple[str, ...]:
-    """A note if a point was released at the center to which records that are no numbers are sent.
+    """A note if the point was released at the center, to which records with cells that are not numbers are moved.
 
-    In an unattended run the cells of a column of text are data. To refuse the column because of them before the charge
-    would show everyone who sees the refusal something of a record, for nothing: two columns that differ in one cell,
-    "12" or "unknown", are neighbors, and a reader gives them different types. This note shows nothing new, because it
-    is a function of the released point and of public parameters.
+    In an unattended run the cells of a column of text are data. Refusing the column because of its cells before the
+    charge would reveal something about a record at no cost to everyone who sees the refusal: two columns that differ in
+    one cell, "12" or "unknown", are neighbors, and a reader gives them different types. This note reveals nothing new,
+    because it is a function of the released point and of public parameters.
     """
     if nonfinite != "center" or parameters.geometry == "sphere" or isinstance(result, StepResult):
         return ()
-    # Text makes the center a place where all records coincide, which the default method releases exactly (k-medians up
-    # to numbers that are almost zero), and the other methods as exactly as they can.
+    # A column of text makes all records coincide at the center. The default method releases this point exactly
+    # (k-medians up to numbers that are almost zero), and the other methods as exactly as they can.
     reach = max(absolute_error, parameters.resolution or 0.0, _NEARLY_ZERO)
     points = result.centers if isinstance(result, ClusterResult) else [result.point]
     if not any(_from_center(parameters, point) <= reach for point in points):
@@ -84,7 +84,7 @@ def _center_notes(
 
 
 def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
-    """A note if columns of very different size count as if they had one unit."""
+    """A note if columns of very different size were treated as if they had one unit."""
     plain = parameters.geometry == "euclidean" and parameters.scales is None
     if result.moments is None or not plain or not 2 <= parameters.d <= _NOTED_DIMENSIONS:
         return ()

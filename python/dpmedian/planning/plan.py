@@ -1,4 +1,4 @@
-"""A plan: a calibrated method, its cost and what to expect. Nothing in it depends on the data."""
+"""A plan: a calibrated method, its cost and its predicted error. Nothing in it depends on the data."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from dpmedian.warning import LikelyFailureWarning, LongRunWarning, warn_caller
 
 __all__ = ["Plan"]
 
-# Seconds of a release above which its run warns.
+# A run warns if a release is predicted to take more than this many seconds.
 _LONG = 60.0
 
-# What a release without a name is called in a ledger, if it is no geometric median.
+# The name in a ledger of a release that has no name of its own and is not a geometric median.
 _NAMES = {"k_medians": "k-medians", "robust_step": "robust step"}
 
 
 @dataclass(frozen=True, eq=False)
 class Plan(Recorded):
-    """A calibrated release: stages, noise, cost and what to expect. `run` spends the budget on data.
+    """A calibrated release: stages, noise, cost and predicted error. `run` spends the budget on data.
 
-    Made by `dpmedian.plan`. `print(plan)` shows a table that a reviewer can check.
+    Plans are made by `dpmedian.plan`. `print(plan)` shows a table that a reviewer can check.
     """
 
     parameters: PublicParameters
@@ -48,11 +48,14 @@ class Plan(Recorded):
     calibrated: CalibratedMethod = field(repr=False)
     reason: str = ""
     others: tuple[Plan, ...] = field(default=(), repr=False)
-    """What `auto` compared it with."""
+    """The other plans that `auto` compared this one with."""
 
     @property
     def n(self) -> int | None:
-        """The public number of records; where that is private, a guess or None, or in a release the noisy one."""
+        """The public number of records.
+
+        If the number is private: a guess or None, and in a release the noisy number.
+        """
         return self.parameters.n
 
     @property
@@ -67,7 +70,7 @@ class Plan(Recorded):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost of all stages, which is charged whatever becomes of the run."""
+        """The cost of all stages. It is charged whether or not the run succeeds."""
         budget = self.parameters.budget
         cost = self.calibrated.cost.asked(budget.epsilon, budget.delta)
         return replace(cost, neighbours=self.parameters.neighbours, unit=self.parameters.unit)
@@ -79,7 +82,7 @@ class Plan(Recorded):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the plan should know."""
+        """Notes for a reader of the plan."""
         return self.calibrated.notes
 
     @property
@@ -89,21 +92,22 @@ class Plan(Recorded):
 
     @property
     def expected_error(self) -> float:
-        """The predicted distance to the median, failures included, for the core radius that plans assume."""
+        """The predicted distance to the median with failures included, for the core radius that plans assume."""
         return self.prediction.expected_error(self.parameters.assumed_core_radius)
 
     def refuse_if_hopeless(self) -> None:
-        """Raises, before anything is spent, if the release would be worth nothing.
+        """Raises, before anything is spent, if the release would be useless.
 
-        That is if it would fail more often than not (or more often than `failure_probability`, where that is larger),
-        or if its predicted error is at least half of what returning the center would have. Where the number of records
-        is private and was not guessed nothing is known beforehand: the run says so once it has released the number.
+        A release is useless if it would fail more often than not (or more often than `failure_probability`, if that is
+        larger), or if its predicted error is at least half of the error of returning the public center. If the number
+        of records is private and was not guessed, nothing is known beforehand: the run raises once it has released the
+        number.
         """
         wrong = hopeless(self.calibrated, self.parameters)
         if wrong is None:
             return
         further = ", a radius" if self.parameters.radius is None else ""
-        # With so many records `auto` would take that method.
+        # The number of records with which `auto` would take this method.
         found = [enough for made in (self, *self.others) if (enough := made._enough()) is not None]
         enough = min(found, default=None)
         records = "more records" if enough is None else f"more records (about {enough} would do)"
@@ -113,7 +117,7 @@ class Plan(Recorded):
         )
 
     def _enough(self) -> int | None:
-        """The least number of records with which this method would not be refused, at the same rho."""
+        """The smallest number of records with which this method would not be refused, at the same rho."""
         parameters, method, rho = self.parameters, method_named(self.method), self.cost.rho
         if isinstance(self.calibrated, PrivateSize):
             most, found = PRIVATE_RECORDS_MAX, self.calibrated.enough_to_see
@@ -123,14 +127,14 @@ class Plan(Recorded):
             def hopeless_at(n: int) -> str | None:
                 try:
                     return hopeless(method.calibrate(parameters.at_size(n), rho), parameters.at_size(n))
-                except ValueError as error:  # The noise fits no lattice there.
+                except ValueError as error:  # The noise fits no lattice at this number of records.
                     return str(error)
 
             found = least_size(hopeless_at, most)
         return None if found == most else found
 
     def _warn(self) -> None:
-        """Says what a reader of the plan would have seen: a likely failure, or a long run."""
+        """Warns of a likely failure or of a long run, as the notes of the plan do."""
         parameters, failure = self.parameters, self.prediction.failure
         if failure > parameters.failure_probability:
             warn_caller(
@@ -163,41 +167,41 @@ class Plan(Recorded):
     ) -> Release:
         """Spends the budget on these points.
 
-        The order: shape and parameters, the ledger's check, finite values, the charge of the full planned cost, and
-        only then the first release. `ReleaseFailed` and interruptions stay charged.
+        The order is: check shape and parameters, check the ledger, check finite values, charge the full planned cost,
+        and only then make the first release. `ReleaseFailed` and interruptions stay charged.
 
         Parameters
         ----------
         points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
-            The records, one per row, of the shape that the plan was made for. Where neighbours add or remove a record
-            there may be any number of them.
+            The records, one per row, of the shape that the plan was made for. If neighbors add or remove a record,
+            there may be any number of records.
         ledger : Ledger, optional
-            The budget that is charged, before the data are looked at.
+            The budget that is charged before the data are read.
         seed : int, optional
             Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
         progress : bool or callable, optional
             None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
         nonfinite : {"raise", "center", "drop"}
-            What happens to a record with a missing or infinite value: an error, or it becomes the center, or, where
-            the number of records is private, it is left out.
+            What happens to a record with a missing or infinite value: "raise" is an error, "center" moves the record to
+            the center, and "drop" leaves it out, if the number of records is private.
         name : str, optional
-            What is released, for the ledger and the reader.
+            What is released, for the ledger and for readers.
         copy : bool
-            An array of float64 or float32 in C order is read where it lies and must not change during the call. True
-            makes a private copy first.
+            An array of float64 or float32 in C order is read in place and must not change during the call. True makes a
+            private copy first.
         unit : one id for each row, or the name of a column, optional
-            Whose rows these are, where the plan has a unit: one record is made of each unit's own rows.
+            Whose rows these are, if the plan has a unit: the rows of each unit become one record.
         unit_reduce : {"median", "mean", "first"}
             How the rows of a unit become one record.
         sample_weight : one number for each row, or the name of a column of a frame, optional
-            The weights, where the plan has a `weight_max`.
+            The weights, if the plan has a `weight_max`.
         columns : list of str or int, optional
-            The coordinates, by name or by number from 1; by default all columns but the unit and the weights.
+            The coordinates, by name or by number from 1; by default all columns except the unit and the weights.
 
         Returns
         -------
         Release
-            The point and its cost. `ReleaseFailed` is raised instead where nothing was found; the cost is spent.
+            The point and its cost. If nothing is found, `ReleaseFailed` is raised instead and the cost is spent.
         """
         check_name(name)
         self.refuse_if_hopeless()
@@ -246,7 +250,7 @@ class Plan(Recorded):
         name: str | None,
         trace: Trace,
     ) -> Release:
-        """Return what a caller gets of a method's result."""
+        """Return a release made of a method's result."""
         release = Release(
             point=result.point,
             scale=result.scale,
@@ -271,7 +275,9 @@ class Plan(Recorded):
         return Places.of(release, result) if isinstance(result, ClusterResult) else release
 
     def at_size(self, size: int | None) -> Plan:
-        """The plan as it was run: where the number of records is private, that of the noisy size that was released."""
+        """The plan as it was run: if the number of records is private, the plan for the noisy size that was
+        released.
+        """
         if size is None or (not method_named(self.method).sized and self.stages[0].statistic == "size"):
             return self
         if not isinstance(self.calibrated, PrivateSize):
@@ -286,7 +292,7 @@ class Plan(Recorded):
         return plot_plan(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can hold it, which a ledger keeps: what is done, with which noise, and what it costs."""
+        """The plan as JSON, which a ledger keeps: what is done, with which noise, and at what cost."""
         return plan_record(self, __version__)
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from dpmedian.planning.plan import Plan
 
 __all__ = ["PredictionCurves"]
 
-# The predictions that a plan may have, with the label of the axis. The first one that the plan has is drawn.
+# The predictions that a plan may have, each with the label of its axis. The first one that the plan has is drawn.
 _MEASURES = {
     "relative_error": "predicted distance to the median, in core radii",
     "excess": "predicted excess F(point)/F(median) - 1",
@@ -26,7 +26,7 @@ class PredictionCurves:
     plan: Plan
     """The plan with a number of records; if the plan has none, the middle one of its examples."""
     sizes: tuple[int, int, int]
-    """Three numbers of records: fewer than in the plan, as many, and more."""
+    """Three numbers of records: fewer than in the plan, the same number, and more."""
     measure: str
     label: str
 
@@ -41,7 +41,7 @@ class PredictionCurves:
         few, many, more = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
         for measure, label in _MEASURES.items():
             if measure == "relative_error" and known.prediction.absolute_error > 0.0:
-                continue  # A part of the distance is in the unit of the data: core radii alone would not tell it.
+                continue  # Part of the distance is in the unit of the data, not in core radii.
             if getattr(known.prediction, measure) is not None:
                 return cls(known, (few, many, more), measure, label)
         return None
@@ -56,11 +56,11 @@ class PredictionCurves:
 
     @property
     def here(self) -> float:
-        """What the plan itself predicts."""
+        """What the given plan predicts."""
         return float(getattr(self.plan.prediction, self.measure))
 
     def predicted(self, n: int, asked: float) -> float | None:
-        """The prediction with n records and another budget; None without a plan, or if it would probably fail."""
+        """The prediction with n records and another budget; None if there is no plan, or if it would probably fail."""
         budget = self.plan.parameters.budget
         try:
             asked_for = Budget.of(delta=budget.delta, **{budget.measure: asked})

@@ -1,4 +1,4 @@
-"""The methods of the paper (Haghifam, Steinke, Ullman, NeurIPS 2024). The default method needs none of them.
+"""The methods of the paper (Haghifam, Steinke, Ullman, NeurIPS 2024). The default method uses none of them.
 
 | module | in the paper |
 |---|---|
@@ -9,5 +9,5 @@
 | `loc_cutting_plane.py` | LocDPCuttingPlane, algorithm 4 |
 | `inverse_sensitivity.py` | SInvS, algorithm 5 |
 
-Constants are in `dpmedian.profile`, and what differs from the printed text is on the page of errata.
+The constants are in `dpmedian.profile`. The page of errata lists where the code differs from the printed text.
 """

@@ -53,40 +53,42 @@ needs = frozenset({"radius"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
 
-# Distances of the median from the center for which a descent is predicted: enough that their mean is smooth in n.
+# The number of distances between median and center for which a descent is predicted; their mean is smooth in n.
 _DISTANCES = 21
 
 
 def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
-    """The step that minimises the bound of the convergence proof, for a start in the middle of the feasible set.
+    """The step that minimizes the bound of the convergence proof, for a start in the middle of the feasible set.
 
-    (diameter/2)/sqrt(T (1 + d s^2)) on the average gradient, s the noise on it; divided by n for the sum.
+    It is (diameter/2)/sqrt(T (1 + d s^2)) for the average gradient, whose noise is s, and is divided by n for the sum.
     """
     return diameter / 2.0 / math.sqrt(steps * (1.0 + d * (noise / n) ** 2)) / n
 
 
 def printed_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
-    """The step of the paper's boxes: diameter sqrt(d/(12 rho n^2)) on the average gradient, rho = 2 T/noise^2."""
+    """The step in the paper's boxes: diameter sqrt(d/(12 rho n^2)) for the average gradient, with rho = 2 T/noise^2."""
     return diameter * noise * math.sqrt(d / (24.0 * steps)) / n / n
 
 
 def short_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
-    """A 250th of the diameter on the average gradient, whatever the noise: a fifth of the scale after localization.
+    """A 250th of the diameter for the average gradient, for any noise. After localization this is a fifth of the scale.
 
-    That is below the core radius of the data, where the sum of distances is curved, with a Hessian of n/core radius.
-    Descent contracts towards the median by a constant factor, and the average over the other steps removes the noise.
+    This step is below the core radius of the data, where the sum of distances is curved: its Hessian is about n/core
+    radius. The descent contracts towards the median by a constant factor per step, and averaging the other steps
+    removes noise.
     """
     return diameter / 250.0 / n
 
 
-# From the diameter of the feasible set, the number of steps, the noise on the sum, n and d to a step on the sum.
+# Each rule takes the diameter of the feasible set, the number of steps, the noise on the sum, n and d, and returns the
+# step for the gradient of the sum.
 STEP_RULES = {"proof": proof_step, "printed": printed_step, "short": short_step}
 
 
 def proved_excess(start: float, diameter: float, step: float, steps: int, noise: float, d: int, beta: float) -> float:
     """A bound on the average excess distance of the mean iterate that fails with probability at most beta: dpgd.md.
 
-    `start` bounds the way from the first iterate to the median; step and noise are those on the average gradient.
+    `start` bounds the distance from the first iterate to the median; step and noise refer to the average gradient.
     """
     logarithm = math.log(2.0 / beta)
     relative = logarithm / (steps * d)
@@ -129,30 +131,33 @@ class Dpgd(CalibratedMethod):
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """The proved bound is radius sqrt((1 + d s^2)/T) per record, s the noise on the average gradient.
+        """Predict the error. The proved bound is radius sqrt((1 + d s^2)/T) per record, with s the noise on the average
+        gradient.
 
-        What to expect is how far from the median the mean of iterates is that walk to it without noise, and the noise
-        of the averaged gradients. Nothing fails here: a mean that is far away is an error.
+        Two errors are expected: the distance of the mean iterate from the median in a descent without noise, and the
+        noise of the averaged gradients. This method does not fail: a mean iterate that is far away counts as an error.
         """
         n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
         core_radius = core_radius or self.parameters.assumed_core_radius
         noise = cloud_error(math.sqrt(d / steps) * self.gradient.noise / n, d)
-        # The two are independent, so their squares add up.
+        # The two errors are independent, so their squares add up.
         error = float(np.mean(np.hypot(self._bias(core_radius), noise * core_radius)))
         return Prediction(
             relative_error=noise,
             absolute_error=error - noise * core_radius,
             excess_distance_bound=min(bound, 2.0 * self.radius),
-            # Towards the larger of two clusters the way is twice as long, for the other one pulls back.
+            # If there are two clusters, the way to the larger one is twice as long, because the smaller one pulls back.
             uneven=error / (USELESS * core_radius - error) if 2.0 * error < USELESS * core_radius else 1.0,
         )
 
     def _bias(self, core_radius: float) -> NDArray[np.float64]:
-        """How far the mean iterate is from the median of a cloud without noise, on the line through the center.
+        """How far the mean iterate of a descent without noise is from the median of a cloud, on the line through the
+        center.
 
-        For medians from half as far to half as far again as is assumed: with few steps it may happen to lie near one of
-        them. Iterates that have arrived stay there, or jump from side to side.
+        It is computed for medians from half to one and a half times the assumed distance, because with few steps the
+        mean iterate may lie near one of them by chance. Iterates that have arrived stay at the median or jump from side
+        to side.
         """
         length, steps = self.step * self.parameters.size, self.gradient.releases
         curvature = cloud_curvature(self.parameters.d) / core_radius
@@ -171,18 +176,18 @@ class Dpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    """Whatever has a radius is within its reach."""
+    """Accept the parameters; a radius is all that this method needs."""
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The steps that the profile allows at most."""
+    """The cost for the largest number of steps that the profile allows."""
     return Gaussian.cap(rho, parameters.profile.descent_steps_most * parameters.d)
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:
-    """T = max(1, ceil(n^2 rho/(128 d))), where the two terms of the paper's bound are equal, up to the cap.
+    """T = max(1, ceil(n^2 rho/(128 d))), at which the two terms of the paper's bound are equal, up to the cap.
 
-    Where a record is added or removed the noise is that of twice as many records under replacement.
+    Under add/remove, the noise is as small as it is for twice as many records under replacement.
     """
     assert parameters.radius is not None
     n, d = sensitivity_gain(parameters) * parameters.size, parameters.d

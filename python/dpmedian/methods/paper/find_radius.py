@@ -37,9 +37,11 @@ FRACTION = 3.0 / 4.0
 
 
 def grid(radius: float, resolution: float) -> tuple[float, ...]:
-    """r, 2r, 4r, ..., up to the first that is at least 2R: no two records of the ball are farther apart."""
+    """The radii r, 2r, 4r, ..., up to the first one that is at least 2R: no two records of the ball are farther
+    apart.
+    """
     doublings = math.ceil(math.log2(radius) - math.log2(resolution) + 1.0)
-    # The logarithms round: one more radius if the last falls short.
+    # The logarithms are rounded, so one more radius is added if the last one is too small.
     doublings += math.ldexp(resolution, doublings) < 2.0 * radius
     return tuple(math.ldexp(resolution, i) for i in range(doublings + 1))
 
@@ -58,22 +60,22 @@ class Search(Protocol):
 
     @property
     def held(self) -> float:
-        """The fraction of the records that, by the proof, some ball of the released radius holds."""
+        """The fraction of the records that some ball of the released radius contains according to the proof."""
         ...
 
     @property
     def asked(self) -> float:
-        """The fraction of the records that must lie together for their radius to be found, about."""
+        """The approximate fraction of the records that must lie together so that the search finds their radius."""
         ...
 
     @property
     def required(self) -> float:
-        """The n from which the proof holds, its constants made explicit."""
+        """The smallest n for which the proof holds, with its constants made explicit."""
         ...
 
     @property
     def sufficient(self) -> float:
-        """The n from which the search finds its radius in practice."""
+        """The smallest n for which the search finds its radius in practice."""
         ...
 
     def run(self, source: Source, tape: Tape) -> int | None: ...
@@ -104,7 +106,7 @@ class SearchByPairs:
 
     @property
     def pairs(self) -> int:
-        """Pairs of one pairing."""
+        """The number of pairs in one pairing."""
         return self.n // 2
 
     @property
@@ -114,12 +116,14 @@ class SearchByPairs:
 
     @property
     def asked(self) -> float:
-        """If they are all that lie together, a random pair has both of its records among them."""
+        """If exactly these records lie together, both records of a random pair are among them with probability
+        fraction^2.
+        """
         return math.sqrt(self.target)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the noise on the number of pairs, averaged over pairings."""
+        """The standard deviation of the noise on the number of pairs, averaged over the pairings."""
         return self.bisection.count.noise / self.pairings
 
     @property
@@ -132,12 +136,12 @@ class SearchByPairs:
 
     @property
     def failure(self) -> float:
-        """All pairs lie within the last radius, so only noise can miss it."""
+        """The probability that noise makes the search miss the last radius, which contains all pairs."""
         return 0.5 * math.erfc((1.0 - self.target) * self.pairs / (self.deviation * math.sqrt(2.0)))
 
     @property
     def required(self) -> float:
-        """So that the noise and the sampling of pairs each stay below half of the margin (find_radius.md)."""
+        """The n at which the noise and the sampling of pairs each stay below half of the margin (find_radius.md)."""
         beta, half = self.failure_probability, self.margin / 2.0
         noise = 2.0 * self.deviation * math.sqrt(2.0 * math.log(4.0 * self.bisection.count.releases / beta)) / half
         sampling = 4.0 * math.log(8.0 / beta) / (half**2 * self.pairings)
@@ -145,7 +149,7 @@ class SearchByPairs:
 
     @property
     def sufficient(self) -> float:
-        """Three standard deviations of the noise are a third of the pairs."""
+        """The n at which three standard deviations of the noise are a third of the pairs."""
         return 18.0 * self.deviation
 
     def run(self, source: Source, tape: Tape) -> int | None:
@@ -154,7 +158,7 @@ class SearchByPairs:
 
 @dataclass(frozen=True)
 class SearchByBalls:
-    """AboveThreshold over the mean of the m largest ball counts, as printed; counts are multiplied by m."""
+    """AboveThreshold over the mean of the m largest ball counts, as printed; the code multiplies counts by m."""
 
     n: int
     failure_probability: float
@@ -178,7 +182,7 @@ class SearchByBalls:
 
     @property
     def least(self) -> float:
-        """The number of records at which the threshold lies."""
+        """The threshold as a number of records."""
         return self.threshold.threshold / self.threshold.m
 
     @property
@@ -195,7 +199,7 @@ class SearchByBalls:
 
     @property
     def failure(self) -> float:
-        """The last radius holds all n records; P(threshold noise - count noise > n - threshold)."""
+        """P(threshold noise - count noise > n - threshold); the ball of the last radius contains all n records."""
         gap = self.n - self.least
         narrow, wide = self.threshold.scales
         tail = (wide**2 * math.exp(-abs(gap) / wide) - narrow**2 * math.exp(-abs(gap) / narrow)) / 2.0
@@ -204,7 +208,9 @@ class SearchByBalls:
 
     @property
     def required(self) -> float:
-        """n > 18 log(4/beta)/((1 - gamma) sqrt(2 rho)), and 36 log(2(k + 1)/beta)/sqrt(2 rho) <= (4/5 - gamma) n."""
+        """The n with n > 18 log(4/beta)/((1 - gamma) sqrt(2 rho)) and 36 log(2(k + 1)/beta)/sqrt(2 rho) <= (4/5 -
+        gamma) n.
+        """
         beta, root = self.failure_probability, math.sqrt(2.0 * self.rho)
         found = 18.0 * math.log(4.0 / beta) / ((1.0 - FRACTION) * root)
         tight = 36.0 * math.log(2.0 * len(self.threshold.radii) / beta) / (root * (0.8 - FRACTION))
@@ -212,7 +218,7 @@ class SearchByBalls:
 
     @property
     def sufficient(self) -> float:
-        """The threshold must lie below n, or only the noise can cross it."""
+        """The n at which the threshold lies below n; with fewer records only noise can reach the threshold."""
         return self.least + 3.0 * sum(self.threshold.scales)
 
     def run(self, source: Source, tape: Tape) -> int | None:
@@ -242,7 +248,7 @@ class FindRadius(Calibrated):
 
     @property
     def failure(self) -> float:
-        """The probability of `ReleaseFailed`, about."""
+        """The approximate probability of `ReleaseFailed`."""
         return self.search.failure
 
     def run(self, source: Source, tape: Tape) -> float:
@@ -265,12 +271,12 @@ def scales(parameters: PublicParameters) -> tuple[float, float]:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """What bounds the cost for every number of records: the search has the same queries for all of them."""
+    """The cost bound for every number of records: the queries of the search are the same for all of them."""
     return Gaussian.cap(rho, NoisyBisection.queries(0, len(grid(*scales(parameters)))))
 
 
 def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> FindRadius:
-    """Costs rho, with the search that the profile names."""
+    """Calibrate to rho the search that the profile names."""
     beta = parameters.failure_probability if failure_probability is None else failure_probability
     radii = grid(*scales(parameters))
     return FindRadius(radii, SEARCHES[parameters.profile.radius_search](parameters, radii, rho, beta))

@@ -1,4 +1,4 @@
-"""SInvS: the paper's pure-DP mechanism in one to three dimensions, sampled exactly. Proof: inverse_sensitivity.md.
+"""SInvS: the paper's method under pure DP in one to three dimensions, sampled exactly. Proof: inverse_sensitivity.md.
 
 | paper | here | meaning |
 |---|---|---|
@@ -36,16 +36,17 @@ sized = False
 
 DIMENSION_MAX = 3
 
-# Measured on one core: sweeps over the records per level of the tree of cells, and seconds per record of a sweep.
+# Measured on one core: the sweeps over the records per level of the tree of cells, and the seconds per record in a
+# sweep.
 _SWEEPS = {2: 16, 3: 64}
 _SECONDS = 6e-9
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The theorem, with its numbers: with probability 1 - beta the released point y has a score of at most `changes`.
+    """The theorem with its numbers: with probability 1 - beta the score of the released point y is at most `changes`.
 
-    Then F(y) <= (1 + factor) (F(median) + n rounding) + n addition, and `distance` holds.
+    Then F(y) <= (1 + factor) (F(median) + n rounding) + n addition, and the bound `distance` holds.
     """
 
     n: int
@@ -54,25 +55,27 @@ class Bound:
     resolution: float
     snapping: float
     replaced: bool = True
-    """Whether a score counts records to replace; it is half of the records to add otherwise."""
+    """Whether a score counts replaced records; otherwise it is half of the number of added records."""
 
     @property
     def rounding(self) -> float:
-        """What snapping, and above one dimension splitting the records within the resolution, moves a distance."""
+        """By how much a distance changes when records are snapped and, above one dimension, split within the
+        resolution.
+        """
         return self.snapping if self.d == 1 else self.snapping + self.resolution / 4.0
 
     @property
     def factor(self) -> float:
-        """4k/(n - 2k), or infinity where the theorem says nothing."""
+        """4k/(n - 2k), or infinity if the theorem says nothing."""
         return 4.0 * self.changes / (self.n - 2.0 * self.changes) if self.n > 2.0 * self.changes else math.inf
 
     @property
     def addition(self) -> float:
-        """On the line the median is within the resolution of the released point."""
+        """On the line the median lies within the resolution of the released point."""
         return self.rounding + self.resolution if self.d == 1 else self.rounding
 
     def loss(self, optimum: float) -> float:
-        """The bound on F(y), for F(median) = `optimum`."""
+        """The bound on F(y) if F(median) = `optimum`."""
         if math.isinf(self.factor):
             return math.inf
         return (1.0 + self.factor) * (optimum + self.n * self.rounding) + self.n * self.addition
@@ -109,24 +112,26 @@ class LatticeDraw(CalibratedMethod):
 
     @property
     def reads(self) -> None:
-        """Parts of the records are read again and again: a note says how often."""
+        """None: parts of the records are read many times, and a note says how often."""
         return None
 
     def bound(self, failure_probability: float | None = None) -> Bound:
-        """The theorem at beta = `failure_probability`, by default the one that was given."""
+        """The theorem at beta = `failure_probability`, or at the failure probability that the caller gave."""
         n, d, lattice = self.parameters.size, self.parameters.d, self.mechanism.lattice
         replaced = not self.parameters.private_size
         beta = self.parameters.failure_probability if failure_probability is None else failure_probability
         decay = max(self.mechanism.decay, 1e-300)
         if d == 1:
             changes = (math.log(1.0 / beta) + math.log(lattice.extent / lattice.smoothing)) / decay
-            # Scores are whole numbers where records are replaced.
+            # Scores are whole numbers if records are replaced.
             changes = float(math.floor(changes)) if replaced else changes
             return Bound(n, d, changes, self.resolution, lattice.step, replaced)
         corner, rounding = math.sqrt(d), (2.0 * n + 1.0) * 2.0**-30
 
         def changes_with(free: float) -> float:
-            """Scores up to `free` are reached on a ball of radius `small` around the median of the snapped records."""
+            """The bound on the score if scores up to `free` are reached on a ball of radius `small` around the median
+            of the snapped records.
+            """
             small = min(free * lattice.smoothing / n, lattice.smoothing - 2.0)
             cells = d * (math.log(lattice.extent + corner) - math.log(small - corner))
             return free + 2.0 * rounding + (math.log(1.0 / beta) + cells) / decay
@@ -157,7 +162,9 @@ class LatticeDraw(CalibratedMethod):
         return (promise, self._expectation(n, d))
 
     def _expectation(self, n: int, d: int) -> str:
-        """Time and memory from public parameters: the run itself tells nothing about its trials."""
+        """The time and memory to expect from public parameters: the run itself must not tell anything about its
+        trials.
+        """
         lattice = self.mechanism.lattice
         copy = 16 * n if d == 1 else 8 * n * d
         if d == 1:
@@ -170,9 +177,10 @@ class LatticeDraw(CalibratedMethod):
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """`excess_distance_bound` is proved. The others are what to expect of the draw on a cloud of this core radius.
+        """Predict the error. `excess_distance_bound` is proved; the other values are expectations for a cloud of this
+        core radius.
 
-        Nothing is predicted for a private n that was not guessed.
+        Nothing is predicted for a private n without a guess.
         """
         if self.parameters.n is None:
             return Prediction()
@@ -181,8 +189,9 @@ class LatticeDraw(CalibratedMethod):
         if math.isfinite(bound.factor):
             loss = min(bound.loss(n * self.radius) / n - self.radius, loss)
         core_radius = core_radius or self.parameters.assumed_core_radius
-        # On the line the score is that of the nearest point within the resolution, and a draw there is uniform. Above,
-        # records that coincide are blurred by it, and others hardly: a sixteenth is in between, simulated.
+        # On the line the score is the score of the nearest point within the resolution, and a draw there is uniform. In
+        # more dimensions the resolution blurs records that coincide and hardly changes others: a sixteenth is in
+        # between, found by simulation.
         error, square, lost = self._draw(core_radius, self.resolution if d == 1 else 0.0)
         blur = 0.0 if d == 1 else self.resolution / 16.0
         return Prediction(
@@ -196,17 +205,20 @@ class LatticeDraw(CalibratedMethod):
         )
 
     def _uneven(self, core_radius: float) -> float:
-        """Where two fifths lie elsewhere the pull towards the median is less than a tenth of n in most of the ball."""
+        """If two fifths of the records lie elsewhere, the pull towards the median is less than a tenth of n in most of
+        the ball.
+        """
         volume = self.parameters.d * (math.log(self.radius) - math.log(1.5 * core_radius))
         return 0.5 * (1.0 + math.tanh(0.5 * (volume - 0.08 * self.mechanism.decay * self.parameters.size)))
 
     def _draw(self, core_radius: float, free: float, coincide: float = 0.0) -> tuple[float, float, float]:
-        """Mean distance from the median and mean square, in core radii, of useful draws, and the share of others.
+        """The mean and mean squared distance from the median, in core radii, of useful draws, and the share of useless
+        ones.
 
-        The gradient of a cloud, twice the score over n, grows with the distance t as its curvature c does and ends at
-        one: c t/sqrt(1 + (c t)^2). The draw weighs distances by exp(-decay score) t^(d - 1), out to the radius; the
-        score begins at the distance `free`. A share of the records may coincide: within the resolution they pull as far
-        as that is left, and beyond all one way.
+        The gradient of a cloud is twice the score over n. It grows with the distance t like c t/sqrt(1 + (c t)^2), with
+        the curvature c of the cloud, so its limit is one. The draw weighs distances by exp(-decay score) t^(d - 1) up
+        to the radius; the score is positive from the distance `free` on. A share of the records may coincide: within
+        the resolution they pull in proportion to the distance, and beyond it with full weight.
         """
         n, d, c = self.parameters.size, self.parameters.d, cloud_curvature(self.parameters.d)
         logarithm = np.linspace(-12.0, math.log(self.radius) - math.log(core_radius), 2000)
@@ -224,7 +236,8 @@ class LatticeDraw(CalibratedMethod):
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin
         offset = self.mechanism.release(source, tape, center)
-        # Onto the ball of all records: that brings no record farther away, and is post-processing.
+        # Project onto the ball that contains all records. This moves the point no farther from any record, and is
+        # post-processing.
         return MethodResult(center + onto_ball(offset, np.zeros_like(offset), self.radius))
 
 
@@ -240,12 +253,12 @@ def check(parameters: PublicParameters) -> None:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The draw itself: its cost depends on no number of records."""
+    """The cost of the draw, which does not depend on the number of records."""
     return PrivacyCost.bounded_range(math.sqrt(8.0 * rho))
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LatticeDraw:
-    """A draw of bounded range epsilon costs rho = epsilon^2/8, and is epsilon-DP."""
+    """A draw of bounded range epsilon costs rho = epsilon^2/8 and is epsilon-DP."""
     assert parameters.radius is not None
     assert parameters.resolution is not None
     mechanism = InverseSensitivity.of(math.sqrt(8.0 * rho), parameters)

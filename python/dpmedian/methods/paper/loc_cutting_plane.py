@@ -52,20 +52,23 @@ sized = True
 
 Vector = NDArray[np.float64]
 
-# Shares of the budget. The choice is made among points that are close together, so it is cheap.
+# Shares of the budget. The choice is cheap, because it is made among points that are close together.
 LOCALIZATION, CUTS, SELECTION = 0.36, 0.62, 0.02
 
-# The squared mean gradient of the last cuts over n^2 above which they are not near a median, as for `adaptive`.
+# The cuts count as far from a median if the squared mean gradient of the last cuts exceeds this multiple of n^2, as for
+# `adaptive`.
 LOST = 0.4
 
-# By how much the error on the line is larger than that of the late cuts' mean: there are few cuts. Simulated.
+# On the line the error is larger than the error of the late cuts' mean by this factor, because there are few cuts.
+# Simulated.
 LINE = 1.36
 
-# The noise of the late cuts' mean at which half of its error is theirs that are not near the median, within a ball of
-# ten core radii. Simulated.
+# The noise of the late cuts' mean at which half of its error comes from cuts that are not near the median, within a
+# ball of ten core radii. Simulated.
 UNSETTLED = 0.15
 
-# A window of cuts whose misfit exceeds this many standard deviations is not noise around a linear gradient.
+# A window of cuts whose misfit exceeds this many standard deviations is not consistent with noise around a linear
+# gradient.
 CONSISTENT = 3.0
 
 
@@ -102,7 +105,7 @@ class LocCuttingPlane(CalibratedMethod):
 
     @property
     def error(self) -> float:
-        """The noise of the mean of the late cuts in core radii: near the median the Hessian is about n/core radius."""
+        """The noise of the mean of the late cuts in core radii; near the median the Hessian is about n/core radius."""
         return math.sqrt(self.parameters.d / self.late.releases) * self.late.noise / self.parameters.size
 
     @property
@@ -115,10 +118,12 @@ class LocCuttingPlane(CalibratedMethod):
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """What the noise of the late cuts leaves, and runs that localization lost or that cuts do not bring home.
+        """Predict the error from the noise of the late cuts, and the runs that localization loses and that cuts do not
+        recover.
 
-        All cuts together shrink the ball by kappa. If many core radii are left, the gradients still agree, and most
-        such runs are seen to be lost: fewer if the gradients are noisier, and none if the ball is the public one.
+        All cuts together shrink the ball by the factor kappa. If many core radii are left, the gradients still agree on
+        a direction, and most such runs are seen to be lost. Fewer are seen if the gradients are noisier, and none if
+        the ball is the public one.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius
@@ -128,8 +133,8 @@ class LocCuttingPlane(CalibratedMethod):
         failure = 1.0 - (1.0 - localization.failure(core_radius)) * arrives
         if localization.unpredictable:
             return Prediction(failure=failure)
-        # The noisier cuts are, and the larger the ball, the fewer of the late ones are near the median; in few
-        # dimensions even wild ones do not lead far.
+        # The noisier the cuts are and the larger the ball is, the fewer of the late cuts are near the median. In few
+        # dimensions even very noisy cuts do not lead far.
         wild, most = (self.error / UNSETTLED) ** 2 * math.sqrt(ball / 10.0), d**0.6 * (ball / 10.0) ** 0.25
         unsettled = 1.0 + wild / (1.0 + wild / most)
         relative = useful_error((LINE if d == 1 else 1.0) * unsettled * cloud_error(self.error, d), d)
@@ -139,15 +144,15 @@ class LocCuttingPlane(CalibratedMethod):
             relative_error=relative,
             failure=failure,
             silent=silent * failure,
-            # The farther two clusters are apart the more cuts are made before the smaller one is left. Within a small
-            # ball a point between them is not as far away.
+            # The farther two clusters are apart, the more cuts are made before the smaller one is outside of the ball.
+            # Within a small ball a point between them is not as far away.
             uneven=min(localization.rounds_of(core_radius) / 5.0, 1.0)
             * within(signal, 22.0 * math.sqrt(max(localization.rounds_of(core_radius) - 2.0, 0.1)), 2.5),
         )
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         found = self.localization.run(source, tape)
-        # The median lies in both balls: cut the smaller one.
+        # The median lies in both balls, so the smaller one is cut.
         public = (self.parameters.origin, self.localization.radius)
         origin, radius = public if found.radius >= public[1] else (found.center, found.radius)
         trail = self.cut(source, tape, VolumetricCenter(origin, radius))
@@ -159,9 +164,9 @@ class LocCuttingPlane(CalibratedMethod):
         return MethodResult(candidates[chosen], scale=found.scale, error_radius=error, notes=found.notes)
 
     def fail_if_lost(self, trail: Trail, found: Localized) -> None:
-        """Raises if the last cuts agree on a direction: then the median lies outside of the ball that was cut.
+        """Raises if the last cuts agree on a direction, because the median is then outside of the ball that was cut.
 
-        Near the median the gradients are those of both sides and nearly cancel; seen from afar all unit vectors agree.
+        Near the median the unit vectors from both sides nearly cancel; seen from far away all unit vectors agree.
         """
         late = trail.gradients[-max(len(trail.gradients) // 4, 1) :]
         noise = trail.noises[-len(late) :]
@@ -187,10 +192,11 @@ class LocCuttingPlane(CalibratedMethod):
         return Trail(np.array(centers), np.array(gradients), np.array(noises))
 
     def candidates(self, trail: Trail, origin: Vector, radius: float) -> list[Vector]:
-        """Two estimates from the last cuts, or all centers where the profile says so.
+        """Two estimates from the last cuts, or all centers if the profile says so.
 
-        Longer windows have less noise, but reach back to where the gradient was not yet linear. Whether one does can be
-        seen in what was released, so only the longest window that is consistent with its noise, and the next, compete.
+        A longer window has less noise, but reaches back to cuts at which the gradient was not yet linear. The released
+        values show whether a window is too long, so the candidates are the longest window that is consistent with its
+        noise and the next shorter one.
         """
         windows = self.parameters.profile.selection_windows
         asked = len(trail.gradients)
@@ -203,7 +209,9 @@ class LocCuttingPlane(CalibratedMethod):
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """What the cuts released: centers (the last one was not asked), noisy gradients there, and the noise of each."""
+    """What the cuts released: centers (the last one was not queried), noisy gradients at them, and the sigma of
+    each.
+    """
 
     centers: Vector
     gradients: Vector
@@ -212,9 +220,9 @@ class Trail:
     def fit(self, last: int, origin: Vector, radius: float) -> tuple[Vector, float]:
         """The root of a linear gradient fitted to the last cuts, and the misfit in standard deviations of chi-square.
 
-        A single late cut knows little, for its noise is as large as the gradient; together they have all of their
-        budget. The root is the mean center moved by one Newton step of the mean gradient, within the centers' reach;
-        the curvature is one number, the slope of the gradients against the centers.
+        A single late cut says little, because its noise is as large as the gradient; together the late cuts have all of
+        their budget. The root is the mean center moved by one Newton step of the mean gradient, clipped to the extent
+        of the centers. The curvature is one number, the slope of the gradients against the centers.
         """
         asked, d = self.gradients.shape
         window = slice(asked - last, asked)
@@ -235,25 +243,27 @@ class Trail:
 
 
 def check(parameters: PublicParameters) -> None:
-    """Whatever has a radius and a resolution is within its reach."""
+    """Accept the parameters; a radius and a resolution are all that this method needs."""
 
 
 def _cuts(parameters: PublicParameters, n: int, rho: float) -> int:
-    """k_ft, which grows with n."""
+    """The number of cuts k_ft, which grows with n."""
     d = parameters.d
     kappa = sensitivity_gain(parameters) * n * math.sqrt(rho / d) + math.sqrt(d)
     return max(2, math.ceil(-d * math.log(kappa) / math.log1p(-VolumetricCenter.TAU)))
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The rounds of localization, the cuts of the most records, and the selection, whose eta depends on no size."""
+    """The cost of the localization rounds, of the cuts for the most records, and of the selection, whose eta does not
+    depend on n.
+    """
     numbers = localize.most_numbers(parameters) + _cuts(parameters, PRIVATE_RECORDS_MAX, rho) * parameters.d
     selection = Selection.of("selection", eta_of_rho(SELECTION * rho))
     return Gaussian.cap((LOCALIZATION + CUTS) * rho, numbers) + selection.cost
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
-    """Localization, cuts and selection share rho; printed weights have a cost of their own."""
+    """Split rho between localization, cuts and selection; the printed selection weights have a cost of their own."""
     profile = parameters.profile
     localization = localize.calibrate(parameters, LOCALIZATION * rho, parameters.failure_probability / 3.0)
     cuts = _cuts(parameters, parameters.size, rho)

@@ -45,7 +45,7 @@ needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
 
-# By how much the steps of a run are longer, in effect, than those of the expected scale. Simulated.
+# The steps of a run are longer in effect than the steps for the expected scale, by this factor. Simulated.
 _UNEQUAL = 1.62
 
 
@@ -68,11 +68,11 @@ class LocDpgd(CalibratedMethod):
 
     @property
     def burn_in(self) -> int:
-        """Steps before the average begins: they carry the start's error away."""
+        """The number of steps before the average begins; they remove the error of the start."""
         return math.floor(self.parameters.profile.fine_burn_in * self.gradient.releases)
 
     def step(self, scale: float) -> float:
-        """On the gradient of the sum."""
+        """The step for the gradient of the sum."""
         rule, gradient = STEP_RULES[self.parameters.profile.fine_step], self.gradient
         return rule(
             2.0 * localize.FINAL * scale, gradient.releases, gradient.noise, self.parameters.size, self.parameters.d
@@ -118,10 +118,10 @@ class LocDpgd(CalibratedMethod):
         return tuple(notes)
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """What the noise of averaged steps leaves on a curved F, and runs that localization lost.
+        """Predict the error from the noise of averaged steps on a curved F, and the runs that localization loses.
 
-        Most of these end anywhere; with more rounds, and in more dimensions, more of them end at the border of the ball
-        and fail.
+        Most lost runs end anywhere. With more rounds, and in more dimensions, more of them end at the border of the
+        ball, and these fail.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius
@@ -130,7 +130,7 @@ class LocDpgd(CalibratedMethod):
             return Prediction(failure=failure)
         scale, averaged = localization.scale_of(core_radius), self.gradient.releases - self.burn_in
         step = self.step(scale) * self.parameters.size / core_radius
-        # A scale varies from run to run, and the mean of what a larger one does is larger.
+        # A scale varies from run to run, and a larger scale gives a larger mean error.
         relative = cloud_error(self.error, d) * softened(_UNEQUAL * step, self.error * math.sqrt(averaged), d)
         relative = useful_error(relative, d)
         loud = (
@@ -145,9 +145,11 @@ class LocDpgd(CalibratedMethod):
         )
 
     def _uneven(self, core_radius: float) -> float:
-        """The scale of two clusters is how far they are apart: steps are as much too long, and the noise they leave.
+        """With two clusters the found scale is their distance, so the steps are too long by this factor, and so is
+        their noise.
 
-        Simulated for radii of 10 to 1000 core radii: the records that help grow with the square of that distance.
+        Simulated for radii of 10 to 1000 core radii: the number of records that is needed grows with the square of that
+        distance.
         """
         signal = signal_of(self.parameters, self.cost.rho)
         return within(signal, 0.3 * (self.localization.radius / core_radius) ** 2, 1.5)
@@ -164,16 +166,16 @@ class LocDpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    """Whatever has a radius and a resolution is within its reach."""
+    """Accept the parameters; a radius and a resolution are all that this method needs."""
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The rounds of localization and the steps that the profile allows at most."""
+    """The cost of the rounds of localization and of the most steps that the profile allows."""
     return Gaussian.cap(rho, localize.most_numbers(parameters) + parameters.profile.fine_steps_most * parameters.d)
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:
-    """Half to localization, half to fine-tuning, as printed."""
+    """Half of rho for localization and half for fine-tuning, as printed."""
     n, d, profile = sensitivity_gain(parameters) * parameters.size, parameters.d, parameters.profile
     localization = localize.calibrate(parameters, rho / 2.0, parameters.failure_probability / 2.0)
     printed = max(1, math.ceil(n * n * rho / (256.0 * d)))

@@ -36,14 +36,18 @@ __all__ = ["Localize", "Localized", "calibrate", "cap", "most_numbers", "name"]
 
 name = "localize"
 
-# A round halves the reach and adds 12 scales; the limit of that is 24, reached up to 1 after k_wu rounds.
+# A round halves the reach and adds 12 scales. The limit of the reach is 24 scales; after k_wu rounds it differs from
+# that by at most 1.
 ADDED = 12.0
 FINAL = 25.0
 
 
 @dataclass(frozen=True, eq=False)
 class Localized:
-    """Where the median is, with high probability: within `radius` of `center`. `scale` is the data's."""
+    """A ball that contains the median with high probability:
+
+    `radius` around `center`. `scale` is the scale of the data.
+    """
 
     center: NDArray[np.float64]
     scale: float
@@ -63,7 +67,7 @@ class Localize(Calibrated):
 
     @property
     def steps(self) -> int:
-        """Noisy gradients of a round."""
+        """The number of noisy gradients in a round."""
         return self.parameters.profile.localization_steps
 
     @property
@@ -71,16 +75,18 @@ class Localize(Calibrated):
         return self.rounds(self.finder.radii[0])
 
     def rounds(self, scale: float) -> int:
-        """ceil(log2(R/scale)), at least 0. The scale is a release, so this is post-processing."""
+        """The number of rounds, ceil(log2(R/scale)), at least 0. The scale was released, so this is post-processing."""
         return _rounds(self.radius, scale)
 
     def gradient(self, rounds: int) -> NoisyGradient:
-        """The budget of the descent, spread evenly over the steps of this many rounds."""
+        """The gradient whose budget is the descent's, divided evenly among the steps of this many rounds."""
         return NoisyGradient.of("localization", self.rho, self.parameters, releases=rounds * self.steps)
 
     @property
     def descent_cost(self) -> PrivacyCost:
-        """An upper bound for every number of rounds: each is calibrated to rho, on a lattice of 2^30 units or more."""
+        """An upper bound for any number of rounds: each number is calibrated to rho, on a lattice with sigma of 2^30
+        units or more.
+        """
         return Gaussian.cap(self.rho, max(self.most_rounds, 1) * self.steps * self.parameters.d)
 
     @property
@@ -96,44 +102,49 @@ class Localize(Calibrated):
         return self.finder.passes + self.most_rounds * self.steps
 
     def rounds_of(self, core_radius: float) -> float:
-        """About how many rounds there will be for data with this core radius, whose scale is about twice that."""
+        """The approximate number of rounds for data with this core radius; their scale is about twice the core
+        radius.
+        """
         return max(math.log2(self.radius) - math.log2(core_radius) - 1.0, 0.0)
 
     def scale_of(self, core_radius: float) -> float:
-        """About the scale that is found: above one dimension pairs are hardly farther apart than sqrt(2) core radii.
+        """The approximate scale that is found: above one dimension, pairs are hardly farther apart than sqrt(2) core
+        radii.
 
-        It is rounded up on the grid, by sqrt(2) in the mean, and clouds with heavy tails have more. Simulated, like all
-        numbers of predictions here: `benches/calibration.py --methods`.
+        The scale is rounded up on the grid, by a factor of sqrt(2) on average, and clouds with heavy tails have a
+        larger one. Simulated, like all numbers of predictions here: `benches/calibration.py --methods`.
         """
         return (2.4 + 1.5 / self.parameters.d) * core_radius
 
     def whole(self, core_radius: float) -> bool:
-        """Whether the ball that is left is all of the public one: then nothing can be lost, nor seen to be."""
+        """Whether the ball that is left is the whole public ball: then no run can lose the median or notice that it
+        did.
+        """
         return FINAL * self.scale_of(core_radius) >= self.radius
 
     def failure(self, core_radius: float) -> float:
-        """The probability that a round loses the median of data with this core radius, about.
+        """The approximate probability that a round loses the median of data with this core radius.
 
-        There is a border between noise, relative to the reach of a round, that all of them bear and noise that one of
-        them does not. The more rounds there are the lower it lies, and the more numbers they release the sharper it is.
-        Within the whole ball less is lost.
+        There is a border for the noise relative to the reach of a round: below it all rounds succeed, above it one of
+        them fails. The border is lower with more rounds, and sharper with more released numbers. If the ball is the
+        whole public ball, less is lost.
         """
         rounds, d = max(self.rounds_of(core_radius), 4.0), self.parameters.d
         noise = math.sqrt(2.0 * d * rounds / self.rho) / (sensitivity_gain(self.parameters) * self.parameters.size)
         border = 1.55 if self.whole(core_radius) else 0.58 + 3.2 / rounds
         kept = within(noise, border, math.sqrt(d * rounds))
-        # A search by pairs is rather wrong than that it finds nothing, and a wrong scale does little harm.
+        # A search by pairs returns a wrong scale rather than nothing, and a wrong scale does little harm.
         missed = 0.0 if self.parameters.profile.radius_search == "pair counts" else self.finder.failure
         return 1.0 - (1.0 - missed) * kept
 
     @property
     def unpredictable(self) -> bool:
-        """Whether no round arrives though there are records enough, or steps as printed have too few."""
+        """Whether no round arrives although there are enough records, or the printed number of steps is too small."""
         enough = self.parameters.size >= self.sufficient
         return self.starves if enough else self.parameters.profile.localization_step == "printed"
 
     def excess(self, n: int) -> float:
-        """The bound on a round's average excess distance at this budget and another n, in units of its reach."""
+        """The bound on the average excess distance of a round at this budget and another n, in units of its reach."""
         d, steps, rounds = self.parameters.d, self.steps, max(self.most_rounds, 1)
         noise = self.gradient(rounds).noise
         step = STEP_RULES[self.parameters.profile.localization_step](2.0, steps, noise, n, d) * n
@@ -141,22 +152,25 @@ class Localize(Calibrated):
 
     @property
     def required(self) -> float:
-        """The n from which the proof keeps the median within reach, its constants made explicit (localize.md).
+        """The smallest n for which the proof keeps the median within reach, with explicit constants (localize.md).
 
-        It is infinite when no n will do: the step that the paper prints falls with n, and the steps of a round cannot
-        cover its reach before the noise is small enough.
+        It is infinite if no n suffices: the step that the paper prints falls with n, and the steps of a round then
+        cannot cover its reach before the noise is small enough.
         """
         powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
         descent = next((n for n in powers if self.shrinks(n)), math.inf)
         return max(descent, self.finder.search.required)
 
     def shrinks(self, n: int) -> bool:
-        """Whether the proof's inequality holds at this n: more records make the printed step too short."""
+        """Whether the inequality of the proof holds at this n.
+
+        The printed step becomes too short if there are too many records.
+        """
         return self.excess(n) <= self.finder.search.held - 0.5
 
     @property
     def sufficient(self) -> float:
-        """The n from which localization worked in simulations: far below what the proof asks for."""
+        """The smallest n for which localization worked in simulations: far fewer records than the proof requires."""
         drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho) / sensitivity_gain(
             self.parameters
         )
@@ -164,14 +178,14 @@ class Localize(Calibrated):
 
     @property
     def starves(self) -> bool:
-        """Whether all steps of a round together are shorter than its reach, so that it cannot arrive."""
+        """Whether all steps of a round together are shorter than its reach, so that the round cannot arrive."""
         n, d, noise = self.parameters.size, self.parameters.d, self.gradient(max(self.most_rounds, 1)).noise
         step = STEP_RULES[self.parameters.profile.localization_step](2.0, self.steps, noise, n, d) * n
         return step * self.steps < 1.0
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What may go wrong at this n, for the notes of a plan."""
+        """What may go wrong at this n, as notes of a plan."""
         doubts = []
         if self.parameters.size < self.sufficient:
             doubts.append(f"n is too small: localization is likely lost below n = {self.sufficient:.3g}")
@@ -185,7 +199,7 @@ class Localize(Calibrated):
         return tuple(doubts)
 
     def fail_if_lost(self, found: Localized, last: NDArray[np.float64]) -> None:
-        """Raises if a descent within the localized ball ended at its border: the median is then somewhere else.
+        """Raises if a descent within the localized ball ended at its border, because the median is then somewhere else.
 
         The last iterate is private already, so this is post-processing.
         """
@@ -225,17 +239,18 @@ def _rounds(radius: float, scale: float) -> int:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """What bounds the cost for every number of records."""
+    """The cost bound for every number of records."""
     return Gaussian.cap(rho, most_numbers(parameters))
 
 
 def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> Localize:
-    """Half of rho to the radius, half to the descent, as printed."""
+    """Half of rho for the radius and half for the descent, as printed."""
     radius, _ = find_radius.scales(parameters)
     beta = parameters.failure_probability if failure_probability is None else failure_probability
     finder = find_radius.calibrate(parameters, rho / 2.0, beta / 2.0)
     made = Localize(parameters, finder, rho / 2.0, radius, beta)
-    # Both ends of what the radius may turn out to be must fit the lattice, so that no run can find that it does not.
+    # The smallest and the largest radius that a run may find must both fit a lattice, so that no run can fail for that
+    # reason.
     for rounds in (1, max(made.most_rounds, 1)):
         made.gradient(rounds)
     return made
