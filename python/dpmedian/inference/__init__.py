@@ -1,4 +1,4 @@
-"""Confidence regions and axes of the data, made of what a run released. Everything here is post-processing.
+"""Confidence regions and axes of the data, computed from what a run released. Everything here is post-processing.
 
 | file | holds |
 |---|---|
@@ -7,7 +7,7 @@
 | `region.py` | a ball and, if it is afforded, an ellipsoid, at any level |
 | `axes.py` | the axes and the shape of the data |
 
-Why it covers, and when it does not: inference.md.
+Why the regions cover, and when they do not: inference.md.
 """
 
 from dpmedian.inference.axes import Axes, Shape, axes_of, shape_of

@@ -21,35 +21,37 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # An eigenvalue stands out if it exceeds the edge of the semicircle of noise and sampling by this factor. The semicircle
-# is exact in many dimensions only; benches/axes.py counts the isotropic data that show an axis.
+# is exact in many dimensions only; benches/axes.py counts how often isotropic data show an axis.
 _BEYOND_EDGE = 1.15
 # The 95 % quantile of the standard normal distribution.
 _NORMAL_95 = 1.645
-# Gaps between eigenvalues are reduced by this many standard deviations of an eigenvalue before an angle is bounded: if
-# it were one, bounds of some 25 degrees would hold in nine of ten runs only.
+# Gaps between eigenvalues are reduced by this many standard deviations of an eigenvalue before an angle is bounded.
+# With one standard deviation, bounds of about 25 degrees would hold in nine of ten runs only.
 _GAP_CAUTION = 2.0
-# An axis with a larger bound of its angle, in degrees, is not known: it may as well be its neighbor.
+# An axis whose angle has a larger bound than this (in degrees) counts as unknown: it could as well be a neighboring
+# axis.
 _LARGEST_ANGLE = 45.0
-# The shape is the fixed point of an iteration that converges linearly; this many steps reach 1e-6 for axes of 100:1.
+# The shape is the fixed point of an iteration that converges linearly; this many steps reach an accuracy of 1e-6 for
+# axes with a ratio of 100:1.
 _SHAPE_STEPS = 400
-# Nodes of the quadrature in log t, and its range: the integrand decays like a power of t at both ends.
+# The number of nodes of the quadrature in log t, and its range: the integrand decays like a power of t at both ends.
 _NODES, _LOG_RANGE = 600, 40.0
-# On a globe, at least this part of the squared directions is taken to lie along the surface: noise may hide it.
+# On a globe, at least this part of the squared directions is assumed to lie along the surface; noise may hide it.
 _LEAST_ALONG_SURFACE = 0.1
-# No eigenvalue of the directions is taken to be below this part of their mean: noise may make one negative.
+# Eigenvalues of the directions are assumed to be at least this part of their mean; noise may make one negative.
 _SMALLEST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """The directions in which the data extend most, strongest first: only those that stand out of the noise.
+    """The directions in which the data extend most, strongest first; only directions that stand out of the noise.
 
-    `vectors` has one unit vector a row, up to its sign. `angles` bounds the angle between each and the true axis, in
-    degrees, with 95 % probability: the true axis is that of the population's directions from its median, and the bound
-    counts the noise of the release and the sampling of the records. `shares` are the shares of the squared directions
-    along each axis, which sum to 1 over all d axes; without a direction that stands out each share is 1/d. On a globe
-    the coordinates of a vector are east and north. An axis whose neighbor extends nearly as far is left out, because
-    only the plane of the two is known.
+    `vectors` has one unit vector in each row, determined up to its sign. `angles` bounds the angle between each vector
+    and the true axis, in degrees, with 95 % probability. The true axis belongs to the directions of the population from
+    its median, and the bound includes the noise of the release and the sampling of the records. `shares` are the shares
+    of the squared directions along each axis. They sum to 1 over all d axes; without a direction that stands out each
+    share is 1/d. On a globe the coordinates of a vector are east and north. An axis is left out if the data extend
+    nearly as far along another one, because then only the plane of the two is known.
     """
 
     vectors: Matrix
@@ -78,9 +80,9 @@ class Axes:
 class Shape:
     """The shape of elliptical data: `matrix` is proportional to their covariance, with trace d.
 
-    `standard_deviations` are relative to the root of their mean square, largest first, along the rows of `vectors`. The
-    shape assumes that the population is elliptical, as a normal or a t distribution is; for other populations it
-    describes the elliptical one with the same directions. Noise is taken off as far as it is known.
+    `standard_deviations` are relative to their root mean square, largest first, along the rows of `vectors`. The shape
+    assumes that the population is elliptical, like a normal or a t distribution. For other populations it describes the
+    elliptical population with the same directions. The contribution of the noise is subtracted as far as it is known.
     """
 
     matrix: Matrix
@@ -98,7 +100,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class _Spectrum:
-    """The mean second moments of the directions: eigenvalues from the largest, vectors as columns, and their error."""
+    """The mean second moments of the directions: eigenvalues from the largest, eigenvectors as columns, and their
+    errors.
+    """
 
     values: Vector
     vectors: Matrix
@@ -107,7 +111,9 @@ class _Spectrum:
 
     @property
     def edge(self) -> float:
-        """What isotropic data of this size could show, as the largest difference of an eigenvalue from their mean."""
+        """The largest difference of an eigenvalue from the mean eigenvalue that isotropic data of this size could
+        show.
+        """
         return _BEYOND_EDGE * semicircle(math.hypot(self.noise, self.sampling), len(self.values))
 
 
@@ -126,7 +132,8 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
         frame = tangent(moments.position)
         frame /= np.linalg.norm(frame, axis=1, keepdims=True)
         matrix = frame @ matrix @ frame.T
-        # Seen from a place on the globe the records lie around it, nearly all of their directions along the surface.
+        # Seen from a place on the globe, the records lie around it, so nearly all of their directions are along the
+        # surface.
         level = max(float(np.trace(matrix)), _LEAST_ALONG_SURFACE)
         matrix, noise = matrix / level, noise / level
     d = len(matrix)
@@ -135,9 +142,10 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
 
 
 def _without_noise(spectrum: _Spectrum) -> Vector:
-    """The eigenvalues without what noise adds: one by one beyond the edge of its semicircle, the others together.
+    """The eigenvalues without the contribution of noise: one by one beyond the edge of its semicircle, the others
+    together.
 
-    The semicircle is that around most of the eigenvalues: a few large ones lift the mean above all the others.
+    The semicircle is centered on the bulk of the eigenvalues, because a few large ones lift the mean above all others.
     """
     d = len(spectrum.values)
     edge, most = semicircle(spectrum.noise, d), float(np.median(spectrum.values))
@@ -152,7 +160,7 @@ def _without_noise(spectrum: _Spectrum) -> Vector:
 
 
 def axes_of(moments: Moments | None) -> Axes:
-    """The axes that stand out, with a bound of the angle of each."""
+    """The axes that stand out, with a bound on the angle of each."""
     spectrum = _spectrum(moments)
     d, size = len(spectrum.values), 1.0 if moments is None else moments.size
     values, total = _without_noise(spectrum), math.hypot(spectrum.noise, spectrum.sampling)
@@ -162,7 +170,7 @@ def axes_of(moments: Moments | None) -> Axes:
             break
         others = np.delete(values, place)
         gaps = np.maximum(np.abs(values[place] - others) - _GAP_CAUTION * total, 0.0)
-        # To first order the axis turns toward each of the others by an independent normal amount.
+        # To first order the axis turns toward each other axis by an independent normal amount.
         variances = 0.5 * spectrum.noise**2 + values[place] * others / size
         with np.errstate(divide="ignore"):
             turned = variances / gaps**2
@@ -174,10 +182,10 @@ def axes_of(moments: Moments | None) -> Axes:
 
 
 def _angle_95(variances: Vector) -> float:
-    """In degrees, the angle whose squared tangent is the 95 % quantile of a sum of squared normal amounts.
+    """The angle in degrees whose squared tangent is the 95 % quantile of a sum of squared normal amounts.
 
-    The sum has the law of a scaled chi-square with the same mean and variance, whose quantile is that of Wilson and
-    Hilferty.
+    The sum is approximated by a scaled chi-square with the same mean and variance, whose quantile is approximated by
+    the formula of Wilson and Hilferty.
     """
     mean = float(variances.sum())
     if not math.isfinite(mean):

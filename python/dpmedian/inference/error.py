@@ -1,4 +1,6 @@
-"""The law of the error of a released point as an estimate of the population's median: inference.md derives it."""
+"""The distribution of the error of a released point as an estimate of the population's median; derived in
+inference.md.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +18,32 @@ __all__ = ["KNOWN", "Error", "error_of", "tangent"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Draws of the error, fewer in many dimensions, where lengths concentrate: so many numbers, but at least 1000 draws.
+# The number of draws of the error. In many dimensions fewer draws suffice, because lengths concentrate: at most so many
+# numbers in all, but at least 1000 draws.
 _DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
-# The curvature is at least this part of the records, and so is every eigenvalue of the Hessian of the curvature.
+# Lower limits: the curvature relative to the number of records, and each eigenvalue of the Hessian relative to the
+# curvature.
 _FLATTEST, _SOFTEST = 0.02, 0.05
-# Eigenvalues of the Hessian are drawn from their noise, but not below this part of what was found.
+# Eigenvalues of the Hessian are drawn from their noise, but not below this part of the estimated eigenvalue.
 _LOWEST = 0.2
-# The noise of the directions, as an eigenvalue relative to their mean, up to which they give the error a shape.
+# The directions give the error a shape if the noise of their eigenvalues, relative to their mean, is at most this.
 KNOWN = 0.25
-# The square of a line's thickness in radii, over the part of T that is not along it: twice the logarithm of how long
-# the line is, in radii.
+# For data along a line, squared thickness in radii divided by the part of T that is not along the line; it is twice the
+# logarithm of the length of the line in radii.
 _THICKNESS = 3.0
-# What was released below zero counts as no farther below than so many standard deviations of its noise.
+# A released value below zero is treated as at most this many standard deviations of its noise below zero.
 _BELOW = 5.0
-# Of d/n this part is added to the square of lengths.
+# The square of lengths is increased by this multiple of d/n.
 _SPANNED = 0.5
-# The most that what is hidden in the noise adds to the square of the error, relative to it.
+# The most that hidden agreement adds to the squared error, relative to it; see `_hidden`.
 _HIDDEN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Error:
-    """The error in units of `unit`: draws of it, one a row, and its covariance where the directions are known.
+    """The error in units of `unit`: one draw in each row, and the covariance if the directions are known.
 
-    `growth` is what the noise of the directions adds to the square of an ellipsoid's axes.
+    `growth` is what the noise of the directions adds to the squared axes of an ellipsoid.
     """
 
     unit: float
@@ -48,15 +52,15 @@ class Error:
     growth: float = 1.0
 
     def seen(self, frame: Matrix) -> Error:
-        """The error in other coordinates, linear in these."""
+        """The error in other coordinates, which are a linear function of these."""
         covariance = None if self.covariance is None else frame @ self.covariance @ frame.T
         return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
 
 
 def error_of(moments: Moments, sampling: bool = True) -> Error:
-    """The error given what was released; of a position, in degrees to the east and to the north.
+    """The error given what was released. For a position it is in degrees to the east and to the north.
 
-    With `sampling` False it is that for the median of these records, which the noise of the release alone makes. The
+    If `sampling` is False, the reference is the median of these records, so only the noise of the release counts. The
     same moments give the same draws.
     """
     error = _in_space(moments, sampling)
@@ -64,7 +68,7 @@ def error_of(moments: Moments, sampling: bool = True) -> Error:
 
 
 def tangent(position: tuple[float, float, float]) -> Matrix:
-    """What a small step in space is as degrees to the east and to the north, seen from the center of the globe."""
+    """The matrix that turns a small step in space into degrees east and north, seen from the center of the globe."""
     x, y, z = position
     level, length = math.hypot(x, y), math.hypot(x, y, z)
     east = np.array([-y, x, 0.0]) / level if level > 0.0 else np.array([0.0, 1.0, 0.0])
@@ -73,7 +77,9 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
 
 
 def _in_space(moments: Moments, sampling: bool) -> Error:
-    """H^-1 g, g being the gradient's noise and, if it counts, its sampling error, with H drawn from its own noise."""
+    """H^-1 g, where g is the noise of the gradient and, if `sampling`, its sampling error; H is drawn from its own
+    noise.
+    """
     d, n = moments.d, moments.size
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))
@@ -82,10 +88,10 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
     found = mean - values + _across(moments, mean, values, vectors)
-    # The Hessian is that of another place: at the point the softest direction may be softer.
+    # The Hessian was measured at another place: at the point itself the softest direction may be softer.
     found[np.argmin(found)] -= moments.away * (mean - found.min())
     found = np.maximum(found, _SOFTEST * mean)
-    # Everything that follows is in the basis of the Hessian. The curvature adds the same in all directions.
+    # From here on vectors are in the basis of the Hessian. The curvature adds the same amount in all directions.
     within = vectors.T @ gradient @ vectors
     rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
     drawn = found + moments.curvature_noise * rng.normal(size=(count, 1))
@@ -93,14 +99,14 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     covariance = within / np.outer(found, found)
     if doubt.any():
         drawn = drawn + doubt * rng.normal(size=(count, d))
-        # Off the diagonal the noise turns an error in one direction into a pull in all others.
+        # Off the diagonal, the noise turns an error in one direction into a pull in all other directions.
         squares = (pulled / found) ** 2
         turned = np.maximum(squares.sum(axis=1, keepdims=True) - squares, 0.0)
         pulled = pulled + math.sqrt(0.5) * doubt.max() * np.sqrt(turned) * rng.normal(size=(count, d))
         others = np.trace(covariance) - np.diag(covariance)
         covariance = covariance + np.diag(0.5 * doubt.max() ** 2 * others / found**2)
     errors = pulled / np.maximum(drawn, _LOWEST * found)
-    # Of d directions that n records span, the sampling error has some of its own.
+    # If n records span d directions, the sampling error has an additional part of the order d/n.
     draws = math.sqrt(1.0 + (_SPANNED * d / n if sampling else 0.0)) * moments.records * errors @ vectors.T
     if relative >= KNOWN:
         hidden = _hidden(moments, mean, directions, (vectors * values) @ vectors.T, float(np.trace(gradient)))
@@ -109,10 +115,10 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
 
 
 def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
-    """Eigenvalues and vectors of T without its noise, and the standard deviation of each: what the noise leaves open.
+    """Eigenvalues and eigenvectors of T without its noise, and the standard deviation that remains for each eigenvalue.
 
-    A value that the noise shrinks to a part of what was released has this part of the noise's variance left, as has
-    the mean of a normal law whose variance was estimated.
+    If the noise shrinks a value to a part of what was released, this part of the variance of the noise remains, as for
+    the mean of a normal distribution whose variance was estimated.
     """
     d, noisy = moments.d, moments.hessian
     if noisy is None:
@@ -125,11 +131,12 @@ def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
 
 
 def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix) -> Vector:
-    """What records within the smoothing radius add to eigenvalues across a line, where most records lie along one.
+    """What records within the smoothing radius add to eigenvalues across a line, if most records lie along one line.
 
-    They count as if their directions were even, with 1/radius each. Along a line of thickness t each adds 1/r, down to
-    t: this is log(radius/t) more. Beyond the radius t is seen in the part of T that is not along the line; within it in
-    that of S, which records in a round cloud would have, too: t is the larger of the two.
+    The released Hessian counts these records as if their directions were even, with 1/radius each. Along a line of
+    thickness t each of them adds 1/r, down to r = t, which is log(radius/t) more. Beyond the radius, t shows in the
+    part of T that is not along the line. Within the radius it shows in the same part of S, to which records in a round
+    cloud would contribute, too; so the larger of the two estimates of t is taken.
     """
     extra, even = np.zeros(moments.d), 1.0 - 1.0 / moments.d
     if moments.hessian is None or moments.directions is None or moments.d == 1:
@@ -147,10 +154,11 @@ def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix) -> V
 
 
 def _hidden(moments: Moments, mean: float, directions: Matrix, hessian: Matrix, square: float) -> float:
-    """By how much errors are longer because directions and Hessian agree, in what is hidden in their noise.
+    """How much longer errors are because directions and Hessian agree in parts that are hidden in their noise.
 
-    The mean square of the error is that of the gradient, `square`, plus 2 tr(S T)/(n mean), to first order. The noise
-    of S and that of T are independent, so their product as released is right in the mean, however small its parts.
+    To first order, the mean squared error is the mean square of the gradient, `square`, plus 2 tr(S T)/(n mean). The
+    noise of S and of T are independent, so the product of the released matrices is right on average, however small
+    their parts.
     """
     if moments.hessian is None or moments.directions is None:
         return 1.0
@@ -163,7 +171,7 @@ def _hidden(moments: Moments, mean: float, directions: Matrix, hessian: Matrix, 
 
 
 def _directions(moments: Moments) -> tuple[Matrix, float]:
-    """The covariance of the directions, whose trace is 1, and the noise of an eigenvalue relative to their mean."""
+    """The covariance of the directions, with trace 1, and the noise of an eigenvalue relative to their mean."""
     d, noisy, n = moments.d, moments.directions, moments.size
     if noisy is None:
         return np.eye(d) / d, 0.0 if d == 1 else math.inf
@@ -173,14 +181,17 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
     if known:
         values = _positive(values + 1.0 / d, noisy.noise / n)
         return (vectors * (values / values.sum())) @ vectors.T, relative
-    # Where they are not known, at least their sum of squares is right: on it depends how much lengths vary.
+    # If the directions are not known one by one, at least their sum of squares is right, and it decides how much
+    # lengths vary.
     traceless = noisy.matrix / n - np.eye(d) * np.trace(noisy.matrix) / (n * d)
     squares = float((traceless**2).sum()) - (d * (d + 1) / 2.0 - 1.0) * (noisy.noise / n) ** 2
     return (vectors * _uneven(values, squares)) @ vectors.T, relative
 
 
 def _positive(values: Vector, noise: float) -> Vector:
-    """The posterior means of positive values that were seen with this noise: means of normal laws truncated at zero."""
+    """The posterior means of positive values that were observed with this noise: means of normal distributions
+    truncated at zero.
+    """
     seen = np.maximum(values / noise, -_BELOW)
     density = np.exp(-0.5 * seen**2) / math.sqrt(2.0 * math.pi)
     above = np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in seen])
@@ -188,9 +199,9 @@ def _positive(values: Vector, noise: float) -> Vector:
 
 
 def _uneven(values: Vector, squares: float) -> Vector:
-    """Positive values of sum 1, in the order of `values`, whose squared differences from their mean have this sum.
+    """Positive values with sum 1, in the order of `values`, whose squared differences from their mean sum to `squares`.
 
-    They are proportional to exponentials of a multiple of `values`, so none is cut off, and every sum can be reached.
+    They are proportional to exponentials of a multiple of `values`, so none is zero, and every sum can be reached.
     """
     d, span = len(values), float(np.ptp(values))
     if squares <= 0.0 or span == 0.0:

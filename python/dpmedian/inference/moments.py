@@ -1,4 +1,4 @@
-"""The released moments from which regions are made, frozen and as JSON holds them."""
+"""The released moments from which regions are computed, frozen, and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Noisy:
         self.matrix.setflags(write=False)
 
     def combined(self, other: Noisy) -> Noisy:
-        """The mean of two releases of nearly the same matrix that leaves the least noise."""
+        """The combination of two releases of nearly the same matrix that has the least noise."""
         share = 1.0 / (1.0 + (self.noise / other.noise) ** 2)
         noise = 1.0 / math.hypot(1.0 / self.noise, 1.0 / other.noise)
         return Noisy(share * self.matrix + (1.0 - share) * other.matrix, noise)
@@ -45,16 +45,17 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What a run released about the records around its point. It is private already, so regions cost nothing more.
+    """What a run released about the records around its point. The values are released, so regions cost nothing more.
 
-    With u the direction to a record and r its distance: `curvature` is the sum of 1 within `radius` and of
-    (1 - 1/d) radius/r beyond it, `hessian` that of (radius/r) u u^T beyond it, `directions` that of u u^T, each over
-    `records` records. None of the three is known if many records coincide, and the latter two where their noise
-    would hide them. `size` is the number of records, or a noisy one, and `gradient_variance` that of the noise in every
-    coordinate of the gradients that made the point. `least` is a radius that no region falls below. `position` is the
-    released point in space, where the records are positions on a globe: regions are those of its direction, in degrees.
-    `axes` is the sum of u u^T again, with a noise of its own, if a share of the budget was for the axes. `away` is
-    the distance of the released point from where the Hessian was measured, in core radii, at most 1.
+    In the following u is the direction to a record and r its distance. `curvature` is the sum of 1 over the records
+    within `radius` plus the sum of (1 - 1/d) radius/r over the others; `hessian` is the sum of (radius/r) u u^T over
+    the records beyond the radius; `directions` is the sum of u u^T over all. Each sum is over `records` records. None
+    of the three is known if many records coincide, and the latter two are not known if noise would hide them. `size` is
+    the number of records, or a noisy one. `gradient_variance` is the variance of the noise in every coordinate of the
+    gradients that determined the point. No region has a smaller radius than `least`. If the records are positions on a
+    globe, `position` is the released point in space; regions then describe its direction, in degrees. `axes` is the sum
+    of u u^T once more, with noise of its own, if a share of the budget was for the axes. `away` is the distance of the
+    released point from the place at which the Hessian was measured, in core radii, at most 1.
     """
 
     d: int

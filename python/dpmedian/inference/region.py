@@ -16,17 +16,18 @@ __all__ = ["Region", "confidence_region", "error_radius"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Of alpha = 1 - level a region leaves this part outside of its draws, plus so many alphas: six tenths at the level
-# 95 %, for what is beyond the first order, and all below 73 and 76 %. Lengths, which the longest axis decides, need
-# more than shapes at low levels; intervals of single coordinates are lengths. Measured by benches/coverage.py.
+# A region at level 1 - alpha leaves this part of alpha outside of its draws, plus a multiple of alpha^2. At the level
+# 95 % this is six tenths of alpha, to allow for errors beyond the first order; below the levels 73 % (lengths) and 76 %
+# (shapes) it is all of alpha. Lengths, which the longest axis decides, need more room than shapes at low levels;
+# intervals of single coordinates count as lengths. Measured by benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
-# A region whose radius is above this many core radii has a note: the theory needs small errors.
+# A region with a radius above this many core radii gets a note, because the theory needs small errors.
 _LARGE = 0.5
 
 # A region prints the intervals of at most this many coordinates.
 _SHOWN = 6
 
-# The least cosine of a latitude by which degrees of longitude are divided.
+# The smallest cosine of a latitude by which degrees of longitude are divided.
 _POLE = 0.01
 
 COINCIDENT = "many records coincide, so the region is a ball that is at least as large as error_radius"
@@ -37,15 +38,16 @@ LARGE = (
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A region around a released point that holds the median of the population with probability `level`.
+    """A region around a released point that contains the median of the population with probability `level`.
 
-    The probability is asymptotic, for records that are drawn independently from one population whose median is a single
-    point; it counts the sampling of the records and the noise of the release. `radius` is that of a ball around
-    `center`. Where the budget affords its shape, `covariance` is that of the error, `standard_errors` are the roots of
-    its diagonal, and the region is an ellipsoid too; otherwise both are None, as if many records coincide.
-    `intervals` has one row for each coordinate, the limits that hold this coordinate of the median with probability
-    `level`; without a covariance they are those of the ball, which hold all of them together. On a globe the radius is
-    in degrees of arc, and the coordinates are longitude and latitude. `notes` say where to be careful.
+    The probability is asymptotic, for records that are drawn independently from one population with a unique median. It
+    includes the sampling of the records and the noise of the release. `radius` is the radius of a ball around `center`.
+    If the budget suffices for the shape of the error, `covariance` is its covariance, `standard_errors` are the roots
+    of the diagonal, and the region is also an ellipsoid. Otherwise both are None, as they are if many records coincide.
+    `intervals` has one row for each coordinate: limits that contain this coordinate of the median with probability
+    `level`. Without a covariance they are the limits of the ball, which contain all coordinates together. On a globe
+    the radius is in degrees of arc, and the coordinates are longitude and latitude. `notes` are warnings for the
+    reader.
     """
 
     center: Vector
@@ -55,11 +57,12 @@ class Region:
     standard_errors: Vector | None
     intervals: Matrix
     notes: tuple[str, ...] = ()
-    # The ellipsoid is where the square of the solution of root x = difference/unit is at most the threshold.
+    # A point is in the ellipsoid if the squared norm of x, the solution of root x = difference/unit, is at most the
+    # threshold.
     _unit: float = field(default=1.0, repr=False)
     _root: Matrix | None = field(default=None, repr=False)
     _threshold: float = field(default=0.0, repr=False)
-    # How long the unit of every coordinate is: a degree of longitude, or a public scale.
+    # The length of the unit of every coordinate: a degree of longitude, or a public scale.
     _stretch: Vector | None = field(default=None, repr=False)
     _globe: bool = field(default=False, repr=False)
 
@@ -69,7 +72,7 @@ class Region:
                 array.setflags(write=False)
 
     def __repr__(self) -> str:
-        """The level, the radius and the first intervals: the matrices are attributes."""
+        """The level, the radius and the first intervals; the matrices are not shown."""
         limits = [f"{low:.6g} to {high:.6g}" for low, high in self.intervals[:_SHOWN].tolist()]
         more = self.center.size - len(limits)
         lines = [
@@ -86,12 +89,12 @@ class Region:
         Parameters
         ----------
         point : d numbers
-            Of the dimension of the data.
+            The point to test, of the dimension of the data.
 
         Returns
         -------
         bool
-            True on the border too.
+            True on the border, too.
         """
         there = np.asarray(point, dtype=np.float64)
         if there.shape != self.center.shape:
@@ -102,14 +105,14 @@ class Region:
         if self._stretch is not None:
             difference = difference / self._stretch
         if self._root is None:
-            # In units of the radius, because squares of tiny lengths are zero.
+            # Lengths are divided by the radius first, because squares of tiny lengths would be zero.
             unit = self.radius or 1.0
             return bool(np.linalg.norm(difference / unit) <= self.radius / unit)
         white = np.linalg.solve(self._root, difference / self._unit)
         return bool(white @ white <= self._threshold)
 
     def outline(self, count: int = 200) -> Matrix:
-        """Points on the border of the region in the plane, one a column: of the ellipse, or of the circle."""
+        """Points on the border of the region in the plane, one in each column: of the ellipse, or of the circle."""
         if self.center.size != 2:
             raise ValueError(f"only a region in the plane has an outline, got d = {self.center.size}")
         turn = np.linspace(0.0, 2.0 * np.pi, count)
@@ -122,22 +125,24 @@ class Region:
 
 
 def error_radius(moments: Moments) -> float:
-    """The radius that holds the exact median of these records in 95 % of the releases: the law without sampling."""
+    """The radius that contains the exact median of these records in 95 % of the releases: no sampling error is
+    included.
+    """
     error = error_of(replace(moments, position=None), sampling=False)
     return error.unit * float(np.quantile(np.linalg.norm(error.draws, axis=1), _outside(0.05, *_LENGTHS)))
 
 
 def _outside(alpha: float, part: float, more: float) -> float:
-    """The level of the draws for a region that leaves alpha outside."""
+    """The level of the draws for a region that misses with probability alpha."""
     return 1.0 - alpha * min(part + more * alpha, 1.0)
 
 
 def confidence_region(
     center: Vector, moments: Moments, level: float, scale: float | None = None, scales: tuple[float, ...] | None = None
 ) -> Region:
-    """The region of a release, at any level: the same moments serve all of them, at no further cost.
+    """The region of a release at any level. Every level is computed from the same moments, at no further cost.
 
-    With public `scales` the radius is in their units, and everything about coordinates in the units of the columns.
+    With public `scales` the radius is in units of the scales, and coordinates are in the units of the columns.
     """
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise ValueError(f"level must be a number between 0 and 1, like 0.95, got {level!r}")
@@ -147,7 +152,7 @@ def confidence_region(
     least, stretch = moments.least, np.ones(center.size) if scales is None else np.array(scales)
     if moments.position is not None:
         least = math.degrees(math.asin(min(least / math.hypot(*moments.position), 1.0)))
-        # A degree of longitude is shorter than one of latitude; at a pole it would be none.
+        # A degree of longitude is shorter than a degree of latitude, and at a pole its length would be zero.
         stretch[0] = 1.0 / max(math.cos(math.radians(center[1])), _POLE)
     globe = moments.position is not None
     radius = max(error.unit * float(np.quantile(lengths, of_lengths)), least)
@@ -160,9 +165,9 @@ def confidence_region(
     root = np.asarray(np.linalg.cholesky(error.covariance), dtype=np.float64)
     white = np.linalg.solve(root, error.draws.T)
     with np.errstate(over="ignore", under="ignore"):
-        # At the ends of the doubles squares of distances are none.
+        # Near the smallest and the largest doubles, squared distances are not finite doubles above zero.
         covariance = error.unit * (error.unit * error.covariance) * np.outer(stretch, stretch)
-        covariance = 0.5 * covariance + 0.5 * covariance.T  # Symmetric to the last digit, as others rely on.
+        covariance = 0.5 * covariance + 0.5 * covariance.T  # Exactly symmetric, as callers expect.
     half = stretch * error.unit * np.quantile(np.abs(error.draws), of_lengths, axis=0)
     return Region(
         center,

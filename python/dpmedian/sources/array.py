@@ -17,12 +17,12 @@ __all__ = ["ArraySource"]
 
 
 class ArraySource:
-    """All records, validated by a pass and read where they lie, or a copy that nobody can change."""
+    """All records, validated by a pass and read in place, or a copy that nobody can change."""
 
     def __init__(
         self, points: Points, progress: Progress | None = None, share: float = 1.0, weights: Weights | None = None
     ) -> None:
-        """`share` is the part of all records that is here: a pass over a sample is that much of a pass."""
+        """`share` is the part of all records that is here: a pass over a sample counts as this part of a pass."""
         self._points = points
         self._weights = weights
         self._share = share
@@ -37,11 +37,12 @@ class ArraySource:
         nonfinite: str = "raise",
         copy: bool = False,
     ) -> ArraySource:
-        """Admits the records: raises at the first value that is not finite, or maps such records to the center.
+        """Admit the records: raise at the first value that is not finite, or move such records to the center.
 
         If the number of records is private, such records may also be dropped.
 
-        Without a copy the caller promises not to change the array for as long as the source is used: a value that is no
+        Without a copy the caller promises not to change the array while the source is used: with a value that is not a
+        number, sums would exceed their sensitivity.
         number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
@@ -72,7 +73,7 @@ class ArraySource:
         return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
 
     def weighted(self, coins: Coins) -> ArraySource:
-        """The records with their weights, rounded by hidden coins, or as they are if there are none."""
+        """The records with their weights rounded by hidden coins, or unchanged if they have no weights."""
         if self._weights is None:
             return self
         return ArraySource(self._points.weighted(coins, self._weights), self._progress, self._share)

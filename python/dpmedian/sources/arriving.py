@@ -1,4 +1,4 @@
-"""Records that arrive one by one, are added to one exact sum, and are not kept."""
+"""Records that arrive one by one, are added to an exact sum, and are not kept."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ Parts = list[NDArray[np.float32] | NDArray[np.float64]]
 
 
 class ArrivingSource:
-    """Answers one robust step by reading the records once, and their size afterwards.
+    """Answer one robust step by reading the records once, and afterwards their number.
 
-    `arrivals` yields a record as a list of arrays, or None for one that does not move, with its weight in units of
+    `arrivals` yields each record as a list of arrays, or None for a record that did not move, with its weight in units
+    of 2^-20. It is read at the first query, which is after the charge.
     2^-20. It is read at the first query, which is after the charge.
     """
 
     local = None
 
     def __init__(self, arrivals: Iterable[tuple[Parts | None, int]], d: int, weighted: bool, count: int | None) -> None:
-        """`count` is the public number of records, where neighbors replace one: those that are missing do not move."""
+        """`count` is the public number of records under replacement; records that do not arrive count as not moved."""
         self._arrivals = arrivals
         self._d = d
         self._weighted = weighted
@@ -46,7 +47,7 @@ class ArrivingSource:
             return self._read.sum()
         if self._read is None or statistic.name != "size":
             raise ValueError(f"records that arrive one by one do not answer the statistic {statistic.name!r}")
-        # One record is 2^bits units, which is how far it moves the size.
+        # One record is 2^bits units, which is by how much it changes the size.
         return self._read.size(math.frexp(statistic.sensitivity.add_remove)[1] - 1)
 
     def _accumulated(self, sum_: Accumulator) -> Accumulator:
@@ -64,7 +65,7 @@ class ArrivingSource:
         return sum_
 
     def weighted(self, coins: Coins) -> ArrivingSource:
-        """The same: every record came with its weight."""
+        """Return the source itself: every record came with its weight."""
         return self
 
     def sample(self, stream: Stream, size: int) -> ArrivingSource:
@@ -78,7 +79,7 @@ class ArrivingSource:
 
 
 def layers_of(record: Any) -> Parts:
-    """A record as arrays of singles or doubles that lie one after the other: one array, or one for each layer."""
+    """A record as C-order arrays of singles or doubles: one array, or one for each layer."""
     layered = isinstance(record, (list, tuple)) and any(hasattr(layer, "shape") for layer in record)
     return [_flat(layer) for layer in (record if layered else [record])]
 

@@ -1,4 +1,4 @@
-"""Which columns of a file are wanted: by name, or by number from 1."""
+"""The wanted columns of a file, by name or by number from 1."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["as_number", "divide", "labels", "numbered", "select"]
 def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int]:
     """The positions of the wanted columns, by default of all.
 
-    Text is looked for among the names first, and is a number if it is none of them; an integer is always a number. A
-    name that is there twice has to be asked for by number.
+    A text is first looked up among the names; if it is not a name, it is read as a number. An integer is always a
+    number. A name that occurs twice must be given by number.
     """
     chosen = list(names) if wanted is None else list(wanted)
     if not chosen:
@@ -26,7 +26,9 @@ def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int
 def divide(
     names: Sequence[str], wanted: Sequence[str | int] | None, beside: Sequence[str | int]
 ) -> tuple[list[int], list[int]]:
-    """The positions of the points' columns, by default of all that are not among those beside them; and of these."""
+    """The positions of the point columns (by default all that are not label columns), and the positions of the label
+    columns.
+    """
     others = select(names, beside) if beside else []
     chosen = [i + 1 for i in range(len(names)) if i not in others] if wanted is None and beside else wanted
     places = select(names, chosen)
@@ -37,7 +39,10 @@ def divide(
 
 
 def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
-    """The names of the chosen columns; one that is empty or there twice gets its number, so that all are different."""
+    """The names of the chosen columns.
+
+    An empty or repeated name is replaced by its number, so that all names differ.
+    """
     return tuple(
         (f"{names[i]} [{i + 1}]" if names[i] else str(i + 1)) if not names[i] or names.count(names[i]) > 1 else names[i]
         for i in places
@@ -45,12 +50,12 @@ def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
 
 
 def numbered(count: int) -> list[str]:
-    """The names of columns that have none."""
+    """Names for columns that have none."""
     return [str(i + 1) for i in range(count)]
 
 
 def as_number(name: str | int) -> int | None:
-    """The position that a column number means, or None for a name."""
+    """The position for a column number, or None for a name."""
     if not isinstance(name, (str, int)):
         raise TypeError(f"a column is a name or a number from 1, got {name!r} of type {type(name).__name__}")
     if isinstance(name, bool) or not (isinstance(name, int) or (name.isascii() and name.isdigit())):

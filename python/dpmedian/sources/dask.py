@@ -1,12 +1,12 @@
-"""Records in the workers of a Dask cluster: each answers for its own, and this process sums the answers.
+"""Records in the workers of a Dask cluster: each worker answers for its own records, and this process adds the answers.
 
-One actor for each worker holds the records of its partitions, as the core's `Points`. Exact sums and sampled records
-leave a worker as a `Message`, and are opaque again here. The noise is added in this process alone. Workers, scheduler
-and this process are inside the trust boundary, like the records themselves; on the way between them messages are in
-plain, as whatever Dask sends, unless the cluster was started with TLS.
+One actor in each worker holds the records of its partitions as `Points` of the core. Exact sums and sampled records
+leave a worker as a `Message` and become opaque again here. The noise is added in this process only. Workers, scheduler
+and this process are inside the trust boundary, like the records themselves. The messages between them are not
+encrypted, like everything that Dask sends, unless the cluster was started with TLS.
 
-A worker that is lost takes its actor along. Its partitions are computed again from their graph, all actors are made
-again, and the query is repeated: it has one answer, which nobody has seen, so nothing is charged twice.
+If a worker is lost, its actor is lost, too. Its partitions are computed again from their graph, all actors are created
+again, and the query is repeated. It has the same answer, which nobody has seen, so nothing is charged twice.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from dpmedian.warning import PlainConnectionWarning, warn_caller
 
 __all__ = ["Collection", "DaskGroups", "DaskSource", "Holders", "by_name", "is_dask"]
 
-# A round that is lost is repeated this often: every time a worker was lost.
+# A lost round is tried at most this many times in all.
 _ATTEMPTS = 5
 
-# A group of at most so many coordinates (8 MiB) is fetched when its turn comes, because a run sends dozens of queries
-# to a group that is too small for hidden samples; and so many (32 MiB) are fetched in one round, used and forgotten.
+# Groups with at most this many coordinates (8 MiB) are fetched when they are needed, because a run sends dozens of
+# queries to a group that is too small for hidden samples. At most this many coordinates (32 MiB) are fetched in one
+# round, used and dropped.
 _FEW, _FETCHED = 1 << 20, 1 << 22
 
 Ball = tuple[Sequence[float], float]
@@ -42,12 +43,12 @@ Answer = TypeVar("Answer")
 
 
 def is_dask(points: Any) -> bool:
-    """Whether this is a collection of Dask."""
+    """Whether this is a Dask collection."""
     return hasattr(points, "__dask_graph__") and hasattr(points, "to_delayed")
 
 
 def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
-    """A partition with the columns of its collection, in their order: Dask does not check that a partition has it."""
+    """A partition with the columns of its collection in their order; Dask does not check that a partition has them."""
     if columns is None or not hasattr(partition, "columns"):
         return partition
     names = tuple(map(str, partition.columns))
@@ -63,16 +64,16 @@ def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whose records a query is about: those of a group, with weights that coins have rounded if there are any."""
+    """The records that a query is about: a group, with rounded weights if it has weights."""
 
     group: int
     coins: Coins | None
     first: tuple[int, ...]
-    """The row that the first record of every partition has among all records of the group."""
+    """For every partition, the row of its first record among all records of the group."""
 
 
 class Holder:
-    """The actor of a worker: the records of some partitions, by their number."""
+    """The actor of a worker: it holds the records of some partitions, by their number."""
 
     def __init__(
         self,
@@ -86,15 +87,15 @@ class Holder:
         self._points: dict[tuple[int, int], Points] = {}
 
     def reply(self, query: Message, wanted: Wanted) -> Message:
-        """The sum over the partitions that are here."""
+        """The sum over the partitions of this worker."""
         return query.answer([self._of(number, wanted) for number in self._parts])
 
     def records(self, places: dict[int, Message | None], wanted: Wanted) -> dict[int, Message]:
-        """The records of partitions, at hidden places or all."""
+        """The records of partitions: at hidden places, or all."""
         return {number: Message.records(self._of(number, wanted), chosen) for number, chosen in places.items()}
 
     def rows(self, groups: Sequence[int]) -> dict[int, list[Records]]:
-        """The records of small groups, as they are, by the number of the partition."""
+        """The records of small groups, by the number of the partition."""
         return {number: [part.records_of(group) for group in groups] for number, part in self._parts.items()}
 
     def forget(self, group: int) -> None:
@@ -102,7 +103,7 @@ class Holder:
         self._points = {key: points for key, points in self._points.items() if key[1] != group}
 
     def _of(self, number: int, wanted: Wanted) -> Points:
-        """Some records, validated and weighted once."""
+        """The records of a partition, validated and weighted once."""
         found = self._points.get((number, wanted.group))
         if found is None:
             records = self._parts[number].records_of(wanted.group)
@@ -115,18 +116,18 @@ class Holder:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """An array or a frame of Dask whose partitions are computed on the workers of the current client."""
+    """A Dask array or frame whose partitions are computed on the workers of the current client."""
 
     client: Any
     partitions: tuple[Any, ...]
-    """Futures, in order; each is an array or a frame."""
+    """The futures of the partitions, in order; each is an array or a frame."""
     width: int
     columns: tuple[str, ...] | None
     chunks: tuple[Any, ...] | None
 
     @classmethod
     def of(cls, points: Any) -> Collection:
-        """Begins to compute the partitions."""
+        """Start to compute the partitions."""
         try:
             import distributed  # type: ignore[import-untyped, import-not-found, unused-ignore]
         except ImportError as error:
@@ -149,7 +150,7 @@ class Collection:
         return cls(client, _computed(client, points), int(width), columns, chunks)
 
     def beside(self, labels: Any) -> tuple[Any, ...]:
-        """The partitions of labels that lie beside the points, as futures."""
+        """The partitions of labels that belong to the partitions of the points, as futures."""
         return _computed(self.client, labels if self.chunks is None else labels.rechunk((self.chunks,)))
 
     def sizes(self) -> list[int]:
@@ -159,7 +160,7 @@ class Collection:
 
 
 def _warn_if_plain(client: Any) -> None:
-    """Warns if what the processes of the cluster tell each other leaves a machine without encryption."""
+    """Warn if messages between processes of the cluster leave a machine without encryption."""
     facts = client.scheduler_info()
     plain = [address for address in (facts["address"], *facts["workers"]) if _is_plain(address)]
     if plain:
@@ -194,7 +195,7 @@ class Holders:
 
     @classmethod
     def of(cls, client: Any, parts: tuple[Any, ...], parameters: PublicParameters, nonfinite: str) -> Holders:
-        """Actors for runs with these parameters, made when they are needed."""
+        """Actors for runs with these parameters; they are created when they are needed."""
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         return cls(client, parts, parameters.ball, replacement)
 
@@ -203,7 +204,7 @@ class Holders:
         return self._asked(lambda: self._round(lambda actor, _: actor.reply(query, wanted)))
 
     def records(self, places: Sequence[Message | None], wanted: Wanted) -> list[Message]:
-        """The records at these places, one message for each part."""
+        """The records at these places, in one message for each part."""
 
         def ask(actor: Any, mine: int) -> Any:
             return actor.records({i: places[i] for i, at in enumerate(self._where) if at == mine}, wanted)
@@ -215,7 +216,7 @@ class Holders:
         return self._by_part(lambda: self._round(lambda actor, _: actor.rows(groups)))
 
     def forget(self, group: int) -> None:
-        """Lets the actors forget what they have prepared for a group."""
+        """Let the actors drop what they have prepared for a group."""
         if self._actors:
             self._asked(lambda: self._round(lambda actor, _: actor.forget(group)))
 
@@ -226,11 +227,11 @@ class Holders:
         return [found[i] for i in range(len(self.parts))]
 
     def _round(self, ask: Callable[[Any, int], Any]) -> list[Any]:
-        """Asks every actor at once."""
+        """Query every actor at once."""
         return [future.result() for future in [ask(actor, i) for i, actor in enumerate(self._actors)]]
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """What a round gives; if a worker was lost, what the same round gives with new actors."""
+        """The answers of a round; if a worker was lost, the answers of the same round with new actors."""
         lost: BaseException | None = None
         for _ in range(_ATTEMPTS):
             try:
@@ -244,9 +245,9 @@ class Holders:
         raise RuntimeError(f"workers were lost {_ATTEMPTS} times in one round") from lost
 
     def _settle(self) -> None:
-        """Makes one actor for each worker that holds parts; those of lost workers are computed again."""
+        """Create one actor in each worker that holds parts; parts of lost workers are computed again."""
         for future in self.parts:
-            error = future.exception()  # Waits for the part and leaves it where it is.
+            error = future.exception()  # This waits for the part and does not move it.
             if error is not None:
                 raise error
         held = self.client.who_has(list(self.parts))
@@ -264,7 +265,7 @@ class Holders:
 
 
 class DaskSource:
-    """The records of a group in all parts: the answers of the actors, summed."""
+    """The records of a group in all parts: the answers of the actors are added."""
 
     def __init__(
         self,
@@ -300,7 +301,7 @@ class DaskSource:
         return Message.answered(messages, statistic)
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
-        """Gathered in this process: the places of a sample are drawn among all records."""
+        """A sample is gathered in this process: its places are drawn among all records."""
         places = Message.places(stream, self._sizes, size)
         return self._sampled(places, min(size / max(sum(self._sizes), 1), 1.0))
 
@@ -309,7 +310,7 @@ class DaskSource:
         return self._sampled(places, float(np.ldexp(probability[0], -probability[1])))
 
     def weighted(self, coins: Coins) -> DaskSource:
-        """The records with their weights, which the workers round by these coins, as one process would."""
+        """The records with their weights. The workers round them with these coins, as one process would."""
         return DaskSource(self._holders, self._sizes, self._d, self._progress, group=self._wanted.group, coins=coins)
 
     def advance(self, passes: float) -> Callable[[float], None]:
@@ -326,7 +327,7 @@ class DaskSource:
 class DaskGroups:
     """The records of groups in the workers. `sizes` has a row for each part and a column for each group.
 
-    It offers what `Grouped` does. The parts are futures of `Grouped` with the same groups.
+    It has the interface of `Grouped`. The parts are futures of `Grouped` with the same groups.
     """
 
     client: Any
@@ -340,15 +341,15 @@ class DaskGroups:
 
     @property
     def occurring(self) -> list[int]:
-        """The groups that have a record, which is private if the keys were not listed."""
+        """The groups that have a record; they are private if the keys were not listed."""
         return [int(group) for group in np.flatnonzero(self.sizes.sum(axis=0))]
 
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """The sources of groups: small ones are fetched together, and those of large ones ask the workers.
+        """The sources of groups, block by block: small groups are fetched together, large ones query the workers.
 
-        A method that needs the `whole` group in this process gets it, however large.
+        If a method needs the `whole` group in this process, the group is fetched, however large it is.
         """
         holders = Holders.of(self.client, self.parts, parameters, nonfinite)
         coordinates = self.d * self.sizes.sum(axis=0)
@@ -385,6 +386,6 @@ def joined(parts: Sequence[Records]) -> Records:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether a worker was lost, and with it an actor or a connection; what a worker raised itself is no loss."""
+    """Whether a worker was lost, and with it an actor or a connection; an error that a worker raised is not a loss."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"OSError", "TimeoutError", "KilledWorker"}) or "Actor was lost" in str(error)

@@ -1,4 +1,4 @@
-"""Records in a file: they are read in blocks for every query, and never held in memory."""
+"""Records in a file: they are read in blocks for every query, and are never all in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from dpmedian.sources.records import HINT
 __all__ = ["Column", "FileRecords", "is_path"]
 
 Column = tuple[int, int, bool]
-"""Where a column lies: the offset of its first number, the stride to the next, and whether it has 8 bytes."""
+"""The position of a column: the offset of its first number, the stride to the next, and whether a number has 8
+bytes.
+"""
 
 
 def is_path(points: Any) -> bool:
@@ -28,20 +30,20 @@ def is_path(points: Any) -> bool:
 class FileRecords:
     """An open file of n records with d numbers, float32 or float64, and the names of its columns.
 
-    The kernels read it by ordinary reads: a file that is cut off or written to during a run is an error.
+    The kernels use ordinary reads: if the file is truncated or written to during a run, an error is raised.
     """
 
     file: RecordFile
     shape: tuple[int, int]
     columns: tuple[str, ...] | None = None
-    # Whether records with a value that is not finite were left out when the file was made.
+    # Whether records with a value that is not finite were left out when the file was written.
     only_finite: bool = False
 
     weights: ClassVar[None] = None
-    """A file has records of equal weights."""
+    """Records of a file have equal weights."""
 
     unit: ClassVar[str] = RECORD
-    """A file has one record in each row."""
+    """Each row of a file is one record."""
 
     @classmethod
     def of(
@@ -51,12 +53,12 @@ class FileRecords:
         columns: tuple[str, ...],
         only_finite: bool = False,
     ) -> FileRecords:
-        """The records of all pieces, one after the other; a piece has a number of records, and its columns."""
+        """The records of all pieces in order; a piece has a number of records and its columns."""
         file.lay_out([(n, list(places)) for n, places in pieces])
         return cls(file, (sum(n for n, _ in pieces), len(columns)), columns, only_finite)
 
     def finite(self) -> FileRecords:
-        """Those without a missing or infinite value."""
+        """The records without a missing or infinite value."""
         if not self.only_finite:
             raise ValueError("this file was not opened with nonfinite='drop': open it so, or replace such records")
         return self
@@ -64,7 +66,10 @@ class FileRecords:
     def admitted(
         self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
     ) -> Points:
-        """The records for the kernels, after a pass that validates them. A copy would hold them: there is none."""
+        """The records for the kernels, after a pass that validates them.
+
+        A copy is refused, because it would need the memory.
+        """
         if copy:
             raise ValueError("copy=True would load the file: read it first, dpmedian.files.read_points(...)")
         try:

@@ -17,7 +17,7 @@ __all__ = ["NamedColumns", "as_table", "from_frame"]
 Numbers = NDArray[np.float64]
 Dtype = type[np.float64] | type[np.float32]
 
-# So many rows of all columns are put in order together, which is what a processor's cache holds of a wide frame.
+# This many rows of all columns are reordered together: with a wide frame they fit the cache of a processor.
 _BLOCK = 512
 
 
@@ -25,8 +25,8 @@ _BLOCK = 512
 class Column:
     """A column of a frame, classified by its type alone, which is as public as its name.
 
-    `kind` is "numbers", "odd" (what a reader makes of numbers because of one odd record: text, booleans, complex),
-    "objects" (anything), "lists" (of numbers), or "other" (such as dates).
+    `kind` is "numbers", "odd" (the types that a reader gives to a column of numbers if one record is odd: text,
+    booleans, complex), "objects" (anything), "lists" (of numbers), or "other" (such as dates).
     """
 
     name: str
@@ -34,38 +34,38 @@ class Column:
     kind: str
     numbers: Callable[[Dtype], Floats]
     cells: Callable[[], Sequence[Any]]
-    # Of lists: the length of each, negative if it is missing, and their numbers, NaN where the length is not d.
+    # For lists: the length of each, negative if the list is missing, and their numbers, NaN if the length is not d.
     lengths: Callable[[], NDArray[Any]] | None = None
     lists: Callable[[int], Numbers] | None = None
-    # The length that the type says, if it does.
+    # The length of the lists if the type determines it.
     width: int | None = None
-    # Whether the numbers are float32, which stay so where all columns are.
+    # Whether the numbers are float32; they stay float32 if all columns are.
     single: bool = False
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The columns of a frame, or of a series, which has one of them and must hold lists."""
+    """The columns of a frame, or of a series, which is one column and must hold lists."""
 
     columns: Sequence[Column]
     n: int
     series: bool = False
-    # All columns at once, where all of them are plain numbers and the library is faster at it.
+    # A function that reads all columns at once, if they are all plain numbers and the library has a faster way.
     whole: Callable[[], Floats] | None = None
 
 
 class NamedColumns:
-    """The columns of a pandas or polars data frame or of an Arrow table, by name and by place."""
+    """The columns of a pandas or polars data frame or of an Arrow table, by name and by position."""
 
     def __init__(self, frame: Any, names: Sequence[Any]) -> None:
         self._frame = frame
         self.names = list(map(str, names))
-        # Integers that are names of columns, as pandas has them, are no numbers of columns.
+        # In pandas, integers can be names of columns; then they are not column numbers.
         self.integer_names = any(isinstance(name, int) for name in names)
 
     @classmethod
     def of(cls, points: Any) -> NamedColumns | None:
-        """The columns of a frame, or of anything with an Arrow stream of columns; None of anything else."""
+        """The columns of a frame, or of anything with an Arrow stream of columns; None for anything else."""
         points = as_table(points)
         for library, kinds in (
             ("pandas", ["DataFrame"]),
@@ -78,7 +78,7 @@ class NamedColumns:
         return None
 
     def place(self, name: str, argument: str) -> int:
-        """Where the column of this name is; `argument` is named in the error if there is not exactly one."""
+        """The position of the column with this name; `argument` is named in the error if there is not exactly one."""
         if self.names.count(name) != 1:
             what = "is there more than once" if name in self.names else "is not there"
             listed = ", ".join(map(repr, self.names))
@@ -86,7 +86,7 @@ class NamedColumns:
         return self.names.index(name)
 
     def column(self, place: int) -> Any:
-        """One column, as the library has it."""
+        """One column, in the type of the library."""
         if hasattr(self._frame, "iloc"):
             return self._frame.iloc[:, place]
         return self._frame.to_series(place) if hasattr(self._frame, "to_series") else self._frame.column(place)
@@ -103,22 +103,24 @@ class NamedColumns:
 
 
 def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | None:
-    """The points and the names of the columns of a frame of any library that is loaded, or None of anything else."""
+    """The points and the column names of a frame of any library that is loaded; None for anything else."""
     points = as_table(points)
     for library, open_frame in (("pandas", _pandas), ("polars", _polars), ("pyarrow", _arrow)):
         module = sys.modules.get(library)
         frame = None if module is None else open_frame(module, points)
         if frame is not None:
-            # A double that overflows becomes infinite without a warning, which would be a message about a record.
+            # A double that overflows becomes infinite without a warning, because a warning would reveal something about
+            # a record.
             with np.errstate(all="ignore"):
                 return _read(frame, intake)
     return None
 
 
 def as_table(points: Any) -> Any:
-    """An Arrow table of what has an Arrow stream and columns, such as a DuckDB relation; anything else as it is.
+    """An Arrow table of something that has an Arrow stream and columns, such as a DuckDB relation; anything else
+    unchanged.
 
-    Arrays may have a stream, too, of all their numbers one after the other: these are read by their shape.
+    Arrays may also have an Arrow stream, of all their numbers in one column: these are read by their shape.
     """
     if type(points).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(points, "__arrow_c_stream__"):
         return points
@@ -160,7 +162,10 @@ def _read(frame: Frame, intake: Intake) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:
-    """By its type. Of objects what was told decides, or the first that is there where the curator may see an error."""
+    """Whether the columns hold lists, by their types.
+
+    For objects, the caller's `d` decides, or the first cell if the curator may see an error.
+    """
     if column.kind != "objects":
         return column.kind == "lists"
     if intake.unattended:
@@ -205,7 +210,7 @@ def _read_numbers(column: Column, place: int, intake: Intake, dtype: Dtype) -> F
     )
 
 
-# pandas.
+# Reading pandas.
 
 
 def _pandas(pandas: Any, points: Any) -> Frame | None:
@@ -239,11 +244,11 @@ def _of_pandas(pandas: Any, series: Any) -> Column:
     )
 
 
-# By the letters of numpy's kinds, which the types of pandas have too.
+# The kinds of columns by numpy's letters for types, which pandas uses, too.
 _KINDS = {**dict.fromkeys("iuf", "numbers"), **dict.fromkeys("bcUS", "odd"), "O": "objects"}
 
 
-# polars.
+# Reading polars.
 
 
 def _polars(polars: Any, points: Any) -> Frame | None:
@@ -291,7 +296,7 @@ def _polars_kind(polars: Any, dtype: Any) -> str:
     return "objects" if dtype == polars.Object else "other"
 
 
-# Arrow.
+# Reading Arrow.
 
 
 def _arrow(arrow: Any, points: Any) -> Frame | None:
@@ -331,7 +336,7 @@ def _of_arrow(arrow: Any, name: str, values: Any) -> Column:
         return np.asarray(values.cast(arrow.from_numpy_dtype(dtype), safe=False).to_numpy(), dtype=dtype)
 
     def cells() -> Sequence[Any]:
-        # Text as bytes, since nothing has checked that it can be decoded.
+        # Text is read as bytes, because nothing has checked that it can be decoded.
         raw = values.cast(arrow.large_binary()) if _is_text(arrow, kind) else values
         return raw.to_pylist()  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""From rows to the records of groups, which are named beforehand. The proof lies beside this file."""
+"""From rows to the records of groups. The proof lies beside this file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["GroupRecords", "Grouped", "as_group_records", "formed", "with_all_la
 
 
 class GroupRecords(Protocol):
-    """The records of groups, in this process or in the workers of a cluster."""
+    """The interface of the records of groups, in this process or in the workers of a cluster."""
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -34,7 +34,9 @@ class GroupRecords(Protocol):
 
     @property
     def labels(self) -> list[bytes] | None:
-        """The label of every group that occurs, in ascending order, if the keys were not listed; these are private."""
+        """The label of every group that occurs, in ascending order, if the keys were not listed; these labels are
+        private.
+        """
         ...
 
     @property
@@ -54,22 +56,25 @@ class GroupRecords(Protocol):
 
     @property
     def occurring(self) -> list[int]:
-        """The groups that have a record, which is private if the keys were not listed."""
+        """The groups that have a record; they are private if the keys were not listed."""
         ...
 
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """What opens the source of each of these groups, block by block; the sources of a block end with it."""
+        """Functions that open the source of each of these groups, block by block; the sources of a block end with the
+        block.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The records of all groups, one group after the other, where each begins, and the names of the key columns.
+    """The records of all groups, ordered by group, the position at which each group begins, and the names of the key
+    columns.
 
     If the keys were listed, the groups are in the order of the keys. Otherwise `labels` holds the label of every group
-    that occurs, in ascending order: these are private, and so is how many there are.
+    that occurs, in ascending order; the labels are private, and so is their number.
     """
 
     records: Records
@@ -96,7 +101,7 @@ class Grouped:
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """All groups at once: their records are here."""
+        """All groups at once, because their records are in this process."""
 
         def opened(group: int) -> ArraySource:
             return ArraySource.of(self.records_of(group), parameters, nonfinite=nonfinite)
@@ -124,13 +129,13 @@ def as_group_records(
     weights: Any = None,
     weight_max: float | None = None,
 ) -> Grouped:
-    """One record for each row of a group, or with `unit` one for each unit and group, of at most `most` groups each.
+    """One record for each row of a group, or with `unit` one for each unit in each of at most `most` groups.
 
-    `by` is the name of a column or a list of names, or holds the label of each row (`take_keys`). Rows whose label is
-    no key, or is missing, are left out, and so are rows without an id. If `keys` is None, every label that occurs is a
-    group. A unit contributes to the groups in which it has the most rows, and of two with equally many to the first in
-    the order of the keys, or of the labels as text. `weights` need the public cap `weight_max`; the weight of a unit in
-    a group is the largest of its rows there.
+    `by` is the name of a column, a list of names, or the label of each row (`take_keys`). Rows without an id, and rows
+    with a missing label or one that is not a key, are left out. If `keys` is None, every label that occurs is a group.
+    A unit contributes to the groups in which it has the most rows. Among groups in which it has equally many rows, the
+    first one in the order of the keys, or of the labels as text, is taken. `weights` need the public cap `weight_max`;
+    the weight of a unit in a group is the largest weight of its rows there.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
@@ -163,7 +168,7 @@ def formed(
     reducer: str,
     nonfinite: str,
 ) -> Grouped:
-    """The records of the groups from those of the rows, with the label of each row and the id of its unit."""
+    """The records of the groups, from the records of the rows, the label of each row and the id of its unit."""
     rows, found = len(records.array), None
     if keys is None:
         groups, found = _candidates(labels)
@@ -185,9 +190,9 @@ def formed(
 def _candidates(labels: Labels) -> tuple[NDArray[np.int64], list[bytes]]:
     """The code of each row's label, and the labels of all codes in ascending order.
 
-    Labels are compared as text, always: the order decides between two groups in which a unit has equally many rows, and
-    must not depend on whether the label of another row made text of a column of integers. A label that is no UTF-8 has
-    no key that could be printed, and is missing.
+    Labels are always compared as text. Their order decides between two groups in which a unit has equally many rows, so
+    it must not depend on whether the label of another row turned a column of integers into text. A label that is not
+    valid UTF-8 cannot be printed as a key and counts as missing.
     """
     text = labels.as_text()
     codes, count = text.ranks()
@@ -222,7 +227,9 @@ def _check_width(keys: tuple[Hashable, ...], columns: int) -> None:
 
 
 def with_all_labels(part: Grouped, labels: list[bytes]) -> Grouped:
-    """The same groups among those of all parts of the rows, so that a group has one place everywhere."""
+    """The same groups, placed among the groups of all parts of the rows, so that a group has one position in all
+    parts.
+    """
     place = {label: index for index, label in enumerate(labels)}
     sizes = np.zeros(len(labels), dtype=np.int64)
     sizes[[place[label] for label in part.labels or ()]] = np.diff(part.starts)

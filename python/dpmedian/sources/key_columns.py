@@ -1,7 +1,8 @@
 """The keys of groups: labels of one column, or tuples of the labels of several columns.
 
-The labels of a row in several columns become one label: its texts, each followed by two zero bytes, with a byte 1 after
-every zero byte of a text. Different tuples of texts have different labels, and labels are in the order of the tuples.
+The labels of a row in several columns are joined to one label: the texts, each followed by two zero bytes, with a byte
+1 after every zero byte inside a text. Different tuples of texts have different joined labels, in the order of the
+tuples.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ __all__ = [
     "width_of",
 ]
 
-# More key columns make groups of nobody; a longer list of texts is one label for each row.
+# With more key columns hardly any group has records; a longer list of texts is read as one label for each row.
 _MOST_COLUMNS = 8
 
-# A label of more digits is sorted as text: no column of integers has it.
+# A label with more digits is sorted as text, because no column of integers holds it.
 _MOST_DIGITS = 19
 
 _END, _ZERO, _ESCAPED = b"\0\0", b"\0", b"\0\1"
@@ -59,7 +60,7 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
     if count < len(found):
         first = next(i for i in range(len(found)) if places[i] in places[:i])
         raise ValueError(f"keys must differ: {found[first]!r} is there twice")
-    # The results are a mapping from keys, in which 1 and True would be one key, although they are different labels.
+    # The results are a mapping from keys, in which 1 and True would be the same key although their labels differ.
     if len(set(found)) < len(found):
         again = next(found[i] for i in range(len(found)) if found[i] in found[:i])
         equal = found[found.index(again)]
@@ -88,7 +89,7 @@ def width_of(keys: Sequence[Hashable]) -> int:
 
 
 def key_labels(keys: Sequence[Hashable]) -> Labels:
-    """The keys as labels, to be compared with those of rows."""
+    """The keys as labels, for comparison with the labels of rows."""
     if width_of(keys) == 1:
         return as_labels(list(keys), "keys")
     columns = zip(*(key for key in keys if isinstance(key, tuple)), strict=True)
@@ -106,16 +107,16 @@ def key_text(key: Hashable) -> str:
 
 
 def key_of(label: bytes, width: int) -> Hashable:
-    """The key of a label that was found in the data: text, or a tuple of texts. The label must be UTF-8."""
+    """The key of a label that was found in the data: a text, or a tuple of texts. The label must be UTF-8."""
     if width == 1:
         return label.decode()
     return tuple(part.replace(_ESCAPED, _ZERO).decode() for part in label.split(_END)[:width])
 
 
 def canonical(key: Hashable) -> tuple[tuple[int, int, str], ...]:
-    """What keys that were found are sorted by: whole numbers by their value, then texts by their characters.
+    """The sort key of keys that were found: whole numbers by value, then texts by their characters.
 
-    It is a function of the key alone, so the order of the released groups shows nothing else.
+    It is a function of the key alone, so the order of the released groups reveals nothing else.
     """
     return tuple(_sorted_by(str(part)) for part in key_parts(key))
 
@@ -127,7 +128,9 @@ def _sorted_by(text: str) -> tuple[int, int, str]:
 
 
 def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
-    """The names of the key columns in tables; a column without a name is "key", or one of several "key_1", ..."""
+    """The names of the key columns in tables; a column without a name is "key", or "key_1", "key_2", ... among
+    several.
+    """
     if len(by) == 1:
         return (by[0] or "key",)
     return tuple(name or f"key_{place + 1}" for place, name in enumerate(by))
@@ -177,7 +180,7 @@ def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
 
 
 def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
-    """The key columns: those of a frame, or of a list or tuple of columns, or the one that `by` is itself."""
+    """The key columns: the columns of a frame, of a list or tuple of columns, or the single column `by`."""
     frame = NamedColumns.of(by)
     if frame is not None:
         return [(name, frame.column(place)) for place, name in enumerate(frame.names)]
@@ -189,14 +192,14 @@ def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
 
 
 def _joined(columns: Sequence[Labels]) -> Labels:
-    """One label for each row from those in several columns; it is missing if one of them is."""
+    """One label for each row from its labels in several columns; the label is missing if one of these is missing."""
     if len(columns) == 1:
         return columns[0]
     missing: NDArray[np.bool_] = np.logical_or.reduce([column.missing for column in columns])
     codes = np.zeros(len(missing), dtype=np.int64)
     for column in columns:
         own, count = column.ranks()
-        # A missing label is -1. Codes are numbered again after every column, so that no product exceeds 64 bits.
+        # A missing label is -1. Codes are renumbered after every column, so that no product exceeds 64 bits.
         _, codes = np.unique(codes * (count + 1) + own + 1, return_inverse=True)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     texts = _texts_at(columns, first)

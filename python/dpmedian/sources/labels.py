@@ -1,9 +1,9 @@
-"""Ids and labels of rows: whatever a user hands over as a column of names, as integers or bytes that compare exactly.
+"""Ids and labels of rows: a column of names in any form, as integers or bytes that can be compared exactly.
 
-Two labels are the same if they read the same: text by its characters, whole numbers by their digits, whatever type
-holds them (a missing value makes doubles of a column of integers in many readers). No label is digested, since two that
-collide would make one unit of two. A label is missing if there is none, or if it is none of these: each is read
-on its own, and what it holds is never an error here.
+Two labels are the same if they are written in the same way: texts with the same characters, or whole numbers with the
+same digits, whichever type holds them. (Many readers turn a column of integers into doubles if a value is missing.)
+Labels are not hashed, because a collision would make one unit of two. A label is missing if the cell is empty or if it
+is neither a text nor a whole number. Each cell is read on its own, and its content never raises an error here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Labels", "as_labels", "take_column", "taken"]
 
-# Decimals and fractions are exact at any size. All ids of 38 digits, the most that databases have, lie below.
+# Decimals and fractions are exact at any size. All ids with 38 digits, the most that databases allow, are below this.
 _WHOLE_EXACT = 2**127
 
 Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]"
@@ -34,7 +34,10 @@ Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int6
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """One label for each row: integers, or the bytes of all texts with the end of each. `name` is the column's."""
+    """One label for each row: integers, or the bytes of all texts and the end of each text.
+
+    `name` is the column's name.
+    """
 
     values: Coded
     missing: NDArray[np.bool_]
@@ -44,7 +47,7 @@ class Labels:
         return len(self.missing)
 
     def __repr__(self) -> str:
-        """The kind only: a log is no place for ids."""
+        """The kind only, because ids must not appear in a log."""
         return f"Labels({'integers' if isinstance(self.values, np.ndarray) else 'text'}, name={self.name!r})"
 
     @property
@@ -54,18 +57,18 @@ class Labels:
         return int(found[0]) if len(found) else None
 
     def listed(self) -> list[Any]:
-        """The labels one by one, as numbers or bytes; what is listed if one is missing means nothing."""
+        """The labels one by one, as numbers or bytes. The entry of a missing label has no meaning."""
         if isinstance(self.values, np.ndarray):
             return list(self.values.tolist())
         whole, ends = self.values[0].tobytes(), self.values[1].tolist()
         return [whole[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
 
     def as_text(self) -> Labels:
-        """The same labels, as they read."""
+        """The same labels, as text."""
         return replace(self, values=_text_of(self.values))
 
     def chosen(self, rows: NDArray[np.bool_]) -> Labels:
-        """Those of some rows, in their order."""
+        """The labels of some rows, in their order."""
         if isinstance(self.values, np.ndarray):
             return replace(self, values=self.values[rows], missing=self.missing[rows])
         texts = self.listed()
@@ -73,7 +76,7 @@ class Labels:
 
     @classmethod
     def joined(cls, parts: Sequence[Labels]) -> Labels:
-        """One after the other: integers if all of them are."""
+        """The labels of all parts, one part after the other: integers if all parts are integers."""
         missing = np.concatenate([part.missing for part in parts])
         integers = [part.values for part in parts if isinstance(part.values, np.ndarray)]
         if len(integers) == len(parts):
@@ -81,18 +84,23 @@ class Labels:
         return cls(_joined([text for part in parts for text in part.as_text().listed()]), missing, parts[0].name)
 
     def ranks(self) -> tuple[NDArray[np.int64], int]:
-        """The place of each label among all different ones, or -1 if it is missing; and how many there are."""
+        """The rank of each label among all different labels, or -1 if it is missing; and the number of different
+        labels.
+        """
         return _core.label_ranks(self.values, self.missing)
 
     def places(self, keys: Labels) -> NDArray[np.int64]:
-        """The place of each label among the keys, all of which differ, or -1."""
+        """The position of each label among the keys, which all differ, or -1."""
         if isinstance(self.values, np.ndarray) and isinstance(keys.values, np.ndarray):
             return _core.label_places(self.values, keys.values, self.missing)
         return _core.label_places(_text_of(self.values), _text_of(keys.values), self.missing)
 
 
 def as_labels(column: Any, argument: str) -> Labels:
-    """A column as labels: arrays, lists, series, Arrow arrays, frames of one column. `argument` names it in errors."""
+    """A column as labels: an array, list, series, Arrow array or frame of one column.
+
+    `argument` is its name in errors.
+    """
     if isinstance(column, Labels):
         return column
     if isinstance(column, (str, bytes, Mapping, Set)) or column is None:
@@ -142,7 +150,7 @@ def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
     return named.column(place), named.select([i for i in range(len(named.names)) if i != place])
 
 
-# Columns of the libraries. What cannot be a label is refused by its type, which is as public as the column's name.
+# Columns of the libraries. A type that cannot hold labels is refused; the type is as public as the column's name.
 
 
 def _from_pandas(pandas: Any, column: Any, argument: str) -> Labels | None:
@@ -201,7 +209,7 @@ def _from_arrow(arrow: Any, column: Any, argument: str) -> Labels | None:
         wide = arrow.uint64() if types.is_unsigned_integer(kind) else arrow.int64()
         return _from_integers(column.fill_null(0).cast(wide).to_numpy(), np.asarray(column.is_null(), dtype=bool))
     if str(kind) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
-        # The bytes as they are: nothing has checked that they can be decoded.
+        # The bytes are taken unchanged: nothing has checked that they can be decoded.
         return _from_cells(column.cast(arrow.large_binary()).to_pylist())
     if types.is_floating(kind):
         missing = np.asarray(column.is_null(), dtype=bool)
@@ -223,7 +231,7 @@ def _from_integers(values: NDArray[Any], missing: NDArray[np.bool_], name: str |
 
 
 def _from_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> Labels:
-    """Whole numbers only, below the bound of their type; anything else is missing."""
+    """Keep whole numbers below the bound of their type; any other number counts as missing."""
     with np.errstate(all="ignore"):
         there = ~missing & (np.abs(values) < _whole_bound(values.dtype.type)) & (values == np.trunc(values))
         return Labels(np.where(there, values, 0).astype(np.int64), ~there)
@@ -244,7 +252,7 @@ def _from_array(column: NDArray[Any], argument: str) -> Labels:
     if kind in "iu":
         return _from_integers(plain, masked)
     if kind == "c":
-        # What a reader makes of integers because of one odd row.
+        # Some readers turn a column of integers into complex numbers because of one odd row.
         plain, kind = np.where(plain.imag == 0.0, plain.real, np.nan), "f"
     if kind == "f":
         return _from_floats(plain, masked)
@@ -256,7 +264,7 @@ def _from_array(column: NDArray[Any], argument: str) -> Labels:
     return _from_cells(cells)
 
 
-# Cells. Each is read on its own.
+# Cells. Each cell is read on its own.
 
 
 def _from_cells(cells: Sequence[Any]) -> Labels:
@@ -276,7 +284,7 @@ def _joined(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64
 
 
 def _text(cell: Any) -> bytes | None:
-    """How a label reads, or None if there is none."""
+    """The text of a label, or None if the cell has no label."""
     try:
         if isinstance(cell, str):
             return str.encode(cell, "utf-8", "surrogatepass") or None
@@ -288,7 +296,7 @@ def _text(cell: Any) -> bytes | None:
             return _whole(cell.real) if cell.imag == 0 else None
         return str(cell).encode() if type(cell) is UUID else None
     except Exception:
-        # Whatever a cell's own type does when it is read.
+        # The type of a cell may run any code, and raise any error, when it is read.
         return None
 
 

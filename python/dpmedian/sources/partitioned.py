@@ -13,10 +13,10 @@ __all__ = ["PartitionedSource"]
 
 
 class PartitionedSource:
-    """Parts that each answer for their own records.
+    """Parts of the records; each part answers for its own records.
 
-    A statistic that is a sum over records is asked of every part. One about pairs of records is asked of all records
-    together, which are gathered for it.
+    If a statistic is a sum over records, every part is queried. If it is about pairs of records, all records are
+    gathered and queried together.
     """
 
     def __init__(self, parts: Sequence[Points], progress: Progress | None = None) -> None:
@@ -40,19 +40,19 @@ class PartitionedSource:
         return Points.concatenate(list(self._parts)).answer(statistic, pulse)
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
-        """The places of a sample are drawn among all records, and only the records at these are copied."""
+        """Draw the places of a sample among all records, and copy only the records at these places."""
         sizes = [part.n for part in self._parts]
         share = min(size / max(sum(sizes), 1), 1.0)
         return self._gathered(Message.places(stream, sizes, size), share)
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> ArraySource:
-        """The coins are those of all records in their order, and only the records that they keep are copied."""
+        """Toss the coins for all records in their order, and copy only the records that the coins keep."""
         sizes = [part.n for part in self._parts]
         share = math.ldexp(probability[0], -probability[1])
         return self._gathered(Message.places_by_coins(stream, sizes, probability), share)
 
     def weighted(self, coins: Coins) -> PartitionedSource:
-        """These parts have no weights."""
+        """Return the source itself, because these parts have no weights."""
         return self
 
     def advance(self, passes: float) -> Callable[[float], None]:

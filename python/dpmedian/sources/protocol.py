@@ -1,4 +1,4 @@
-"""What a source is. Mechanisms know this protocol and nothing else about where the records are."""
+"""What a source is. Mechanisms use this protocol and nothing else about where the records are."""
 
 from __future__ import annotations
 
@@ -15,31 +15,37 @@ class Source(Protocol):
 
     @property
     def d(self) -> int:
-        """The dimension, which is public. The number of records is not here: it is public only when a plan says so."""
+        """The dimension, which is public.
+
+        A source does not state the number of records, which only some plans make public.
+        """
         ...
 
     @property
     def local(self) -> Points | None:
-        """All records, if they are in this process (loops of thousands of queries run in Rust then); else None."""
+        """All records if they are in this process, so that loops of thousands of queries can run in Rust; otherwise
+        None.
+        """
         ...
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
-        """The exact answer, which costs about this many passes over the records (for the progress bar)."""
+        """The exact answer. `passes` is its cost in passes over the records, for the progress bar."""
         ...
 
     def sample(self, stream: Stream, size: int) -> Source:
-        """A uniform random sample of this many records, or of all if there are fewer, by hidden randomness.
+        """A uniform random sample of this many records, or all records if there are fewer, drawn with hidden
+        randomness.
 
-        Only if neighbors replace a record.
+        Only for neighbors that replace a record.
         """
         ...
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Source:
-        """A sample that has every record with probability p/2^k, independently, by hidden randomness."""
+        """A sample that contains every record with probability p/2^k, independently, drawn with hidden randomness."""
         ...
 
     def weighted(self, coins: Coins) -> Source:
-        """The records with their weights, rounded by hidden coins, or as they are if there are none."""
+        """The records with their weights rounded by hidden coins, or unchanged if they have no weights."""
         ...
 
     def advance(self, passes: float) -> Callable[[float], None]:

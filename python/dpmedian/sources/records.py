@@ -1,11 +1,11 @@
-"""Records: whatever a user hands over as points, as one C-order array of doubles, or of singles if it is one.
+"""Records: points in any form that a user passes, as one C-order array of doubles, or of singles if they are singles.
 
-With `nonfinite="raise"` the curator is there: whatever is not a finite number is an error that names its place. The
-other modes are for unattended runs, in which an error or a message would show something of a record that nobody has
-paid for. There every cell is converted on its own, and a cell that is no number becomes NaN, which marks its record for
-the run to replace or to drop. What can still be refused is public: the kind of container, its shape, the names and
-types of its columns, and the arguments. No record may decide the dimension, so rows and lists of no fixed length need
-`d`.
+With `nonfinite="raise"` the curator may see errors: a value that is not a finite number raises an error that names its
+position. The other modes are for unattended runs, in which an error or a message would reveal something about a record
+that nobody has paid for. There every cell is converted on its own. A cell that is not a number becomes NaN, which marks
+its record so that the run replaces or drops it. Only public properties can still be refused: the kind of container, its
+shape, the names and types of its columns, and the arguments. No record may decide the dimension, so rows and lists of
+no fixed length need `d`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["HINT", "NONFINITE", "Floats", "Records", "as_records", "first_nonfinite"]
 
 Floats = NDArray[np.floating[Any]]
-"""float64, or float32 where the caller's numbers are that."""
+"""float64, or float32 if the caller's numbers are float32."""
 
 NONFINITE = ("raise", "center", "drop")
-"""What to do with records that are not finite; all but the first are for unattended runs."""
+"""What to do with records that are not finite; all values except the first are for unattended runs."""
 
-# This many cells are checked together: 8 MB of doubles need no second array of their size.
+# This many cells (8 MB of doubles) are checked together, so that no second array of the full size is needed.
 _BLOCK = 1 << 20
 
 HINT = "correct it, or let nonfinite='center' replace such records by the center"
@@ -45,10 +45,10 @@ HINT = "correct it, or let nonfinite='center' replace such records by the center
 class Records:
     """Points as a C-order (n, d) array of floats, with the names of their columns if there are any.
 
-    It passes for a data frame wherever points are expected. An array of doubles or singles that is in C order is not
-    copied: its records are read where they lie.
-    `labels` are columns that a file has beside the points, and `unit` says whose records these are. With the
-    `geometry` "sphere" they are unit vectors of longitudes and latitudes; `weights` are multiples of 2^-20 of a cap.
+    It is accepted as a data frame wherever points are expected. An array of doubles or singles in C order is not
+    copied: its records are read in place. `labels` are columns of a file that are not coordinates, and `unit` says
+    whose records these are. With the `geometry` "sphere" the records are unit vectors computed from longitudes and
+    latitudes. `weights` are multiples of 2^-20 of a cap.
     """
 
     array: Floats
@@ -59,28 +59,28 @@ class Records:
     weights: NDArray[np.uint32] | None = None
 
     def __repr__(self) -> str:
-        """The shape and the names only: a log is no place for records."""
+        """The shape and the names only, because records must not appear in a log."""
         n, d = self.array.shape
         return f"Records(n={n}, d={d}, columns={self.columns})"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Records and their dimension."""
+        """The number of records and their dimension."""
         n, d = self.array.shape
         return n, d
 
     def admitted(
         self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
     ) -> Points:
-        """The records for the kernels, after a pass that validates them: where they lie, or a copy.
+        """The records for the kernels, after a pass that validates them: in place, or a copy.
 
-        A memory map is always copied: whoever writes to its file would change records that were validated.
+        A memory map is always copied, because writing to its file would change records that have been validated.
         """
         try:
             copied = self.array.copy() if copy or _is_mapped(self.array) else self.array
             return Points(copied, ball=ball, replacement=replacement)
         except ValueError:
-            self.require_finite()  # Its error names the column, too.
+            self.require_finite()  # This raises an error that also names the column.
             raise
 
     def to_numpy(self) -> Floats:
@@ -91,13 +91,15 @@ class Records:
         return np.array(self.array, dtype=dtype, copy=bool(copy) or None)
 
     def finite(self) -> Records:
-        """Those without a missing or infinite value: a map of each record on its own, to itself or to none."""
+        """The records without a missing or infinite value: every record is mapped on its own, to itself or to
+        nothing.
+        """
         kept = np.isfinite(self.array).all(axis=1)
         weights = None if self.weights is None else self.weights[kept]
         return replace(self, array=self.array[kept], weights=weights)
 
     def require_finite(self) -> None:
-        """Raises if a value is missing or infinite. For the curator: the error names the place."""
+        """Raises if a value is missing or infinite. This is for the curator: the error names the position."""
         place = first_nonfinite(self.array)
         if place is not None:
             row, column = place
@@ -115,14 +117,14 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     sequences of rows, pandas and polars frames, Arrow tables and record batches (missing values become NaN), and frames
     of one column of lists of equal length, which become as many columns.
 
-    With `nonfinite="raise"` a cell that is no number is a `ValueError` or a `TypeError` that names its place; missing
-    and infinite values are refused later, when a source admits the records. With "center" and "drop" such a cell
-    becomes NaN or stays infinite, text that reads as a number is one (a single odd record makes text of a whole column
-    in many readers), and the content of a record is never an error.
+    With `nonfinite="raise"`, a cell that is not a number raises a `ValueError` or a `TypeError` that names its
+    position; missing and infinite values are refused later, when a source admits the records. With "center" and "drop",
+    such a cell becomes NaN or stays infinite, and the content of a record never raises an error. Text that can be read
+    as a number is read, because many readers turn a whole column into text if one record is odd.
 
-    `d` is the public dimension. In these two modes a sequence of rows and a column of lists of no fixed length need it,
-    and a row of another length becomes NaN. A single pandas column of dtype object is read as lists there if `d` was
-    given and is not 1, and as numbers otherwise: its cells may not decide.
+    `d` is the public dimension. In these two modes it is required for a sequence of rows and for a column of lists of
+    no fixed length, and a row of another length becomes NaN. A single pandas column of dtype object is read as lists if
+    `d` was given and is not 1, and as numbers otherwise, because its cells must not decide.
     """
     intake = Intake.of(nonfinite, d)
     records = points if isinstance(points, Records) else _convert(points, intake)
@@ -132,7 +134,7 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
 
 
 def _is_mapped(array: Any) -> bool:
-    """Whether the memory of an array is that of a file, which others can write to."""
+    """Whether the memory of an array belongs to a file, which other processes can write to."""
     while array is not None:
         if isinstance(array, (np.memmap, mmap.mmap)):
             return True
@@ -141,7 +143,7 @@ def _is_mapped(array: Any) -> bool:
 
 
 def first_nonfinite(points: Floats) -> tuple[int, int] | None:
-    """The place of the first cell, in reading order, that is NaN or infinite."""
+    """The position of the first cell, in reading order, that is NaN or infinite."""
     step = max(1, _BLOCK // max(1, points.shape[1]))
     for start in range(0, points.shape[0], step):
         finite = np.isfinite(points[start : start + step])
@@ -153,11 +155,11 @@ def first_nonfinite(points: Floats) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Intake:
-    """How points are taken in: whether nobody may see an error, the dimension if told, how columns are chosen.
+    """How points are read: whether nobody may see an error, the dimension if it was given, and how columns are chosen.
 
-    `typed` says that the types of the columns were declared, by a schema that is stored with them and is public like
-    their names, so that a column of text is none of numbers. The types of a frame may come of a reader that has looked
-    at the cells, and then a single record may have made them.
+    `typed` says that the types of the columns were declared by a schema that is stored with the data and is as public
+    as the names; then a column of text does not hold numbers. The types of a frame may come from a reader that looked
+    at the cells, so a single record may have decided them.
     """
 
     unattended: bool
@@ -167,7 +169,7 @@ class Intake:
 
     @classmethod
     def of(cls, nonfinite: str, d: int | None) -> Intake:
-        """From the arguments of a call, checked."""
+        """Check the arguments of a call."""
         if nonfinite not in NONFINITE:
             raise ValueError(f"nonfinite must be one of {', '.join(map(repr, NONFINITE))}, got {nonfinite!r}")
         if d is not None and (not isinstance(d, int) or isinstance(d, bool) or d < 1):
@@ -175,7 +177,7 @@ class Intake:
         return cls(nonfinite != "raise", d)
 
     def dimension(self, what: str) -> int | None:
-        """The told dimension, or None where the first record may decide it, since an error may show it."""
+        """The given dimension. None if the first record may decide it, because the curator may see an error."""
         if self.d is None and self.unattended:
             raise ValueError(
                 f"points: {what} have no public dimension, and no record may decide it in an unattended run; pass an "
@@ -196,7 +198,7 @@ def _convert(points: Any, intake: Intake) -> Records:
         raise TypeError(f"points must be rows of numbers, got {_kind(points)}{remedy}")
     if hasattr(points, "collect"):
         raise TypeError(f"points must be in memory, got {_kind(points)}: call .collect() on it first")
-    # An xarray always has the method, and is in memory if it has no chunks.
+    # Every xarray has the method; it is in memory if it has no chunks.
     if hasattr(points, "compute") and getattr(points, "chunks", ()) is not None:
         raise TypeError(f"points must be in memory, got {_kind(points)}: call .compute() on it first")
     if hasattr(points, "toarray"):
@@ -219,8 +221,8 @@ def _kind(value: object) -> str:
 
 
 def from_array(points: NDArray[Any], intake: Intake) -> Floats:
-    """An array of any layout and type; what is no real number is refused by its type, or becomes NaN cell by cell."""
-    if points.dtype.name == "bfloat16":  # Of JAX. numpy does not know it, and each is a float32.
+    """Read an array of any layout and type. A type that is not real numbers is refused, or becomes NaN cell by cell."""
+    if points.dtype.name == "bfloat16":  # A type of JAX that numpy does not know; each value fits a float32.
         points = points.astype(np.float32)
     kind = points.dtype.kind
     if kind == "O" and points.ndim == 1:
@@ -232,12 +234,13 @@ def from_array(points: NDArray[Any], intake: Intake) -> Floats:
         raise TypeError(f"points must be numbers (integers or floats), got dtype {points.dtype}{text}")
     if points.ndim != 2:
         remedy = "; one column is points.reshape(-1, 1)" if points.ndim == 1 else ""
-        # The number of records may be private.
+        # The number of records may be private, so the message does not contain it.
         shape = ", ".join(["n", *map(str, points.shape[1:])][: points.ndim]) + ("," if points.ndim == 1 else "")
         raise ValueError(f"points must have shape (n, d), got shape ({shape}){remedy}")
     if kind in "OUST":
         return from_rows(list(_unmasked(points)), replace(intake, d=points.shape[1]))
-    # A double that overflows becomes infinite without a warning, which would be a message about a record.
+    # A double that overflows becomes infinite without a warning, because a warning would reveal something about a
+    # record.
     with np.errstate(all="ignore"):
         if kind == "c":
             real = np.where(points.imag == 0.0, points.real, np.nan)
@@ -248,17 +251,17 @@ def from_array(points: NDArray[Any], intake: Intake) -> Floats:
 
 
 def _unmasked(cells: NDArray[Any]) -> NDArray[Any]:
-    """An array of objects, with None for what is masked."""
+    """An array of objects, with None for masked cells."""
     plain = np.array(np.ma.getdata(cells), dtype=object)
     plain[np.ma.getmaskarray(cells)] = None
     return plain
 
 
-# Rows and cells. Each is converted on its own, so what a record becomes does not depend on the others.
+# Rows and cells. Each is converted on its own, so the result for a record does not depend on the others.
 
 
 class _Refused(Exception):
-    """What is wrong with a row or with one of its cells, for the curator."""
+    """What is wrong with a row or one of its cells, for the curator."""
 
     def __init__(self, error: type[Exception], what: str, column: int | None = None) -> None:
         super().__init__(what)
@@ -266,7 +269,10 @@ class _Refused(Exception):
 
 
 def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArray[np.float64]:
-    """One record per row. A row that is none is an error that names it, or NaN in an unattended run."""
+    """One record per row.
+
+    A row that is not a record raises an error that names it, or becomes NaN in an unattended run.
+    """
     d = intake.dimension(what)
     if d is None:
         first, row = next(((i, row) for i, row in enumerate(rows) if row is not None), (0, None))
@@ -311,7 +317,10 @@ def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
 
 
 def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
-    """The cells of one column. One that is no number is an error that names it, or NaN in an unattended run."""
+    """The cells of one column.
+
+    A cell that is not a number raises an error that names it, or becomes NaN in an unattended run.
+    """
     values = np.empty(len(cells))
     for i, cell in enumerate(cells):
         try:
@@ -327,7 +336,8 @@ def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> 
 def number(cell: Any, unattended: bool, column: int | None = None) -> float:
     """A cell as a double: NaN if it is missing, and infinity if it is too large.
 
-    What is no number is refused, or NaN in an unattended run, where text that reads as a number is one.
+    A cell that is not a number is refused. In an unattended run it becomes NaN, except text that can be read as a
+    number.
     """
     try:
         if isinstance(cell, (numbers.Real, Decimal, np.bool_)):
@@ -348,7 +358,10 @@ def number(cell: Any, unattended: bool, column: int | None = None) -> float:
 
 
 def read_number(text: str) -> float:
-    """A numeral as a double. Underscores, which Python allows between digits, make identifiers and not numbers."""
+    """The double for a numeral.
+
+    A text with underscores is not a number here, although Python allows them between digits.
+    """
     if "_" in text:
         raise ValueError("an underscore is no part of a number")
     return float(text)

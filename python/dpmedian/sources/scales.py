@@ -1,7 +1,7 @@
-"""Public scales of the columns: records are divided by them, and released points are multiplied by them again.
+"""Public scales of the columns: records are divided by them, and released points are multiplied by them.
 
-Dividing is a map of each record on its own by public numbers, so neighbors stay neighbors; multiplying a released point
-is post-processing. Distances between are those of the divided records.
+Dividing maps each record on its own by public numbers, so neighbors stay neighbors. Multiplying a released point is
+post-processing. Distances in between refer to the divided records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ __all__ = ["finishing", "scaled", "scales_by_column"]
 
 
 def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tuple[float, ...] | None:
-    """One scale for each column, from a list of them or from a mapping by name or by number; 1 if there is none."""
+    """One scale for each column, from a list of scales or a mapping by name or number; a column without a scale
+    has 1.
+    """
     if scales is None or not isinstance(scales, Mapping):
         return scales_of(scales, d)
     if not scales:
@@ -34,7 +36,10 @@ def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tupl
 
 
 def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
-    """The records divided by the scales. A finite number stays finite: beyond 2^1000 it is clamped, as everywhere."""
+    """The records divided by the scales.
+
+    A finite number stays finite: values beyond 2^1000 are clamped, as elsewhere.
+    """
     if scales is None:
         return records
     with np.errstate(all="ignore"):
@@ -45,7 +50,9 @@ def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
 
 
 def finishing(parameters: PublicParameters) -> Callable[[MethodResult], MethodResult] | None:
-    """What turns a result about records into one in the units of the columns, if anything must be done."""
+    """A function that converts a result about records into the units of the columns; None if nothing must be
+    converted.
+    """
     if parameters.geometry == "sphere":
         return as_position
     if parameters.scales is None:

@@ -1,4 +1,4 @@
-"""From longitudes and latitudes in degrees to records in the unit ball, and from a released point back to a position.
+"""Longitudes and latitudes in degrees become records in the unit ball, and a released point becomes a position again.
 
 The proof lies beside this file.
 """
@@ -25,7 +25,7 @@ _LONGITUDE = {"lon", "lng", "long", "longitude"}
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
-    """Every position as a unit vector; NaN if a number is missing, or if the latitude is beyond a pole."""
+    """Every position as a unit vector; NaN if a number is missing or if the latitude is beyond a pole."""
     positions = records.array
     if positions.shape[1] != 2:
         raise ValueError(
@@ -45,7 +45,7 @@ def as_vectors(records: Records, nonfinite: str) -> Records:
 
 
 def _refuse_if_swapped(columns: tuple[str, ...] | None) -> None:
-    """Raises if the names of the columns, which are public, say that latitude comes before longitude."""
+    """Raises if the names of the columns, which are public, have latitude before longitude."""
     if columns is None:
         return
     first, second = (set(re.split("[^a-z]+", name.lower())) for name in columns)
@@ -76,14 +76,17 @@ def as_position(result: MethodResult) -> MethodResult:
         result,
         point=np.array([math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))]),
         scale=None if result.scale is None else as_arc(result.scale),
-        # The error radius becomes the largest angle under which its ball is seen from the center.
+        # The error radius becomes the largest angle at which the center of the globe sees its ball.
         moments=None if result.moments is None else replace(result.moments, position=(x, y, z)),
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
     )
 
 
 def _positions(result: ClusterResult) -> ClusterResult:
-    """The centers of clusters as positions. A center at the center of the globe has no direction: the release fails."""
+    """The centers of clusters as positions.
+
+    A center at the center of the globe has no direction, so the release fails.
+    """
     lengths = np.linalg.norm(result.centers, axis=1)
     if not np.all(lengths > 0.0):
         raise ReleaseFailed(

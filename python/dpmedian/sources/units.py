@@ -1,4 +1,4 @@
-"""From rows to records: one record per unit, made of the unit's own rows. The proof lies beside this file."""
+"""From rows to records: one record per unit, made from the unit's own rows. The proof lies beside this file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REDUCERS = ("median", "mean", "first")
 """How the rows of a unit become one record."""
 
 UNNAMED = "unit"
-"""The label of units whose ids came without the name of a column."""
+"""The label of units if the column of their ids has no name."""
 
 
 def as_unit_records(
@@ -47,11 +47,11 @@ def as_unit_records(
 ) -> Records:
     """The points as records: one for each row, or with `unit` one for each unit, in the order of the ids.
 
-    `unit` is a column of ids, or the name of one in a frame. With `nonfinite="raise"` a row that is not finite is an
-    error. Otherwise such rows are left out, and a unit of which nothing is left is NaN, for the run to replace or to
-    drop. A row without an id is refused under "replace", because the number of units is public, and left out under
-    "add_remove". With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which become unit
-    vectors before they are reduced. `weights` need the public cap `weight_max`.
+    `unit` is a column of ids, or the name of such a column in a frame. With `nonfinite="raise"` a row that is not
+    finite raises an error. Otherwise such rows are left out, and a unit without any finite row becomes NaN, which the
+    run replaces or drops. Under "replace" a row without an id is refused, because the number of units is public; under
+    "add_remove" it is left out. With the `geometry` "sphere" the points are longitudes and latitudes in degrees, which
+    become unit vectors before they are reduced. `weights` need the public cap `weight_max`.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
@@ -86,14 +86,14 @@ def check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
 
 
 def weighted(records: Records, weights: Any, weight_max: float | None, nonfinite: str) -> Records:
-    """The records with the weights, if there are any."""
+    """The records with their weights, if there are any."""
     if weights is None or weight_max is None:
         return records
     return replace(records, weights=as_weights(weights, weight_max, len(records.array), nonfinite))
 
 
 def check_reducer(reducer: str, unit: Any) -> None:
-    """Raises unless it is one of `REDUCERS`, and if it was chosen for rows of which nobody has several."""
+    """Raises if the reducer is not one of `REDUCERS`, or if it was chosen although there is no unit."""
     if reducer not in REDUCERS:
         raise ValueError(f"unit_reduce must be one of {', '.join(map(repr, REDUCERS))}, got {reducer!r}")
     if unit is None and reducer != "median":
@@ -103,7 +103,7 @@ def check_reducer(reducer: str, unit: Any) -> None:
 
 
 def label_of(ids: Labels) -> str:
-    """What a unit is called: as the column of its ids."""
+    """The name of a unit: the name of the column of its ids."""
     label = ids.name or UNNAMED
     if label == RECORD:
         raise ValueError(f"unit: a column of ids must not be called {RECORD!r}, which means a single row; rename it")
@@ -121,7 +121,7 @@ def as_row_records(points: Any, nonfinite: str, d: int | None, geometry: str) ->
 
 
 def check_missing(row: int | None, label: str, nonfinite: str, neighbours: Neighbours) -> None:
-    """Raises if this row has no id, where every row must have one."""
+    """Raises if this row has no id although every row must have one."""
     if row is None or not relation_of(neighbours).size_is_public:
         return
     where = f"row {row + 1} has no {label!r} that can be read" if nonfinite == "raise" else "a row has none"

@@ -1,4 +1,4 @@
-"""Weights of records, private like them, with a public cap. The proof lies beside this file."""
+"""Weights of records, which are private like the records and have a public cap. The proof lies beside this file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from dpmedian.sources.records import Records, as_records
 __all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights", "with_weight"]
 
 WHOLE_WEIGHT = 2**20
-"""The weight of a record at the cap: what counts surely."""
+"""The weight of a record at the cap, which counts with certainty."""
 
 Weights = NDArray[np.uint32]
 
 
 def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
-    """The column of weights that is named, and the frame or the file without it; or the weights as they are."""
+    """The column of weights, and the frame or file without this column, if it is named; otherwise the weights
+    unchanged.
+    """
     if not isinstance(weights, str):
         return weights, points
     if not isinstance(points, Records):
@@ -39,17 +41,19 @@ def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[str | int] | None:
-    """The columns of numbers to read of a file: those of the points, and the one of the weights if it is named."""
+    """The columns of numbers to read from a file: the coordinates, and the weights if they are named."""
     return columns if columns is None or not isinstance(weights, str) else [*columns, weights]
 
 
 def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
-    """One weight for each row, as a multiple of 2^-20 of the cap: larger ones count as the cap.
+    """One weight for each row, as a multiple of 2^-20 of the cap; larger weights count as the cap.
 
-    With `nonfinite="raise"` a weight that is negative or no number is an error that names its row; otherwise it is 0.
+    With `nonfinite="raise"` a weight that is negative or not a number raises an error that names its row; otherwise it
+    is 0.
     """
     column = weights if _is_frame(weights) else _as_column(weights)
-    # As doubles: a cap that is none of the singles would be zero among them, and no weight over it no number.
+    # As doubles: a cap below the smallest single would be zero as a single, and a weight divided by it would not be a
+    # number.
     values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0].astype(np.float64)
     if len(values) != rows:
         raise ValueError("sample_weight must have one weight for each row of points, and has another length")
@@ -66,7 +70,7 @@ def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
 
 
 def largest_of(weights: Weights, codes: NDArray[np.int64], units: int) -> Weights:
-    """The weight of each unit: the largest of its rows."""
+    """The weight of each unit: the largest weight of its rows."""
     largest = np.zeros(units, dtype=np.uint32)
     there = codes >= 0
     np.maximum.at(largest, codes[there], weights[there])
@@ -78,7 +82,7 @@ def _is_frame(weights: Any) -> bool:
 
 
 def _as_column(weights: Any) -> Any:
-    """A series or a list as a table of one column."""
+    """A series or a list, as a table with one column."""
     libraries: dict[str, Callable[[Any, Any], Any]] = {
         "pandas": lambda module, column: column.to_frame() if isinstance(column, module.Series) else None,
         "polars": lambda module, column: column.to_frame() if isinstance(column, module.Series) else None,
@@ -92,7 +96,7 @@ def _as_column(weights: Any) -> Any:
         if frame is not None:
             return frame
     if isinstance(weights, Sequence) and not isinstance(weights, (str, bytes, memoryview)):
-        # Each on its own: an array would be refused, or be text, because of a single one.
+        # Each weight is its own row: numpy would refuse or convert the whole list because of a single odd weight.
         return [(weight,) for weight in weights]
     array = np.asanyarray(weights)
     if array.ndim != 1:

@@ -7,9 +7,9 @@
 | `queries.py` | the noisy queries, and what each costs |
 | `run.py` | one run: center, core radius, collapse, descent, end |
 | `with_axes.py` | one more release, for the axes of the data |
-| `belief.py` | where the median is, from all gradients so far |
+| `belief.py` | where the median is likely to be, from all gradients so far |
 | `evidence.py` | whether few records surround the point |
-| `notes.py` | what a result may say |
+| `notes.py` | the notes that a result may have |
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def check(parameters: PublicParameters) -> None:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> CalibratedMethod:
-    """The queries that cost rho together, at most."""
+    """Calibrate the queries so that together they cost at most rho."""
     return with_axes.calibrate(parameters, rho) if parameters.axes > 0.0 else stages.calibrate(parameters, rho)
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost for every number of records."""
+    """The cost, which is the same for every number of records."""
     return with_axes.cap(parameters, rho) if parameters.axes > 0.0 else stages.cap(parameters, rho)

@@ -1,13 +1,15 @@
-"""What a run believes: where the median is, from all noisy gradients so far and an uncertain Hessian.
+"""What a run believes: where the median is, computed from all noisy gradients so far and an uncertain Hessian.
 
-Near the median a noisy gradient at p is b + (H + E)(p - reference) + noise + model error. E is the error of the
-Hessian H; it is the same for all gradients and has a Gaussian prior: the noise of H, its smoothing, and the distance
-from where it was measured. This is a ridge regression. If H is good, the point that it gives is the precision-weighted
-mean of all Newton steps; if not, the differences of gradients correct H, as in a quasi-Newton method. Gradients from
-far away have little weight by their model error. Everything here is post-processing.
+Near the median a noisy gradient at p is b + (H + E)(p - reference) + noise + model error. E is the error of the Hessian
+H. It is the same for all gradients and has a Gaussian prior, whose variance comes from the noise of H, its smoothing,
+and the distance from the place at which H was measured. The median is found by a ridge regression. If H is good, its
+result is the precision-weighted mean of all Newton steps; if not, the differences of gradients correct H, as in a
+quasi-Newton method. Gradients from far away have little weight, because their model error is large. Everything here is
+post-processing.
 
-In many dimensions the Hessian is isotropic but for the few directions that stand out of its noise. So the regression
-works in the span of these and of all points and gradients, which takes a few products with each of them.
+In many dimensions the Hessian is isotropic except in the few directions that stand out of its noise. The regression
+therefore works in the span of these directions and of all points and gradients, which takes a few products with each of
+them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ __all__ = ["Belief", "HessianModel", "Released"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# A vector lies in a span if the part outside of it is shorter than this, relative to the vector: half of the digits.
+# A vector lies in a span if the part outside of it, relative to the vector, is shorter than the root of the machine
+# precision.
 _IN_SPAN = math.sqrt(sys.float_info.epsilon)
 
 
@@ -47,22 +50,22 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HessianModel:
-    """The Hessian in units of n/core radius: its eigenvalues, and the eigenvectors (None: those of the coordinates).
+    """The Hessian in units of n/core radius: its eigenvalues, and its eigenvectors (None: the axes of the coordinates).
 
-    If there are fewer eigenvectors than eigenvalues, they belong to the first ones, and the others are equal.
+    If there are fewer eigenvectors than eigenvalues, they belong to the first eigenvalues, and the others are equal.
     """
 
     values: Vector
     vectors: Matrix | None
     found: Vector
-    """The eigenvalues as released; `values` are a little stiffer."""
+    """The eigenvalues as released; `values` are a little larger, so that steps are a little shorter."""
     deviation: float
     """Standard deviation of each eigenvalue."""
     noise: float
-    """Variance of each coordinate of E x for |x| = 1, by the noise of the release alone."""
+    """The variance of each coordinate of E x for |x| = 1 that the noise of the release causes."""
     smoothing: float
     at: Vector | None
-    """Where it was measured; None for the guess."""
+    """The point at which the Hessian was measured; None for the guess."""
 
     @classmethod
     def guess(cls, d: int) -> HessianModel:
@@ -71,20 +74,21 @@ class HessianModel:
         return cls(values, None, values, float(values[0]), float(values[0]) ** 2 / d, 0.0, None)
 
     def away(self, point: Vector, core_radius: float) -> float:
-        """The distance of a point from where the Hessian was measured, in core radii."""
+        """The distance of a point from the place at which the Hessian was measured, in core radii."""
         return 0.0 if self.at is None else float(np.linalg.norm((point - self.at) / core_radius))
 
     def doubt(self, point: Vector, core_radius: float, bias: float) -> float:
-        """Variance of each coordinate of E x for |x| = 1, at a point."""
+        """The variance of each coordinate of E x for |x| = 1, at a point."""
         far = math.hypot(self.smoothing, self.away(point, core_radius))
         return self.noise + (bias * float(self.values.mean()) * far) ** 2 / len(self.values)
 
 
 class _Span:
-    """The coordinates of the regression: points in core radii from an origin, and gradients in n.
+    """The coordinates of the regression: points in core radii from an origin, and gradients relative to n.
 
-    In few dimensions those of all eigenvectors; otherwise of an orthonormal basis of the eigenvectors that the Hessian
-    has, and of all points and gradients so far. Across it nothing happens.
+    In few dimensions they are coordinates in the basis of all eigenvectors. In many dimensions they are coordinates in
+    an orthonormal basis of the span of the known eigenvectors and of all points and gradients so far; nothing happens
+    outside of this span.
     """
 
     def __init__(self, hessian: HessianModel, origin: Vector, core_radius: float, n: int) -> None:
@@ -93,14 +97,14 @@ class _Span:
         self._hessian, self._own, self._size = hessian, len(own), len(own)
         self._origin, self._core_radius, self._n = origin, core_radius, n
         self._basis = np.ascontiguousarray(own)
-        # Points and gradients, as rows: in directions in which the span has grown since, earlier ones have nothing.
+        # Points and gradients as rows. When the span grows, earlier rows are zero in the new directions.
         self._seen = np.zeros((2, 16, len(own) if len(own) == d else 32))
         self.noise: list[float] = []
-        """The variances of the gradients in n^2."""
+        """The variances of the noise of the gradients relative to n^2."""
 
     @property
     def values(self) -> Vector:
-        """The Hessian, which is diagonal."""
+        """The eigenvalues of the Hessian, which is diagonal in these coordinates."""
         values = self._hessian.values
         return np.concatenate([values[: self._own], np.full(self._size - self._own, values[-1])])
 
@@ -127,11 +131,11 @@ class _Span:
         return self._coordinates((point - self._origin) / self._core_radius)
 
     def back(self, step: Vector) -> Vector:
-        """A step, in the units of the data."""
+        """A step in the units of the data."""
         return np.asarray(self._core_radius * (step @ self._basis[: self._size]))
 
     def _coordinates(self, x: Vector) -> Vector:
-        """The span grows if x is not in it."""
+        """The coordinates of x; the span grows if x does not lie in it."""
         basis = self._basis[: self._size]
         found = basis @ x
         if self._size == len(x):
@@ -151,19 +155,21 @@ class _Span:
 
 
 class Belief:
-    """The median is normal around `point`; H times its error has the variance 1/precision in every coordinate."""
+    """The median is normally distributed around `point`; H times its error has the variance 1/precision in every
+    coordinate.
+    """
 
     def __init__(self, n: int, d: int, c: Constants, inside: Callable[[Vector], Vector]) -> None:
         self.n, self.d, self.c, self.inside = n, d, c, inside
         self.gradients: list[Gradient] = []
         self._span: _Span | None = None
         self.innovation = 0.0
-        """Of the newest gradient: its squared norm in the metric of H, over what was expected."""
+        """The squared norm of the newest gradient minus its prediction, in the metric of H, over its expected value."""
         self.model_error = 0.0
-        """The length of the mean model error of all gradients: a gradient that is not noise."""
+        """The length of the mean model error of all gradients: the part of a gradient that is not noise."""
 
     def begin(self, point: Vector, variance: float) -> None:
-        """Begins at a point whose gradient vanishes with this variance; earlier gradients are forgotten."""
+        """Begin at a point whose gradient is zero up to this variance; earlier gradients are forgotten."""
         self.gradients, self._span = [], None
         self.prior = Gradient(point, np.zeros(self.d), variance)
         self.point, self.precision = point, 1.0 / variance
@@ -172,22 +178,22 @@ class Belief:
         self.core_radius, self.hessian, self._span = core_radius, hessian, None
 
     def use(self, hessian: HessianModel) -> None:
-        """A new Hessian: the regression is repeated with it."""
+        """Use a new Hessian: the regression is repeated with it."""
         self.hessian, self._span = hessian, None
         self._update()
 
     @property
     def away(self) -> float:
-        """How far the believed point is from where the Hessian was measured, in core radii."""
+        """The distance of the believed point from the place at which the Hessian was measured, in core radii."""
         return self.hessian.away(self.point, self.core_radius)
 
     @property
     def consistent(self) -> bool:
-        """Whether the newest gradient was what the belief before it expected (chi-square test)."""
+        """Whether the newest gradient is consistent with the belief before it (chi-square test)."""
         return self.innovation < 1.0 + self.c.surprising * math.sqrt(2.0 / self.d)
 
     def learn(self, gradient: Gradient) -> None:
-        """One more gradient, queried where the median was believed to be or on the way there."""
+        """Add a gradient, queried at the believed median or on the way to it."""
         span, values = self.span, self.hessian.values
         expected = gradient.variance + 1.0 / self.precision + self.model_variance()
         self.gradients.append(gradient)
@@ -199,7 +205,7 @@ class Belief:
 
     @property
     def span(self) -> _Span:
-        """The coordinates in which the regression works, with all that was learned."""
+        """The coordinates in which the regression works, with all gradients so far."""
         if self._span is None:
             self._span = _Span(self.hessian, self.prior.point, self.core_radius, self.n)
             for gradient in (self.prior, *self.gradients):
@@ -207,14 +213,14 @@ class Belief:
         return self._span
 
     def model_variance(self) -> float:
-        """The variance of each coordinate of what the model will not explain of a gradient at the believed point."""
+        """The variance of each coordinate of the model error of a gradient at the believed point."""
         hessian, n = self.hessian, self.n
         square = min(float((1.0 / hessian.values**2).sum()) / self.precision / n**2, 1.0)
         of_hessian = hessian.doubt(self.point, self.core_radius, self.c.bias) * square
         return n**2 * (of_hessian + (self.c.bend * square) ** 2 / self.d)
 
     def _update(self) -> None:
-        """The regression, around the point that it finds."""
+        """Repeat the regression, linearized at the point that it finds."""
         span = self.span
         at, noise = span.at(self.point), np.array(span.noise)
         for _ in range(self.c.rounds):
@@ -228,7 +234,7 @@ class Belief:
             weights = inverse.sum(axis=0)
             residuals = span.gradients - away * values
             mean = weights @ residuals / weights.sum()
-            # The posterior mean of E is of low rank, so H + E is inverted by Woodbury's formula.
+            # The posterior mean of E has low rank, so H + E is inverted by Woodbury's formula.
             left = prior / unit * (inverse @ (residuals - mean)).T / values[:, None]
             plain = -mean / values
             step = plain - left @ np.linalg.solve(np.eye(len(away)) + away @ left, away @ plain)
@@ -240,7 +246,7 @@ class Belief:
         self.model_error = self.c.bend * self.n * float(np.abs(weights / weights.sum()) @ squares)
 
     def mean(self, count: int) -> tuple[Vector, float, float]:
-        """The mean of the last gradients, the variance of its coordinates, and its squared norm without noise."""
+        """The mean of the last gradients, the variance of its coordinates, and its squared norm minus the noise."""
         late = self.gradients[-count:]
         weights = np.array([1.0 / gradient.variance for gradient in late])
         mean = np.asarray(weights @ np.array([gradient.gradient for gradient in late]) / weights.sum())
@@ -248,6 +254,6 @@ class Belief:
         return mean, variance, float(mean @ mean) - self.d * variance
 
     def squares(self, count: int) -> float:
-        """The mean of the squared norms of the last gradients over n^2, without noise."""
+        """The mean squared norm of the last gradients relative to n^2, minus the noise."""
         late = self.gradients[-count:]
         return float(np.mean([g.gradient @ g.gradient - self.d * g.variance for g in late])) / self.n**2

@@ -1,8 +1,9 @@
-"""The constants of the default method: one frozen table, one number each, with its reason.
+"""The constants of the default method: one frozen table, in which every number has its reason.
 
-`python benches/tune.py` prints the table; with names it varies these constants and prints what each value does. There
-are no other constants in this package but the limits of doubles, which are those of Python and of the core.
-Lengths are counted in core radii and in quarter octaves (factors of 2^(1/4)), costs in parts of rho, gradients in n.
+`python benches/tune.py` prints the table. With names as arguments, it varies these constants and prints the effect of
+each value. This package has no other constants except the limits of doubles, which Python and the core define. Lengths
+are in core radii and in quarter octaves (factors of 2^(1/4)), costs are relative to rho, and gradient norms are
+relative to n.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ def _constant(value: float, reason: str) -> Any:
 
 @dataclass(frozen=True)
 class Constants:
-    """m is the number of records of the sample, or n if all records are used.
+    """The constants. In the reasons, m is the number of records of the sample, or n if all records are used.
 
-    A query needs a budget of `needs`/m^2, times d for a vector, independent of rho. If that is cheap, the query gets
-    `single_share` of rho (in a loop nothing more), but at most `generous` times what it needs.
+    A query needs a budget of `needs`/m^2, times d for a vector, for any rho. If this is a small part of rho, the query
+    gets `single_share` of rho (in a loop only what it needs), but at most `generous` times what it needs.
     """
 
     # What a query costs.
@@ -35,7 +36,7 @@ class Constants:
     half_budget: float = _constant(0.5, "of rho: the most for the center search, and for one collapse")
     reserve: float = _constant(0.3, "of rho that must be left to begin again or to collapse: below, the run only ends")
 
-    # How often, and what searches expect.
+    # How often queries are made, and what searches expect.
     uses: int = _constant(256, "of one kind of query at most: no run comes near, and it bounds discretization")
     center_queries: int = _constant(80, "noisy ranks of the center search: far data take more than sixty")
     search_queries: int = _constant(32, "noisy counts of a search for a radius: near data take ten")

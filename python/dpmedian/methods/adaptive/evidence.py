@@ -1,10 +1,11 @@
 """Likelihood ratio of "the data surround the point" against "the search missed the data", for few records.
 
-A search whose noise is too large ends somewhere, and takes the distance to the records for their core radius. A cloud
-around the point and a place far away both explain such a radius, but not the other answers: around a cloud the counts
-of records within a radius grow smoothly, and near its middle gradients are short; around a single place the counts jump
-from none to all, and all gradients have the norm n. So the answers of all searches for a radius, and the gradients
-since the last start, are compared with both. This is post-processing.
+A search whose noise is too large ends at some point and takes the distance of this point from the records as the core
+radius. A cloud around the point and a place far away both explain such a core radius, but they do not both explain the
+other answers. Around a cloud the counts of records within a radius grow smoothly with the radius, and near its middle
+gradients are short. Around a single place the counts jump from none to all, and all gradients have the norm n. So the
+likelihood of both explanations is computed from the answers of all searches for a radius and from the gradients since
+the last start. This is post-processing.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ __all__ = ["log_odds_of_a_cloud"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Core radii beyond which it does not matter how far away a point is: its square is a double. The reciprocal is a length
-# below which vectors have no direction.
+# The distance in core radii beyond which distances make no difference; its square is a double. Vectors shorter than its
+# reciprocal have no direction.
 _BEYOND = math.sqrt(math.sqrt(sys.float_info.max))
 
 
 def log_odds_of_a_cloud(
     measured: Sequence[Gradient], counted: Sequence[Counted], point: Vector, quarter: int, n: float, c: Constants
 ) -> float:
-    """The logarithm of the odds of a cloud around the point against a single place, each where it explains most.
+    """The log odds of a cloud around the point against a single place, each with the parameters that explain most.
 
-    `quarter` is the quarter octave of the core radius that was found, the unit of lengths; n is that of gradients and
-    counts.
+    `quarter` is the quarter octave of the core radius that was found, which is the unit of lengths; n is the unit of
+    gradients and counts.
     """
     answers = _Answers(measured, counted, point, quarter, n, c.core)
     centers = answers.centers((1.0, c.place), c.rounds)
-    # A cloud's center is within a core radius of the point or so, because its gradients vanish there.
+    # The center of a cloud is within about a core radius of the point, because its gradients vanish there.
     near = 0.5 * (centers**2).sum(axis=1)
     clouds = answers.misfits(centers, 1.0, 1.0) + near
     place = answers.misfits(centers, c.place, c.place_steepness)
@@ -49,7 +50,7 @@ def log_odds_of_a_cloud(
 
 
 class _Answers:
-    """Gradients and counts, relative to the point that was found."""
+    """The released gradients and counts, relative to the point that was found."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class _Answers:
         core: float,
     ) -> None:
         def relative(points: Sequence[Vector]) -> Matrix:
-            # In two divisions, because the core radius of tiny data has no double above its reciprocal.
+            # In two divisions, because the reciprocal of a tiny core radius would overflow.
             whole, rest = divmod(quarter, 4)
             with np.errstate(over="ignore"):
                 scaled = np.ldexp(np.array(points) - point, -whole) / 2.0 ** (rest / 4.0)
@@ -79,13 +80,15 @@ class _Answers:
         self._rotate()
         d = len(point)
         self.curvature = cloud_curvature(d)
-        # Counts grow as a logistic function of the logarithm of the squared distance, with the variance that a normal
-        # cloud has; around its center the core of the records is within the core radius.
+        # The counts of a cloud grow as a logistic function of the logarithm of the squared distance, with the variance
+        # that a normal distribution has. The core radius around its center holds the share `core` of the records.
         self.core = math.log(core / (1.0 - core))
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
 
     def _rotate(self) -> None:
-        """In many dimensions, into coordinates of what all points and gradients span: distances stay the same."""
+        """In many dimensions, rotate into coordinates of the span of all points and gradients, which keeps the
+        distances.
+        """
         vectors = np.vstack([self.points, self.gradients, self.thetas])
         count, d = vectors.shape
         if d > count:
@@ -96,13 +99,15 @@ class _Answers:
             )
 
     def lengths(self, offsets: NDArray[np.float64], wide: float) -> NDArray[np.float64]:
-        """What a gradient's offset from the center is divided by: its length, or near the center the curvature's."""
+        """What the offset of a gradient from the center is divided by: its length, or near the center the inverse
+        curvature.
+        """
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
     def centers(self, widths: Sequence[float], rounds: int) -> Matrix:
-        """Centers that may explain the gradients, of clouds of these core radii: all steps of the fits.
+        """Centers of clouds with these core radii that may explain the gradients: the results of all steps of the fits.
 
-        With the lengths of the last step a gradient is linear in the center, so that the next one is a weighted mean.
+        With the lengths from the last step, a gradient is linear in the center, so the next center is a weighted mean.
         """
         directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), 1.0 / _BEYOND)
         starts = np.vstack([np.zeros_like(self.points[:1]), self.points - directions])
@@ -118,7 +123,7 @@ class _Answers:
         return np.vstack(found)
 
     def misfits(self, centers: Matrix, wide: float, steep: float) -> Vector:
-        """Half of the squared differences in deviations of the noise, for each center of a cloud so wide."""
+        """Half of the squared residuals over the variance of the noise, for each center of a cloud of this width."""
         offsets = self.points - centers[:, None]
         residuals = self.gradients - offsets / self.lengths(offsets, wide)[..., None]
         squares = ((self.thetas - centers[:, None]) ** 2).sum(axis=-1)[:, self.of] + wide**2

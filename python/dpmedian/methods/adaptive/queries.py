@@ -1,6 +1,6 @@
-"""The noisy queries of the default method: their kinds, what each costs, and one method for each kind.
+"""The noisy queries of the default method: their kinds, the cost of each, and one function for each kind.
 
-A cost is in rho. Every answer is noisy and private already; its noise follows from its cost.
+Costs are in rho. Every answer is noisy and therefore released; its noise follows from its cost.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = ["Gradient", "HessianPlan", "Offers", "Queries", "hessian_plan"]
 
 Vector = NDArray[np.float64]
 
-# From so many dimensions on second moments take most of the time, so that a single gradient carries the directions.
+# With more dimensions than this, second moments take most of the time, so one gradient alone carries the directions.
 MANY_DIMENSIONS = CONSTANTS.many_dimensions
-# From twice as many on they are those of the sample, if there is one.
+# With more dimensions than this, directions are those of the sample, if there is a sample.
 SAMPLED_DIMENSIONS = 2 * MANY_DIMENSIONS
-# The octaves of doubles, and the half octaves that distances between points can have.
+# The smallest exponent of doubles, and the half octaves that distances between points can have.
 _FIRST_OCTAVE = sys.float_info.min_exp - 1
 _FIRST_HALF, _LAST_HALF = FIRST_QUARTER_OCTAVE // 2, LAST_QUARTER_OCTAVE // 2
 
 
 class Gradient(NamedTuple):
-    """A noisy gradient, as if of all n records, and the variance of each coordinate of its noise."""
+    """A noisy gradient, scaled to all n records, and the variance of each coordinate of its noise."""
 
     point: Vector
     gradient: Vector
@@ -53,30 +53,30 @@ class Gradient(NamedTuple):
 
 
 class HessianPlan(NamedTuple):
-    """A Hessian query before it is made: cost, whether it has second moments, smoothing in core radii."""
+    """A Hessian query before it is made: its cost, whether it has second moments, and its smoothing in core radii."""
 
     cost: float
     moments: bool
     smoothing: float
     of_moments: float
-    """Standard deviation of the second moments on their diagonal; 0 if there are none."""
+    """The standard deviation of the noise of the second moments on their diagonal; 0 if there are none."""
     of_curvature: float
 
 
 def price(c: Constants, rho: float, m: float, needs: float, least: float, most: float) -> float:
-    """The cost of a query that needs `needs`/m^2: `least` of rho if that is cheap, and at most `most` of rho."""
+    """The cost of a query that needs `needs`/m^2: at least `least` of rho, and at most `most` of rho."""
     needed = needs / m**2
     return min(max(needed, min(least * rho, c.generous * needed)), most * rho)
 
 
 def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotropic: bool = False) -> HessianPlan:
-    """The Hessian of m records, or the curvature alone, if that is wanted or noise would hide its second moments.
+    """The Hessian of m records; the curvature alone if `isotropic`, or if noise would hide the second moments.
 
-    The smoothing balances noise, which falls as 1/smoothing, and bias, which grows with it.
+    The smoothing balances the noise, which falls as 1/smoothing, and the bias, which grows with it.
     """
     d, worthy = p.d, sensitivity_gain(p) * m
     if 1 < d <= MOMENTS_DIMENSION and not isotropic:
-        # Beyond what it needs a better Hessian still saves gradients, so its price has no other limit than rho.
+        # A better Hessian than needed still saves gradients, so only a share of rho limits its cost.
         cost = rho * min(max(c.generous * c.needs * d / (rho * worthy**2), c.single_share), c.query_most)
         of_moments, of_curvature = Hessian.noise_of(cost, p)
         edge = semicircle(of_moments, d) / m
@@ -89,10 +89,10 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
 
 @dataclass(frozen=True)
 class Region:
-    """What a confidence region needs: the weight of the directions, how many gradients carry them, and its kind.
+    """What a confidence region needs: the weight of the directions, how many gradients carry them, its kind.
 
-    `weight` is 0 if noise would hide the directions. `cost` is that of a release about the sample: in many dimensions,
-    if directions are not known one by one, their sum of squares is enough, which the sample shows.
+    `weight` is 0 if noise would hide the directions. `cost` is for a release about the sample: in many dimensions the
+    sum of squares of the directions suffices, which the sample shows.
     """
 
     weight: float
@@ -102,29 +102,29 @@ class Region:
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants, gradients: int, sample: int) -> Region:
-        """For n records, or a noisy number of them, and this many gradients at the end of a run."""
+        """The needs of a region for n (or about n) records, with this many gradients at the end of a run."""
         n, d = max(p.size, 1), p.d
         if not hessian_plan(p, c, rho, n if d <= SAMPLED_DIMENSIONS else sample).moments:
             return cls(0.0, False, d == 1)
 
         def cost_of(records: int) -> float:
-            """The cost of the directions on their own: half of the noise with which they are known."""
+            """The cost of the directions alone, with half of the noise up to which they count as known."""
             return price(c, rho, records, 2.0 * d**2 * (d + 1) / KNOWN**2, c.single_share, c.query_most)
 
         def weight_of(carriers: float) -> float:
-            """The weight of the directions in gradients that cost this together."""
+            """The weight of the directions in gradients that together have this cost."""
             if p.protection.relation.size_is_public:
                 return FREE_WEIGHT
-            # They are not free: a weight of b costs b^2/(1 + b^2) of the gradients.
+            # Under add/remove a weight of b costs b^2/(1 + b^2) of the gradients' cost.
             return min(max(math.sqrt(cost_of(n) / carriers), LEAST_WEIGHT), FREE_WEIGHT)
 
         def known(carriers: float) -> bool:
-            """Whether their noise is small beside the directions, whose eigenvalues are n/d in the mean."""
+            """Whether the noise is small relative to the directions, whose eigenvalues are n/d on average."""
             noise = GradientAndDirections.noise_of(carriers, p, weight_of(carriers))
-            # As a matrix the noise has eigenvalues of about sqrt((d + 1)/2) times its standard deviation.
+            # The noise matrix has eigenvalues of about sqrt((d + 1)/2) times the standard deviation of an entry.
             return noise * math.sqrt((d + 1.0) / 2.0) < KNOWN * n / d
 
-        # What is left for the last gradients, if the searches before them were dear.
+        # The budget that is left for the last gradients if the searches before them were expensive.
         together = (1.0 - c.reserve) * rho
         one = together / gradients
         every = known(together) and d <= MANY_DIMENSIONS
@@ -135,7 +135,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """The kinds of queries, calibrated from public parameters. `sample` records show where the data are."""
+    """The kinds of queries, calibrated from public parameters. `sample` records find where the data are."""
 
     parameters: PublicParameters
     sample: int
@@ -148,26 +148,26 @@ class Offers:
     gradient: Offer[NoisyGradient]
     directions: Offer[GradientAndDirections] | None
     region: Region | None
-    """What a confidence region needs, if one is wanted."""
+    """What a confidence region needs, if the caller wants one."""
     constants: Constants
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants) -> Offers:
         m = max(c.sample_records, math.ceil(c.sample_signal / sensitivity_gain(p) * math.sqrt(p.d / rho)))
-        # In very many dimensions a sample saves more.
+        # In very many dimensions a sample saves more time.
         m = p.size if p.size <= (2.0 if p.d <= SAMPLED_DIMENSIONS else 1.5) * m else m
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
-        # A run begins at most `patience` times again, and measures a Hessian at first, at the end and when surprised.
+        # A run restarts at most `patience` times, and measures a Hessian at the start, at the end, after surprises.
         hessians = (c.patience + 1) * (c.patience + 2)
         hessian, directions, until = None, None, "stops when less than 1 % of the posterior mass lies elsewhere"
         if 1 < p.d <= MOMENTS_DIMENSION:
             hessian = Offer(lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if surprised")
             if region is not None:
-                # The kinds must not depend on a noisy size, so this kind is there even if it will not be queried.
+                # The kinds must not depend on a noisy size, so this kind exists even if it will not be queried.
                 weight = region.weight or FREE_WEIGHT
                 directions = Offer(
                     lambda rho: GradientAndDirections.of("directions", rho, p, weight),
-                    # If a single gradient carries them, another one does so after a new start.
+                    # If a single gradient carries the directions, a second one may do so after a restart.
                     c.uses if p.d <= MANY_DIMENSIONS else 2,
                     1.0,
                     ("of the sample" if region.cost else "with the last gradients")
@@ -221,7 +221,10 @@ class Offers:
 
     @property
     def _kinds(self) -> tuple[Offer[Gaussian], ...]:
-        """All kinds but the center search. Each use reads the records once: a search counts all radii at once."""
+        """All kinds except the center search.
+
+        Each use reads the records once: a search counts all radii in one pass.
+        """
         hessian, gradients = (self.curvature, self.hessian), (self.gradient, self.directions)
         kinds = (self.search, self.count, self.shift, *hessian, *gradients)
         return tuple(kind for kind in kinds if kind is not None)
@@ -236,21 +239,21 @@ class Offers:
 
 
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
-    """The number of equal parts of what is left of rho for the last gradients: few after a sample."""
+    """The number of equal parts into which the rest of rho is divided for the last gradients: few after a sample."""
     if sample < p.size:
-        # In many dimensions reading all records once more takes far less time than a Hessian.
+        # In many dimensions one more pass over all records takes far less time than a Hessian.
         return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
     affordable = left * rho / gradient_price(p, c.most_noise, p.size)
     return min(c.last_gradients, max(1, round(affordable)))
 
 
 def gradient_price(p: PublicParameters, noise: float, m: float) -> float:
-    """The cost of a gradient of m records whose noise has this length, in m."""
+    """The cost of a gradient of m records whose noise has this length relative to m."""
     return 2.0 * p.d / (noise * sensitivity_gain(p) * m) ** 2
 
 
 class Queries:
-    """The queries of one run. `records` are `m` records: the sample, until `use_all` makes them all n."""
+    """The queries of one run. They use `m` records: the sample, until `use_all` makes them all n records."""
 
     def __init__(self, offers: Offers, allowance: Allowance, constants: Constants, source: Source, tape: Tape) -> None:
         self.offers, self.c, self.p, self.rho = offers, constants, offers.parameters, allowance.rho
@@ -260,44 +263,44 @@ class Queries:
         self.moments_m, self.moments_records = self.m, self.records
         self.sampled = self.m < self.n
         self.counted: list[Counted] = []
-        """What the searches for a radius were answered."""
+        """The results and answers of the searches for a radius."""
         self.carriers = 0
 
     def use_all(self) -> None:
-        """From now on. In many dimensions second moments stay with the sample, because they take far longer."""
+        """Use all records from now on. In many dimensions second moments stay with the sample, to save time."""
         self.m, self.records = self.n, self.source
         if self.d <= SAMPLED_DIMENSIONS:
             self.moments_m, self.moments_records = self.m, self.records
 
     @property
     def left(self) -> float:
-        """Of rho, as a fraction."""
+        """The part of rho that is left, as a fraction."""
         return self.spender.left / self.rho
 
     @property
     def signal(self) -> float:
-        """m sqrt(rho/d): how far the records stand out of the noise."""
+        """The signal m sqrt(rho/d): the number of records relative to the noise."""
         return self.gain * self.m * math.sqrt(self.rho / max(self.d, 2))
 
     @property
     def few(self) -> bool:
-        """Whether gradients alone do not tell far from near."""
+        """Whether there are so few records that gradients alone do not tell a point in the data from one far away."""
         return self.signal < self.c.few / math.sqrt(math.sqrt(self.d))
 
     def price(self, needs: float, least: float, most: float, part: float = 1.0) -> float:
-        """The cost of a query about this part of the records: fewer cost more."""
+        """The cost of a query about this part of the records: the fewer records, the higher the cost."""
         return price(self.c, self.rho, self.gain * self.m * part, needs, least, most)
 
     def inside(self, theta: Vector) -> Vector:
-        """The nearest point of the public ball, if there is one; otherwise only kept finite."""
+        """The nearest point of the public ball, if there is one; otherwise the point, kept finite."""
         return onto_ball(theta, self.p.origin, self.p.radius)
 
     def useful(self, square: float) -> float:
-        """The cost of a gradient whose noise, as if of all records, has this mean squared length."""
+        """The cost of a gradient whose noise, scaled to all records, has this mean squared length."""
         return 2.0 * self.d * (self.n / self.m / self.gain) ** 2 / square
 
     def center(self) -> tuple[Vector, float]:
-        """The median of every coordinate, and the diagonal of the box that the posteriors leave open."""
+        """The median of every coordinate, and the diagonal of the box that contains most of the posterior mass."""
         c, radius = self.c, self.p.radius
         likely = (c.likely_octaves, c.likely_octaves)
         if radius is not None:
@@ -322,7 +325,7 @@ class Queries:
     def search(self, theta: Vector, share: float, around: int, window: bool = False) -> int:
         """The quarter octave of the radius around theta that holds a share of the records, likely `around`.
 
-        In a window it is at most a little larger, and the search is finer and costs half.
+        With `window` it is at most a little larger than `around`; the search is finer and costs half.
         """
         c, last = self.c, _LAST_HALF
         if self.p.radius is not None:
@@ -332,7 +335,7 @@ class Queries:
         low, high, stride, origin, likely = _FIRST_HALF, last, 2, 0, 0.5 * around
         if window:
             low, high, stride, origin, likely, cost = -4 * c.near, c.near, 1, around, 0.0, 0.5 * cost
-        # Counts miss their target by half of it, or more.
+        # Counts differ from their target by half of it, or more.
         amplitude = 0.5 * share * self.m
         self.counted.append(
             self.spender.search(
@@ -353,7 +356,7 @@ class Queries:
         return self.counted[-1].quarter
 
     def count(self, theta: Vector, quarter: int, cost: float) -> tuple[float, float]:
-        """The number of records within a radius, and its standard deviation, that of a noisy n included."""
+        """The number of records within a radius and its standard deviation, which includes that of a noisy n."""
         count, noise = self.spender.release(
             self.offers.count, cost, lambda made, tape: made.within(self.records, tape, theta, quarter, self.m)
         )
@@ -366,21 +369,21 @@ class Queries:
         )[0]
 
     def gradient(self, theta: Vector, cost: float) -> Gradient:
-        """The gradient, as if of all records."""
+        """The gradient, scaled to all records."""
         gradient, noise = self.spender.release(
             self.offers.gradient, cost, lambda made, tape: made.at(self.records, tape, theta)
         )
         return Gradient(theta, self.n / self.m * gradient, (self.n / self.m * noise) ** 2)
 
     def may_see_directions(self, of_sample: bool) -> bool:
-        """Whether directions are queried for a confidence region: of all records with a gradient, or of the sample."""
+        """Whether a confidence region queries directions: of all records with a gradient, or of the sample."""
         offer, region = self.offers.directions, self.offers.region
         if offer is None or region is None or not region.weight or (region.cost > 0.0) != of_sample:
             return False
         return (of_sample or self.m == self.n) and self.carriers < (offer.times if region.every else 2)
 
     def gradient_and_directions(self, theta: Vector, cost: float, of_sample: bool = False) -> tuple[Gradient, Noisy]:
-        """The gradient, and the second moments of the directions to the records, both as if of all records."""
+        """The gradient, and the second moments of the directions to the records, both scaled to all records."""
         if self.offers.directions is None:
             raise TypeError("directions are queried only for a confidence region")
         self.carriers += 1
@@ -392,13 +395,13 @@ class Queries:
         return Gradient(theta, whole * gradient, (whole * noise) ** 2), seen
 
     def curvature(self, theta: Vector, radius: float, cost: float) -> tuple[float, float]:
-        """The mean curvature smoothed at a radius, times the radius, and its standard deviation."""
+        """The mean curvature smoothed at a radius, times the radius, and the standard deviation of its noise."""
         return self.spender.release(
             self.offers.curvature, cost, lambda made, tape: made.at(self.moments_records, tape, theta, radius)
         )
 
     def hessian(self, theta: Vector, radius: float, cost: float) -> tuple[float, float, Noisy]:
-        """The curvature and its standard deviation, and the second moments of directions beyond the radius."""
+        """The curvature, the sigma of its noise, and the second moments of directions beyond the radius."""
         if self.offers.hessian is None:
             raise TypeError("the Hessian is not queried on the line, nor in very many dimensions")
         (curvature, moments, weight), noise = self.spender.release(

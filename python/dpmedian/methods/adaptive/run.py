@@ -1,6 +1,6 @@
-"""One run of the default method: center, core radius, collapse, descent, end. adaptive.md has it on one page.
+"""One run of the default method: center, core radius, collapse, descent, end. adaptive.md describes it on one page.
 
-Radii are quarter octaves: the radius of q is 2^(q/4). The *core radius* around a point holds 40 % of the records.
+Radii are quarter octaves: q stands for the radius 2^(q/4). The *core radius* around a point holds 40 % of the records.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = ["Ball", "NotFound", "Run"]
 
 Vector = NDArray[np.float64]
 
-# Below this quarter octave all is one point: the least normal double.
+# Below this quarter octave all distances count as zero: it is the smallest normal double.
 _SMALLEST = 4 * sys.float_info.min_exp
 
 
 class NotFound(Exception):
-    """The answers are not those around a median. Says why, and `near` is a place among the records, if any."""
+    """The answers are not those of a median; the message says why. `near` is a place among the records, if known."""
 
     def __init__(self, message: str, near: MethodResult | None = None) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class Ball(NamedTuple):
 
 
 class Run:
-    """Changes with every query. `run` returns the result."""
+    """The state of a run, which changes with every query. `run` returns the result."""
 
     def __init__(self, ask: Queries) -> None:
         self.ask, self.c = ask, ask.c
@@ -63,9 +63,9 @@ class Run:
         self.searched_majority = False
         self.nonsmooth = False
         self.clumped = False
-        """Whether most of the curvature was once that of records within the smoothing radius: many lie very close."""
+        """Whether most of the curvature once came from within the smoothing radius: many records lie very close."""
         self.atom: tuple[Ball, float] | None = None
-        """A ball that a search for the core radius took for the core, and how many records it holds."""
+        """A ball that a search took for the core, and how many records it holds."""
         self.released: Released | None = None
         self.directions: Noisy | None = None
 
@@ -93,18 +93,18 @@ class Run:
         return self.attempts > 0 and self.ask.left > self.c.reserve
 
     def place(self, quarter: int) -> None:
-        """A new core radius, and the guess of the Hessian until it is measured."""
+        """Set a new core radius, and the guess of the Hessian until one is measured."""
         self.quarter = quarter
         self.measured_after = -1
         self.belief.place(radius_of(quarter), HessianModel.guess(self.ask.d))
 
     def core_around(self, theta: Vector) -> int:
-        """The quarter octave of the core radius around a point: near the one so far, or anywhere if it is larger."""
+        """The quarter octave of the core radius around a point: near the last one, or anywhere if it is larger."""
         found = self.ask.search(theta, self.c.core, self.quarter, window=True)
         at_the_edge = found >= self.quarter + self.c.near - self.c.shrink
         if at_the_edge:
             found = self.ask.search(theta, self.c.core, found)
-        # An atom with fewer records may stop the search: the ball must hold what was searched for.
+        # An atom with fewer records than the core may stop the search, so the records in the ball are counted.
         if self.ask.price(self.c.needs, 0.0, 1.0) > self.c.query_most * self.ask.rho:
             return found
         cost = self.ask.price(self.c.generous * self.c.needs, 0.0, self.c.query_most)
@@ -117,7 +117,7 @@ class Run:
         return found
 
     def measure_hessian(self, theta: Vector, isotropic: bool = False) -> None:
-        """The Hessian here, smoothed at a radius as small as its noise allows, or its mean over all directions."""
+        """Measure the Hessian here, or its mean over all directions, smoothed as little as its noise allows."""
         ask, c, d, m = self.ask, self.c, self.ask.d, self.ask.moments_m
         plan = hessian_plan(ask.p, c, ask.rho, m, isotropic)
         radius = max(plan.smoothing * self.belief.core_radius, 1.0 / LARGEST)
@@ -132,19 +132,19 @@ class Run:
             self.clumped |= within > c.clump * curvature + smooth + deviation
         else:
             curvature, noise = ask.curvature(theta, radius, plan.cost)
-            # What the mean over all directions does not show.
+            # The spread of the eigenvalues, which the mean over all directions does not show.
             anisotropy = c.bias * float(self.belief.hessian.values.mean()) if d > 1 else 0.0
             variance = (anisotropy**2 + (noise / unit) ** 2) / d
         self.released = Released(radius, m, curvature, noise, moments)
         deviation = noise if moments is None else math.hypot(moments.noise, noise)
-        # Eigenvalues that steps may be divided by: no less than their noise.
+        # Steps are divided by eigenvalues, so no eigenvalue may be below its noise.
         curvature = max(curvature, noise)
         found, vectors = np.full(d, curvature), None
         if moments is not None and (d <= MANY_DIMENSIONS or stands_out(moments.matrix, moments.noise)):
             eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
             directed, vectors, _ = eigenvalues(moments.matrix, moments.noise)
             found = np.maximum(curvature - directed, deviation)
-        # Too soft a Hessian overshoots, and too stiff a one is only slow.
+        # Too small an eigenvalue makes a step overshoot; too large an eigenvalue only slows the descent.
         values = np.hypot(found, deviation) / unit
         self.measured_after = len(self.belief.gradients)
         self.belief.use(HessianModel(values, vectors, found / unit, deviation / unit, variance, plan.smoothing, theta))
@@ -152,15 +152,15 @@ class Run:
     # Collapse: one loop for atoms, larger clusters and nonsmooth points.
 
     def floor(self, theta: Vector) -> int:
-        """The quarter octave below which all is one point: by the doubles at theta, or by a public resolution."""
+        """The quarter octave below which distances count as zero, from the precision of doubles or a resolution."""
         exponent = math.frexp(float(np.max(np.abs(theta))))[1] if np.any(theta) else sys.float_info.min_exp
-        # Distances beside theta lose an octave to rounding, and a margin of a search is one, too.
+        # Relative to theta, rounding costs distances an octave, and the margin of a search is one octave, too.
         digits = 4 * (exponent - sys.float_info.mant_dig + 2)
         resolution = self.ask.p.resolution
         return max(_SMALLEST, digits, _SMALLEST if resolution is None else math.floor(4.0 * math.log2(resolution)))
 
     def collapse(self, ball: Ball, share: float) -> tuple[Ball, int]:
-        """Mean shifts into ever smaller balls that hold this share of the records; and in how many rounds."""
+        """Move by mean shifts into ever smaller balls that hold this share; also return the number of rounds."""
         ask, c = self.ask, self.c
         last, part = ball.quarter - c.depth, min(share / c.half, 1.0)
         before, rounds, missed, counts = ask.left, 0, 0, []
@@ -171,7 +171,7 @@ class Run:
         while ball.quarter > max(self.floor(ball.center), last):
             if before - ask.left > c.half_budget or ask.left < c.reserve:
                 break
-            # A margin, because the radius that was found may just miss the records.
+            # With a margin, because the radius that was found may just miss the records.
             wide = ball.quarter + c.shrink
             counts.append(ask.count(ball.center, wide, for_count)[0])
             held = min(max(counts[-1], share * ask.m), ask.m)
@@ -185,11 +185,11 @@ class Run:
                 if missed >= (c.patience if rounds else 1):
                     break
             if len(counts) > c.patience and share == c.half and np.mean(counts) < 0.5 * (c.half + 0.5) * ask.m:
-                break  # This is the smaller of two clusters: the descent will see the other one.
+                break  # This is the smaller of two clusters: the descent will find the other one.
         return ball, rounds
 
     def is_point(self, ball: Ball, before: int, spent: float) -> bool:
-        """Whether half of the records are there: to the last digit, or as far as the budget of a collapse goes."""
+        """Whether half of the records lie here, to the last digit or as far as the budget of a collapse goes."""
         ask, c = self.ask, self.c
         ended = spent > c.half_budget or ask.left < c.reserve
         least = before - (4 * c.near if ended else c.depth)
@@ -198,7 +198,7 @@ class Run:
         return ask.count(ball.center, ball.quarter + c.shrink, c.query_most * ask.rho)[0] > 0.5 * ask.m
 
     def exactly(self, ball: Ball) -> MethodResult:
-        """Many records are this point, and it is the median: nothing is left to do, and the rest is not spent."""
+        """Return the point as the median: many records lie exactly here. The rest of the budget is not spent."""
         ask, quarter = self.ask, max(ball.quarter, self.floor(ball.center))
         error = radius_of(quarter + self.c.shrink)
         point = np.where(np.abs(ball.center) <= error, 0.0, ball.center)
@@ -208,7 +208,7 @@ class Run:
     # Descent.
 
     def descend(self, theta: Vector) -> MethodResult | Ball | None:
-        """Gradients that cost more and more while they are consistent. None at the end, or where to begin again."""
+        """Query gradients of growing cost while they are consistent. Return None, or a ball to restart from."""
         ask, c, belief = self.ask, self.c, self.belief
         self.nonsmooth, self.directions, self.theta = False, None, theta
         self.in_a_row = self.surprises = 0
@@ -232,7 +232,7 @@ class Run:
                 exact = None if self.atom is None else self.exact_point(*self.atom)
                 if exact is not None:
                     return exact
-                # In many dimensions its second moments wait for a better point: they take most of the time.
+                # In many dimensions second moments take most of the time: they wait for a better point.
                 self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
             cost *= self.growth(cost)
         point = self.look_around()
@@ -244,11 +244,11 @@ class Run:
         if region is not None and self.directions is None and ask.may_see_directions(of_sample=True):
             self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
         if ask.sampled and c.growth * cost < ask.left * ask.rho:
-            # The new Hessian moves the point, and from there the last gradient needs the Hessian less.
+            # The new Hessian moves the point. From the new point, the last gradient depends less on the Hessian.
             found = self.step(cost, carry=False)
             if found is not None:
                 return found
-        # A nonsmooth point needs many steps; after a sample each of them reads all records.
+        # A nonsmooth point needs many steps; after a sample each step reads all records.
         many = c.last_gradients // 2 if ask.sampled else c.last_gradients
         for left in range(many if self.nonsmooth else self.parts, 0, -1):
             found = self.step(ask.left * ask.rho / left, carry=True)
@@ -258,18 +258,18 @@ class Run:
 
     @property
     def parts(self) -> int:
-        """Equal parts of what is left for the last gradients."""
+        """The number of equal parts into which the rest of the budget is divided for the last gradients."""
         return last_gradients(self.ask.p, self.ask.rho, self.c, self.ask.offers.sample, self.ask.left)
 
     def growth(self, cost: float) -> float:
-        """How much more the next gradient costs: after a sample up to what is as good as the model is."""
+        """The factor of the cost for the next gradient. After a sample, its noise need not be below the model error."""
         ask, c = self.ask, self.c
         if not ask.sampled:
             return c.growth
         return min(max(ask.useful(self.belief.model_variance() * ask.d) / cost, c.growth), c.generous)
 
     def step(self, cost: float, carry: bool) -> MethodResult | Ball | None:
-        """One gradient where the median is believed to be, or one core radius on the way there, and what it means."""
+        """Query a gradient at the believed median, or one core radius on the way there, and decide what it means."""
         ask, c, belief = self.ask, self.c, self.belief
         step = belief.point - self.theta
         length = float(np.linalg.norm(step / belief.core_radius))
@@ -286,14 +286,14 @@ class Run:
         return self.surprise()
 
     def use_all(self) -> None:
-        """Queries all records from now on. What the sample told is a prior, with the sample's own error."""
+        """Query all records from now on. The belief from the sample becomes a prior with the error of the sample."""
         ask, belief = self.ask, self.belief
         belief.begin(belief.point, ask.n**2 / (ask.m * ask.d) + 1.0 / belief.precision)
         ask.use_all()
         self.measured_after = -1
 
     def gradient(self, theta: Vector, cost: float, carry: bool) -> Gradient:
-        """A gradient; at the end of the run it carries the directions, if a confidence region needs them."""
+        """A gradient; at the end of the run it carries the directions if a confidence region needs them."""
         ask, region = self.ask, self.ask.offers.region
         if not (
             carry
@@ -307,11 +307,11 @@ class Run:
         return gradient
 
     def pulled(self, square: float, variance: float) -> bool:
-        """Whether a mean gradient of this squared norm is more than noise, and more than a median has."""
+        """Whether a mean gradient of this squared norm exceeds both noise and what a median can have."""
         return square > max((self.c.pull * self.ask.n) ** 2, (2.0 * self.c.surprising) ** 2 * variance)
 
     def surprise(self) -> MethodResult | Ball | None:
-        """What the model does not explain: a larger cluster elsewhere, a nonsmooth point, or another core radius."""
+        """Handle a gradient that the model does not explain: a larger cluster, a nonsmooth point, a new core radius."""
         belief, there = self.belief, np.mean([g.point for g in self.belief.gradients[-self.c.patience :]], axis=0)
         mean, variance, square = belief.mean(self.c.patience)
         if self.pulled(square, self.ask.d * variance) and self.may_restart and not self.searched_majority:
@@ -326,7 +326,7 @@ class Run:
         return found
 
     def larger_cluster(self, there: Vector, mean: Vector) -> Ball | None:
-        """Where to begin again if the ball around this point that holds a majority is a larger or a denser one."""
+        """The ball to restart from, if a majority of the records lies in a larger or denser cluster."""
         ask, c = self.ask, self.c
         around = ask.search(there, c.majority, self.quarter)
         if around >= self.quarter + c.near:
@@ -335,14 +335,14 @@ class Run:
         return ball if rounds else None
 
     def look_around(self) -> MethodResult | None:
-        """Whether records stay in a ball that shrinks: a nonsmooth point. A result if it is exact."""
+        """Check whether records stay in a shrinking ball: a nonsmooth point. Return a result if it is exact."""
         ask, c, theta = self.ask, self.c, self.belief.point
-        # In many dimensions few records are that near to any point, so that less is spent to look.
+        # In many dimensions few records are that near to any point, so less is spent on the check.
         cost = min(1.0, c.generous / ask.d) * c.query_most * ask.rho
         if ask.price(c.needs, 0.0, 1.0) > cost:
             return None
         near, noise = ask.count(theta, self.quarter - 2 * c.near, cost)
-        # A smooth cloud has as many there as the volume says.
+        # A smooth cloud has as many records in the small ball as the volume predicts.
         near -= 2.0 ** (-0.5 * c.near * ask.d) * ask.m
         if near < c.surprising * noise:
             return None
@@ -351,12 +351,12 @@ class Run:
         return self.exact_point(Ball(theta, self.quarter - c.near), near) if self.nonsmooth else None
 
     def exact_point(self, ball: Ball, held: float) -> MethodResult | None:
-        """Fewer than half of the records, to the last digit. They are the median if the others pull with less."""
+        """Handle an exact point with fewer than half of the records: the median if the others pull with less."""
         ask, c = self.ask, self.c
         ball, _ = self.collapse(ball, c.majority * held / ask.m)
         if ball.quarter > max(self.floor(ball.center), self.quarter - c.near - c.depth):
             return None
-        # A little aside these records pull with their whole number in a known direction: the rest is that of others.
+        # A little aside, these records pull with their whole number in a known direction; the rest is the others' pull.
         aside, held = np.zeros(ask.d), held * ask.n / ask.m
         aside[0] = math.sqrt(radius_of(ball.quarter)) * math.sqrt(self.belief.core_radius)
         others = ask.gradient(ball.center + aside, c.search_most * ask.rho)
@@ -367,9 +367,9 @@ class Run:
     # End.
 
     def log_odds(self) -> float:
-        """Log odds that the data surround the point; infinite with many records, whose gradients tell alone.
+        """Log odds that the data surround the point; infinite with many records: gradients alone suffice then.
 
-        If the number of records is private and noisy, for the number within its noise that leaves most doubt.
+        If the number of records is private: the smallest log odds for the numbers within the noise.
         """
         ask, belief = self.ask, self.belief
         if not ask.few:
@@ -381,15 +381,15 @@ class Run:
         )
 
     def end(self) -> MethodResult:
-        """The point, its error radius and notes, or the reason why the run failed."""
+        """Return the point with its error radius and notes, or raise the reason why the run failed."""
         ask, c, belief = self.ask, self.c, self.belief
         half = max(2, (len(belief.gradients) + 1) // 2)
         _, variance, square = belief.mean(half)
-        # If steps jump over a cluster, the gradients cancel, but each is long.
+        # If steps jump over a cluster, the mean of the gradients cancels, but each gradient is long.
         squares, odds = belief.squares(half), self.log_odds()
         if squares > c.far and odds < (0.0 if ask.few else math.inf):
             raise NotFound(f"the squared gradient is still {squares:.2f} n^2")
-        # After a sample the first gradient of all records shows the sample's own error.
+        # After a sample, the first gradient of all records contains the sampling error of the sample.
         expected = ask.d * variance + (ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
         if not self.nonsmooth and self.pulled(square, expected):
             near = MethodResult(belief.point, belief.core_radius)
@@ -410,7 +410,7 @@ class Run:
         return MethodResult(belief.point, belief.core_radius, error, notes, wanted)
 
     def moments(self) -> Moments:
-        """What was released about the records around the point: the error radius and regions are made of it."""
+        """What was released about the records around the point; the error radius and regions are computed from it."""
         found = self.released
         if found is None:
             raise NotFound("the budget was used up before the curvature was measured")

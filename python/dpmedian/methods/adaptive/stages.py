@@ -1,4 +1,4 @@
-"""The calibrated default method: its stages, what to expect, and its run. Proof: adaptive.md."""
+"""The calibrated default method: its stages, its predicted error, and its run. Proof: adaptive.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Adaptive", "calibrate", "cap"]
 
 @dataclass(frozen=True, eq=False)
 class Adaptive(CappedMethod):
-    """A calibrated release. Every release is Gaussian, with the sum of mu^2 at most 2 rho."""
+    """A calibrated default method. Every release is Gaussian, and the sum of mu^2 is at most 2 rho."""
 
     parameters: PublicParameters
     constants: Constants
@@ -41,7 +41,7 @@ class Adaptive(CappedMethod):
     allowance: Allowance
 
     def __reduce__(self) -> tuple[Callable[..., Adaptive], tuple[PublicParameters, float, Constants]]:
-        """A pickled method is calibrated again: its offers are functions of these three."""
+        """Pickle the three arguments and calibrate again, because the offers are functions of them."""
         return calibrate, (self.parameters, self.rho, self.constants)
 
     @property
@@ -64,7 +64,7 @@ class Adaptive(CappedMethod):
         return Reads(c.other_reads + last, most, sample, before, memory, seconds)
 
     def _moments_seconds(self, records: int, hessians: int) -> float:
-        """Of the sums of second moments: those of Hessians, and the directions for a confidence region."""
+        """The seconds for sums of second moments: of Hessians, and of the directions for a confidence region."""
         p, region = self.parameters, self.offers.region
         times = hessians if hessian_plan(p, self.constants, self.rho, records).moments else 0
         if region is not None and region.weight:
@@ -102,7 +102,7 @@ class Adaptive(CappedMethod):
         return self._run(source, tape, anywhere=False)
 
     def among(self, source: Source, tape: Tape) -> MethodResult:
-        """The median, or if the gradients do not vanish there, a place among the records that is no median."""
+        """The median. If the gradients do not vanish there, a place among the records that is not the median."""
         return self._run(source, tape, anywhere=True)
 
     def _run(self, source: Source, tape: Tape, anywhere: bool) -> MethodResult:
@@ -119,19 +119,20 @@ class Adaptive(CappedMethod):
 
 
 def _memory(n: int, sample: int, d: int, c: Constants) -> int:
-    """Bytes for the sample, a sorted copy of it for ranks, the points and gradients, and second moments, at most.
+    """An upper bound on the bytes for the sample, a sorted copy of it for ranks, the points and gradients, and second
+    moments.
 
-    Blocks and threads take the same for all n and d. Singles take half.
+    Blocks and threads need the same for all n and d. Single precision needs half.
     """
     return c.memory + copy_bytes(sample, d, sampled=sample < n) + answer_bytes(d, moments=d <= MOMENTS_DIMENSION)
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost for every number of records: the allowance has the same kinds, and as many of each, for all of them."""
+    """The cost for every number of records: the allowance has the same kinds of queries, and as many of each."""
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 
 def calibrate(parameters: PublicParameters, rho: float, constants: Constants = CONSTANTS) -> Adaptive:
-    """The queries that cost rho together, at most."""
+    """Calibrate the queries so that together they cost at most rho."""
     offers = Offers.of(parameters, rho, constants)
     return Adaptive(parameters, constants, rho, offers, offers.allowance(rho))

@@ -1,9 +1,10 @@
-"""The default method, and one more release for the axes of the data. Proof: adaptive.md, and clusters.md for those.
+"""The default method plus one more release, for the axes of the data. Proof: adaptive.md, and clusters.md for the
+release.
 
-A run of the default method with the budget (1 - a) rho, and then the second moments of the directions from the released
-point to all records with a rho, by the mechanism of the shells. Neighbors: those of both. Cost: the sum, which is rho.
-Failure: that of the default method. The directions that the default method releases for its confidence region
-are free, but their noise hides the axes in more than some ten dimensions unless there are many records.
+A run of the default method gets the budget (1 - a) rho. Then the second moments of the directions from the released
+point to all records are released with a rho, by the mechanism of the shells. Neighbors: those of both. Cost: the sum,
+which is rho. Failure: as for the default method. The directions that the default method releases for its confidence
+region are free, but in more than about ten dimensions their noise hides the axes unless there are many records.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from dpmedian.tape import Tape
 
 __all__ = ["WithAxes", "calibrate", "cap"]
 
-# The weight of the directions beside the shells, which are released with them and are not used here: the largest one.
+# The weight of the directions relative to the shells, at its maximum; the shells are released with them and not used
+# here.
 _WEIGHT = 2.0
 
-# Shares are rounded, and their sum must not exceed the budget.
+# Shares are rounded down by this relative amount, so that their sum does not exceed the budget.
 _ROUNDING = 1e-9
 
 
@@ -40,9 +42,9 @@ class WithAxes(CappedMethod):
     median: stages.Adaptive
     directions: Offer[NoisyShells]
     own: Allowance
-    """Of the directions alone."""
+    """The allowance of the directions alone."""
     allowance: Allowance
-    """Of everything: the cost."""
+    """The allowance of everything, which is the cost."""
 
     def __reduce__(self) -> tuple[Callable[..., WithAxes], tuple[PublicParameters, float]]:
         return calibrate, (self.parameters, self.rho)
@@ -71,7 +73,7 @@ class WithAxes(CappedMethod):
         result = self.median.run(source, tape)
         if result.moments is None:
             return result
-        # The shells need some scale, although nobody reads them.
+        # The shells need some scale, although their counts are not used.
         scale = result.scale or 1.0
         (_, moments), noise = Spender(self.own, tape).release(
             self.directions, self.own.rho, lambda made, tape: made.around(source, tape, result.point, scale)
@@ -87,7 +89,7 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> WithAxes:
-    """The queries that cost rho together, at most."""
+    """Calibrate the queries so that together they cost at most rho."""
     share = parameters.axes
     median = stages.calibrate(replace(parameters, axes=0.0), (1.0 - share) * rho)
     offer = Offer(lambda rho: NoisyShells.of("axes", rho, parameters, _WEIGHT), 1, 1.0, "one, at the released point")
