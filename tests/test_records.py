@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import dpmedian
 from dpmedian.running import Session
-from dpmedian.sources.records import NONFINITE, Records, as_records
+from dpmedian.sources.cells import NONFINITE
+from dpmedian.sources.records import Records, as_records
 
 POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 NAN = float("nan")

@@ -10,7 +10,7 @@
 import importlib
 from typing import Any
 
-from dpmedian import building_blocks
+from dpmedian import building_blocks, presentation
 from dpmedian._core import __version__, set_threads
 from dpmedian.accounting import PrivacyCost
 from dpmedian.api import geometric_median, plan, required_n
@@ -92,6 +92,9 @@ _MOVED = {
 
 # Public modules that are loaded when they are used.
 _SUBMODULES = ("data", "files", "nonprivate")
+
+# Everything that shows something is registered now.
+del presentation
 
 # The module of results is no verb: without its name here, somebody who calls it gets the sentence below.
 globals().pop("release")

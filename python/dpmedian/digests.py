@@ -8,10 +8,15 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-__all__ = ["APART", "canonical", "digest_of", "parse_object", "sealed"]
+__all__ = ["APART", "as_json", "canonical", "digest_of", "parse_object", "sealed"]
 
 APART = ("digest", "signature")
 """The entries of a record that its digest does not cover: the digest itself, and the signature of the digest."""
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """Return JSON for people and programs."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def canonical(value: Any) -> bytes:

@@ -28,9 +28,10 @@ from dpmedian.dataset.reading import Reading
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import geometry_of
 from dpmedian.release import MethodResult, Release
+from dpmedian.sources.cells import Floats
 from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.key_columns import group_keys, named_columns
-from dpmedian.sources.records import Floats, Records, as_records
+from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_position
 from dpmedian.sources.units import as_unit_records, check_missing
 from dpmedian.sources.weights import WHOLE_WEIGHT

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpmedian.release import ClusterResult, Release
 from dpmedian.spherical import kilometers
@@ -17,7 +17,7 @@ __all__ = ["Places"]
 _FACTS = ("cluster", "size", "size_sigma", "radius", "radius_km")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Places(Release):
     """Differentially private k-medians, and what they cost.
 
@@ -93,32 +93,3 @@ class Places(Release):
         frame = pd.DataFrame(self.rows())
         frame.index.name = "cluster"
         return frame
-
-    def to_csv(self) -> str:
-        """The table of `to_frame` as comma-separated values, with the cluster in the first column."""
-        from dpmedian.rendering.rows import csv_text
-
-        rows = self.rows()
-        return csv_text(([index, *row.values()] for index, row in enumerate(rows)), ["cluster", *rows[0]])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The audit record: that of a release, with the centers, their sizes and their radii."""
-        from dpmedian.rendering.places import places_record
-
-        return places_record(self)
-
-    def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
-        """The centers with their radii and sizes, over the private records if they are given (needs matplotlib)."""
-        from dpmedian.plot_places import plot_places
-
-        return plot_places(self, points, ax)
-
-    def __repr__(self) -> str:
-        from dpmedian.rendering.places import places_text
-
-        return places_text(self)
-
-    def _repr_html_(self) -> str:
-        from dpmedian.rendering.places import places_html
-
-        return places_html(self)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpmedian.inference import Region
+from dpmedian.planning.plan import Plan
+from dpmedian.planning.prediction_curves import PredictionCurves
+from dpmedian.recorded import picture
+from dpmedian.release import Release
 from dpmedian.rendering.release import records_text
-from dpmedian.sources.records import Floats, as_records
-
-if TYPE_CHECKING:
-    from dpmedian.inference import Region
-    from dpmedian.planning.plan import Plan
-    from dpmedian.release import Release
+from dpmedian.sources.cells import Floats
+from dpmedian.sources.records import as_records
 
 __all__ = ["plot_plan", "plot_release"]
 
@@ -30,9 +31,6 @@ DENSITY = "Greys"
 # The most coordinates that are drawn.
 _COORDINATES = 40
 
-# A region takes matrices of all dimensions: in more than these it is left out.
-_REGION_DIMENSION = 200
-
 # An error circle that takes a smaller share of the picture than this is shown again, enlarged.
 _SMALL = 0.06
 
@@ -48,6 +46,7 @@ def axes_of(ax: Any) -> Any:
     return plt.subplots(figsize=(6.4, 5.6), layout="constrained")[1]
 
 
+@picture.register
 def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = None) -> Any:
     """The released point with its predicted error, over the records if they are given. Returns the axes.
 
@@ -123,18 +122,12 @@ def _around(release: Release, array: Floats) -> Floats:
 def _shown(release: Release, array: Floats | None) -> tuple[float, int]:
     """The half width of a picture around the point, and how many records lie outside of it."""
     if array is None:
-        region = _region(release)
+        region = release.shown_region
         error = max(release.error_radius or 0.0, 0.0 if region is None else region.radius)
         return (1.6 if region else 3.0) * (error or release.scale or 1.0), 0
     distance = np.max(np.abs(array - release.point) / _degrees(release), axis=1)
     half = 1.08 * float(np.quantile(distance, _SHOWN)) or 1.0
     return half, int(np.sum(distance > half))
-
-
-def _region(release: Release) -> Region | None:
-    """The 95 % region, unless the release has none or making it takes long."""
-    large = release.point.size > _REGION_DIMENSION
-    return None if release.moments is None or large else release.confidence_region()
 
 
 def _region_label(region: Region) -> str:
@@ -166,7 +159,7 @@ def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...
     if release.error_radius is not None:
         low, high = center - release.error_radius, center + release.error_radius
         ax.axvspan(low, high, color=INK, alpha=0.2, linewidth=0, label=_error_label(release))
-    region = _region(release)
+    region = release.shown_region
     if region is not None:
         for place, label in zip(region.intervals[0], (_region_label(region), None), strict=True):
             ax.axvline(float(place), color=INK, linewidth=1.2, linestyle="--", label=label)
@@ -179,7 +172,7 @@ def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ..
     """The cloud or its density, the point and the circle of its error; a small circle is shown again, enlarged."""
     half, hidden = _shown(release, array)
     _square(release, array, ax, half, _records_label(hidden))
-    region = _region(release)
+    region = release.shown_region
     error = max(release.error_radius or 0.0, 0.0 if region is None else region.radius)
     if 0.0 < error < _SMALL * half:
         zoom = ax.inset_axes((0.72, 0.72, 0.27, 0.27))
@@ -208,7 +201,7 @@ def _square(release: Release, array: Floats | None, ax: Any, half: float, label:
         turn = np.linspace(0.0, 2.0 * np.pi, 200)
         circle = center[:, None] + release.error_radius * degrees[:, None] * np.array([np.cos(turn), np.sin(turn)])
         ax.plot(*circle, color=INK, linewidth=1.6, label=_error_label(release))
-    region = _region(release)
+    region = release.shown_region
     if region is not None:
         ax.plot(*region.outline(), color=INK, linewidth=1.3, linestyle="--", label=_region_label(region))
     ax.plot(*center, marker="+", markersize=11, markeredgewidth=1.8, color=INK, linestyle="", label="private median")
@@ -229,7 +222,7 @@ def _coordinates(release: Release, array: Floats | None, ax: Any, names: tuple[s
     if release.error_radius is not None:
         error = release.error_radius
         ax.errorbar(places, center, yerr=error, fmt="none", ecolor=INK, capsize=3, label=_error_label(release))
-    region = _region(release)
+    region = release.shown_region
     if region is not None:
         low, high = region.intervals[:shown].T
         limits = {"marker": "_", "markersize": 12, "color": INK, "linestyle": ""}
@@ -247,6 +240,7 @@ def _error_label(release: Release) -> str:
     return f"predicted error, radius {release.error_radius:.2g}"
 
 
+@picture.register
 def plot_plan(plan: Plan, ax: Any = None) -> Any:
     """The predicted error against the budget, for n/4, n and 4n records; the plan itself is marked. Returns the axes.
 
@@ -264,8 +258,6 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     matplotlib axes
         The picture.
     """
-    from dpmedian.planning.prediction_curves import PredictionCurves
-
     curves = PredictionCurves.of(plan)
     if curves is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")

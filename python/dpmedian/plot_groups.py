@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dpmedian.groups.releases import Releases
 from dpmedian.plot import CLOUD, INK, WARNING, axes_of, draw_square
+from dpmedian.recorded import picture
 from dpmedian.release import Release
 from dpmedian.sources.key_columns import key_labels, key_text, take_keys
 from dpmedian.sources.records import as_records
 
-if TYPE_CHECKING:
-    from dpmedian.groups.releases import Releases
-
-__all__ = ["plot_groups", "plot_map"]
+__all__ = ["draw", "plot_groups", "plot_map"]
 
 # More small pictures cannot be read.
 _MOST = 48
+
+
+@picture.register
+def draw(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
+    """The map, which shows nothing private, or with points one small picture for each group."""
+    return plot_map(releases, ax) if points is None else plot_groups(releases, points, by, ax)
 
 
 def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpmedian.places import Places
 from dpmedian.plot import CLOUD, DENSE, DENSITY, INK, axes_of, mark_private
+from dpmedian.recorded import picture
 from dpmedian.rendering.release import records_text
-from dpmedian.sources.records import Floats, as_records
-
-if TYPE_CHECKING:
-    from dpmedian.places import Places
+from dpmedian.sources.cells import Floats
+from dpmedian.sources.records import as_records
 
 __all__ = ["plot_places"]
 
@@ -23,6 +23,7 @@ _MARGIN = 0.15
 _COORDINATES = 40
 
 
+@picture.register
 def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None) -> Any:
     """The centers, each with a circle of its radius and its noisy size. Returns the axes.
 

@@ -1,20 +1,91 @@
-"""What has an audit record: its text, and the page that is made of it."""
+"""What the objects of this package become: text, HTML, an audit record, CSV, a picture and a page.
+
+Each of these is a generic function that is only declared here. The modules that do it (`rendering/`, `plot.py` and the
+like, `report/`, `verification/`) register themselves for the kinds that they show, and the package imports them. So an
+object can be asked for its text, and yet no module imports one that lies above it.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Recorded"]
+from dpmedian.digests import as_json
+
+__all__ = ["Recorded", "Shown", "View", "as_csv", "as_record", "as_view", "page_file", "picture", "release_from"]
+
+
+@dataclass(frozen=True)
+class View:
+    """What is printed, and what a notebook shows."""
+
+    text: str
+    html: str
+
+
+def _unregistered(value: object) -> TypeError:
+    return TypeError(f"nothing is registered that shows a {type(value).__name__}")
+
+
+@singledispatch
+def as_view(value: object) -> View:
+    """What is printed, and what a notebook shows."""
+    raise _unregistered(value)
+
+
+@singledispatch
+def as_record(value: object) -> dict[str, Any]:
+    """The audit record, as JSON can hold it."""
+    raise _unregistered(value)
+
+
+@singledispatch
+def as_csv(value: object) -> str:
+    """Comma-separated values with a header."""
+    raise _unregistered(value)
+
+
+@singledispatch
+def picture(value: object, *arguments: Any) -> Any:
+    """The axes or the figure of a picture; the arguments are those of the method that draws it."""
+    raise _unregistered(value)
+
+
+@singledispatch
+def page_file(value: object, path: str | os.PathLike[str], ledger: Any) -> Path:
+    """The file to which a page was written."""
+    raise _unregistered(value)
+
+
+@singledispatch
+def release_from(text: object) -> Any:
+    """The release of an audit record, from its text."""
+    raise _unregistered(text)
+
+
+class Shown:
+    """What has a text, and a form for notebooks."""
+
+    def __repr__(self) -> str:
+        return as_view(self).text
+
+    def _repr_html_(self) -> str:
+        return as_view(self).html
 
 
 class Recorded:
     """A plan, a release, a failure, or those of groups: all that is known about them is in `to_dict`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The audit record, as JSON can hold it."""
-        raise NotImplementedError
+        """The audit record: what is or was done, every stage with its sensitivity and noise, and the cost in its parts.
+
+        Nothing in it depends on the data but what was released, so it may go wherever the release goes.
+        `dpmedian.verify` computes its claims again.
+        """
+        return as_record(self)
 
     @property
     def digest(self) -> str:
@@ -23,8 +94,6 @@ class Recorded:
 
     def to_json(self) -> str:
         """The audit record as text."""
-        from dpmedian.rendering.record import as_json
-
         return as_json(self.to_dict())
 
     def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
@@ -44,6 +113,4 @@ class Recorded:
         pathlib.Path
             The file.
         """
-        from dpmedian.report import write_page
-
-        return write_page(self.to_dict(), path, None if ledger is None else ledger.to_dict())
+        return page_file(self, path, ledger)

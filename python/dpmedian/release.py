@@ -13,13 +13,16 @@ from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.protection import Neighbours
 from dpmedian.inference import Axes, Moments, Region, Shape, axes_of, confidence_region, shape_of
-from dpmedian.recorded import Recorded
+from dpmedian.recorded import Recorded, Shown, as_csv, picture, release_from
 from dpmedian.trace import Trace
 
 if TYPE_CHECKING:
     from dpmedian.planning.plan import Plan
 
 __all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "StepResult", "now"]
+
+# A region takes matrices of all dimensions, and seconds in more than these: it is made when it is requested.
+_REGION_DIMENSION = 200
 
 
 def now() -> str:
@@ -65,12 +68,6 @@ class ReleaseFailed(Recorded, RuntimeError):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.cost), self.__dict__
 
-    def to_dict(self) -> dict[str, Any]:
-        """The audit record of the failure: the plan that was charged, and the message."""
-        from dpmedian.rendering.record import failure_record
-
-        return failure_record(self)
-
     def __str__(self) -> str:
         return f"{self.message} (the budget is spent: {self.cost})"
 
@@ -106,8 +103,8 @@ class StepResult(MethodResult):
     noise_std: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class Release(Recorded):
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Shown, Recorded):
     """A differentially private geometric median, and what it cost.
 
     `scale` is a private estimate of the core radius and `error_radius` predicts the distance to the exact median, as
@@ -207,20 +204,7 @@ class Release(Recorded):
         `outcome` and `reason`; on the sphere also `error_km`, the error radius in kilometers. A value that does not
         exist is an empty cell. If a coordinate has one of these names, ours becomes `release_size` and the like.
         """
-        from dpmedian.rendering.rows import csv_text, row_names, row_of
-
-        names = self.columns or tuple(f"x{place}" for place in range(self.point.size))
-        sphere = self.plan.parameters.geometry == "sphere"
-        return csv_text([row_of(self, names, sphere)], row_names(names, sphere))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The audit record: what was released, every stage with its sensitivity and noise, and the cost in its parts.
-
-        Nothing in it depends on the data but what was released. `dpmedian.verify` computes its claims again.
-        """
-        from dpmedian.rendering.record import release_record
-
-        return release_record(self)
+        return as_csv(self)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -241,9 +225,14 @@ class Release(Recorded):
         ValueError
             If the text is no record of a release. Nothing is checked beyond its form: see `dpmedian.verify`.
         """
-        from dpmedian.verification.reading import release_of
+        found: Release = release_from(text)
+        return found
 
-        return release_of(text)
+    @property
+    def shown_region(self) -> Region | None:
+        """The 95 % region that is shown, unless the release has none or making it takes long."""
+        large = self.point.size > _REGION_DIMENSION
+        return None if self.moments is None or large else self.confidence_region()
 
     def confidence_region(self, level: float = 0.95) -> Region:
         """A region that holds the median of the population, from which the records are a sample.
@@ -272,17 +261,5 @@ class Release(Recorded):
         return confidence_region(self.point, self.moments, level, self.scale, self.plan.parameters.scales)
 
     def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
-        """The point with its predicted error, over the private records if they are given (needs matplotlib)."""
-        from dpmedian.plot import plot_release
-
-        return plot_release(self, points, ax)
-
-    def __repr__(self) -> str:
-        from dpmedian.rendering.release import release_text
-
-        return release_text(self)
-
-    def _repr_html_(self) -> str:
-        from dpmedian.rendering.release import release_html
-
-        return release_html(self)
+        """What was released, over the private records if they are given (needs matplotlib)."""
+        return picture(self, points, ax)

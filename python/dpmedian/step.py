@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from dpmedian.release import Release, StepResult
 
 __all__ = ["Step"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Step(Release):
     """A differentially private mean of unit vectors from a public point to the records, and what it cost.
 
@@ -42,19 +41,3 @@ class Step(Release):
         It is true if all records are honest; if some are hostile already, it says which share more could be.
         """
         return self.coherence / (1.0 + self.coherence)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The audit record: that of a release, with the coherence, its interval and the noise of a coordinate."""
-        from dpmedian.rendering.step import step_record
-
-        return step_record(self)
-
-    def __repr__(self) -> str:
-        from dpmedian.rendering.step import step_text
-
-        return step_text(self)
-
-    def _repr_html_(self) -> str:
-        from dpmedian.rendering.step import step_html
-
-        return step_html(self)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.accounting.concentrated import pure_rho, range_rho
+from dpmedian.recorded import Shown
 from dpmedian.statistics import FIRST_QUARTER_OCTAVE
 from dpmedian.tape import Tape
 
@@ -64,7 +65,7 @@ class Query:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Trace(Sequence[Query]):
+class Trace(Shown, Sequence[Query]):
     """All noisy releases of a run, in their order. `print(trace)` shows a table."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
@@ -95,11 +96,6 @@ class Trace(Sequence[Query]):
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
         return pd.DataFrame([vars(query) for query in self])
-
-    def __repr__(self) -> str:
-        from dpmedian.rendering.trace import trace_text
-
-        return trace_text(self)
 
 
 def trace_of(tape: Tape) -> Trace:

@@ -11,7 +11,7 @@ from dpmedian.accounting import Budget, Neighbours
 from dpmedian.accounting.protection import RECORD, REPLACE
 from dpmedian.cli.arguments import add_budget, add_neighbours, add_output
 from dpmedian.cli.output import show
-from dpmedian.rendering.record import as_json
+from dpmedian.digests import as_json
 
 __all__ = ["add", "create_ledger", "enter_cost", "open_ledger", "show_ledger", "split_ledger"]
 

@@ -27,8 +27,9 @@ from dpmedian.cli.groups import read_keys, release_groups
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import EXIT_CODES, deliver, paid_for, show_failure, shown
 from dpmedian.files import open_points, read_points
+from dpmedian.sources.cells import NONFINITE
 from dpmedian.sources.file import FileRecords
-from dpmedian.sources.records import NONFINITE, Records
+from dpmedian.sources.records import Records
 from dpmedian.sources.units import REDUCERS
 from dpmedian.sources.weights import with_weight
 

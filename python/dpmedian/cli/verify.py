@@ -10,8 +10,8 @@ from typing import Any
 from dpmedian import verify
 from dpmedian.cli.ledger import open_ledger
 from dpmedian.cli.output import Refuted, say, show
+from dpmedian.digests import as_json
 from dpmedian.ledger import BrokenChain, Ledger
-from dpmedian.rendering.record import as_json
 from dpmedian.verification.reading import parsed
 from dpmedian.verification.signature import sign
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmedian.parameters import geometry_of, positive
-from dpmedian.sources.records import Intake
+from dpmedian.sources.cells import Intake
 from dpmedian.sources.units import check_reducer
 
 __all__ = ["Reading"]

@@ -13,9 +13,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from dpmedian.sources.cells import Intake, from_array
 from dpmedian.sources.columns import divide, labels, numbered
 from dpmedian.sources.labels import as_labels
-from dpmedian.sources.records import Intake, Records, from_array
+from dpmedian.sources.records import Records
 
 __all__ = ["read_array", "require_size"]
 

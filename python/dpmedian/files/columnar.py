@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
+from dpmedian.sources.cells import Intake
 from dpmedian.sources.columns import divide, labels
+from dpmedian.sources.frames import from_frame
 from dpmedian.sources.labels import as_labels
-from dpmedian.sources.records import Intake, Records
+from dpmedian.sources.records import Records
 
 __all__ = ["pyarrow", "read_columnar"]
 
@@ -48,8 +50,6 @@ def read_columnar(
         names = list(table.schema.names)
         places, others = divide(names, wanted, beside)
         table = table.select([*places, *others])
-    from dpmedian.sources.frames import from_frame
-
     found = {
         str(name): replace(as_labels(table.column(len(places) + i), str(name)), name=str(name))
         for i, name in enumerate(beside)

@@ -12,9 +12,10 @@ from typing import BinaryIO
 
 import numpy as np
 
+from dpmedian.sources.cells import Intake, read_number
 from dpmedian.sources.columns import as_number, divide, labels, numbered
 from dpmedian.sources.labels import as_labels
-from dpmedian.sources.records import Intake, Records, read_number
+from dpmedian.sources.records import Records
 
 __all__ = ["HINT", "Dialect", "read_delimited"]
 

@@ -23,10 +23,11 @@ from dpmedian.files.arrays import header_of, require_size
 from dpmedian.files.columnar import pyarrow
 from dpmedian.files.reading import Paths, file_format, files_of, is_several, named, read_points
 from dpmedian.progress import Progress
+from dpmedian.sources.cells import Floats, Intake
 from dpmedian.sources.columns import labels, numbered, select
 from dpmedian.sources.file import Column, FileRecords
 from dpmedian.sources.frames import from_frame
-from dpmedian.sources.records import Floats, Intake, Records
+from dpmedian.sources.records import Records
 
 __all__ = ["open_points"]
 

@@ -24,8 +24,9 @@ import numpy as np
 from dpmedian.files.arrays import read_array
 from dpmedian.files.columnar import read_columnar
 from dpmedian.files.delimited import HINT, Dialect, read_delimited
+from dpmedian.sources.cells import Intake
 from dpmedian.sources.labels import Labels
-from dpmedian.sources.records import Intake, Records, first_nonfinite
+from dpmedian.sources.records import Records, first_nonfinite
 
 __all__ = ["FORMATS", "Paths", "file_format", "files_of", "is_several", "named", "read_points"]
 

@@ -24,9 +24,8 @@ from dpmedian.parameters import PublicParameters, whole
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
-from dpmedian.recorded import Recorded
+from dpmedian.recorded import Recorded, Shown
 from dpmedian.release import MethodResult, Release, ReleaseFailed
-from dpmedian.rendering.groups import groups_plan_html, groups_plan_record, groups_plan_text
 from dpmedian.running import Session, check_name, check_nonfinite, require_options, require_unit
 from dpmedian.sources.dask import DaskGroups
 from dpmedian.sources.groups import Grouped, GroupRecords
@@ -46,8 +45,8 @@ _SELECTION_DELTA = 0.1
 _MOST_GROUPS, _MOST_SHOWN_GROUPS = 2**20, 16
 
 
-@dataclass(frozen=True, eq=False)
-class GroupsPlan(Recorded):
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupsPlan(Shown, Recorded):
     """Calibrated releases of groups. `run` spends the budget on data.
 
     Made by `dpmedian.plan_groups`. `plans` has the plan of each group, in the order of `keys`; groups with the same
@@ -175,7 +174,7 @@ class GroupsPlan(Recorded):
             name=name or self._default_name(),
             ledger=ledger,
             seed=seed,
-            record=groups_plan_record(self),
+            record=self.to_dict(),
         )
         values: dict[Hashable, Release | ReleaseFailed] = {}
         with session, session.spent():
@@ -271,16 +270,6 @@ class GroupsPlan(Recorded):
         if not isinstance(outcome, ReleaseFailed):
             return plan.released(outcome, columns=grouped.columns, nonfinite=nonfinite, **told)
         return ReleaseFailed(outcome.message, plan.cost, size, plan=plan.at_size(size), **told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can hold it."""
-        return groups_plan_record(self)
-
-    def __repr__(self) -> str:
-        return groups_plan_text(self)
-
-    def _repr_html_(self) -> str:
-        return groups_plan_html(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.recorded import Recorded
+from dpmedian.recorded import Recorded, Shown, picture
 from dpmedian.release import Release, ReleaseFailed, now
-from dpmedian.rendering.rows import csv_text, row_names, row_of
+from dpmedian.rows import csv_text, row_names, row_of
 from dpmedian.sources.key_columns import key_parts
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Releases"]
 
 
-class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
+class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     """What was released for every key, in their order: a `Release`, or `ReleaseFailed` as a value, which is an output.
 
     If nobody has listed the keys, the groups are those that are shown. `by` has the names of the key columns; with
@@ -127,30 +127,10 @@ class Releases(Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
         rows = ([*key_parts(key), *row_of(value, self.columns, self._sphere)] for key, value in self.items())
         return csv_text(rows, [*names, *row_names(self.columns, self._sphere)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The audit record of all groups: the plan, the cost, and a list `groups` with what was released for each."""
-        from dpmedian.rendering.groups import releases_record
-
-        return releases_record(self)
-
     def plot(self, points: Any, by: Any, ax: Any = None) -> Any:
         """Small multiples: each group's point over its private records, in two dimensions (needs matplotlib)."""
-        from dpmedian.plot_groups import plot_groups
-
-        return plot_groups(self, points, by, ax)
+        return picture(self, points, by, ax)
 
     def plot_map(self, ax: Any = None) -> Any:
         """All released points in one picture, each with its error and its name; nothing private is in it."""
-        from dpmedian.plot_groups import plot_map
-
-        return plot_map(self, ax)
-
-    def __repr__(self) -> str:
-        from dpmedian.rendering.groups import releases_text
-
-        return releases_text(self)
-
-    def _repr_html_(self) -> str:
-        from dpmedian.rendering.groups import releases_html
-
-        return releases_html(self)
+        return picture(self, None, None, ax)

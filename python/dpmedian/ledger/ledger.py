@@ -20,7 +20,7 @@ from dpmedian.ledger.errors import BudgetExceeded
 from dpmedian.ledger.filters import ENDS_EARLY, Composition
 from dpmedian.ledger.log import now
 from dpmedian.ledger.store import FileStore, MemoryStore, Terms
-from dpmedian.rendering.ledger import ledger_dict, ledger_html, ledger_text
+from dpmedian.recorded import as_record, as_view
 from dpmedian.spelling import american
 
 __all__ = ["Ledger"]
@@ -386,14 +386,14 @@ class Ledger:
 
     def __str__(self) -> str:
         """A table of at most 80 columns; long names are cut."""
-        return ledger_text(self)
+        return as_view(self).text
 
     def _repr_html_(self) -> str:
-        return ledger_html(self)
+        return as_view(self).html
 
     def to_dict(self) -> dict[str, Any]:
         """Terms, what is left and all entries, as JSON can hold them."""
-        return ledger_dict(self)
+        return as_record(self)
 
 
 def _shares(k: int) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
 from dpmedian.dataset import Dataset
 from dpmedian.mechanisms.stage import Stage
@@ -17,10 +16,8 @@ from dpmedian.methods.registry import method_named
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters
 from dpmedian.places import Places
 from dpmedian.planning.notes import notes_of
-from dpmedian.recorded import Recorded
+from dpmedian.recorded import Recorded, Shown, picture
 from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed, StepResult
-from dpmedian.rendering.plan import plan_html, plan_text
-from dpmedian.rendering.record import plan_record
 from dpmedian.running import Session, check_name
 from dpmedian.sources.scales import finishing
 from dpmedian.step import Step
@@ -36,8 +33,8 @@ _LONG = 60.0
 _NAMES = {"k_medians": "k-medians", "robust_step": "robust step"}
 
 
-@dataclass(frozen=True, eq=False)
-class Plan(Recorded):
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Shown, Recorded):
     """A calibrated release: stages, noise, cost and predicted error. `run` spends the budget on data.
 
     Plans are made by `dpmedian.plan`. `print(plan)` shows a table that a reviewer can check.
@@ -287,16 +284,4 @@ class Plan(Recorded):
 
     def plot(self, ax: Any = None) -> Any:
         """The predicted error against the budget and the number of records (needs matplotlib)."""
-        from dpmedian.plot import plot_plan
-
-        return plot_plan(self, ax)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON, which a ledger keeps: what is done, with which noise, and at what cost."""
-        return plan_record(self, __version__)
-
-    def __repr__(self) -> str:
-        return plan_text(self)
-
-    def _repr_html_(self) -> str:
-        return plan_html(self)
+        return picture(self, ax)

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmedian._core import __version__
 from dpmedian.digests import sealed
+from dpmedian.groups.plan import GroupsPlan
+from dpmedian.groups.releases import Releases
+from dpmedian.methods.contract import Prediction
+from dpmedian.planning.plan import Plan
+from dpmedian.recorded import View, as_record, as_view
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.cost import cost_dict
-from dpmedian.rendering.plan import plan_tables, probability_text
+from dpmedian.rendering.plan import plan_table, probability_text
 from dpmedian.rendering.record import FORMAT, plan_record
-from dpmedian.rendering.release import region_of
-from dpmedian.rendering.table import html_block, html_table, text_table
+from dpmedian.rendering.table import html_block, titled
 from dpmedian.rendering.trace import groups_trace_entry
 from dpmedian.sources.key_columns import key_parts, key_text
 from dpmedian.spherical import kilometers
 
-if TYPE_CHECKING:
-    from dpmedian.groups.plan import GroupsPlan
-    from dpmedian.groups.releases import Releases
-    from dpmedian.methods.contract import Prediction
-    from dpmedian.planning.plan import Plan
+__all__ = ["groups_plan_record", "groups_plan_view", "releases_record", "releases_view"]
 
-__all__ = [
-    "groups_plan_html",
-    "groups_plan_record",
-    "groups_plan_text",
-    "releases_html",
-    "releases_record",
-    "releases_text",
-]
-
-_WIDTH = 80
 # More rows are left out of what is printed; `to_frame` has all of them. A plan names the first few of its groups.
 _MOST, _NAMED = 40, 3
 # So many different notes of groups are printed beneath their table, those of the most groups first.
@@ -111,23 +100,6 @@ _CHOICE_NOTE = (
 )
 
 
-def groups_plan_text(plan: GroupsPlan) -> str:
-    """The groups, what they cost together, what other numbers of groups per unit mean, and the plan of one group."""
-    rows, note = _planned_rows(plan), _left_out(len(set(plan.plans)))
-    table = text_table(_PLAN_HEAD, rows, _WIDTH, yielding=(0,), overflow="wrap", framed=True, note=note)
-    facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in _about(plan)]
-    first = "every group" if plan.keys is None else key_text(plan.keys[0])
-    return "\n".join([_plan_title(plan), table, *facts, *_choices_text(plan), "", f"For {first}:", str(plan.plans[0])])
-
-
-def _choices_text(plan: GroupsPlan) -> list[str]:
-    choices = _choice_rows(plan)
-    if len(choices) < 2:
-        return []
-    told = textwrap.fill(_CHOICE_NOTE.format(unit=plan.cost.unit), _WIDTH, subsequent_indent="  ")
-    return ["", told, text_table(_choice_head(plan), choices, _WIDTH, right=(1, 2, 3, 4), framed=True)]
-
-
 def _plan_title(plan: GroupsPlan) -> str:
     return f"Plan for {_how_many(plan)}: {plan.method}, {plan.budget}"
 
@@ -136,18 +108,22 @@ def _how_many(plan: GroupsPlan) -> str:
     return "groups that nobody has listed" if plan.keys is None else f"{len(plan.keys)} groups"
 
 
-def groups_plan_html(plan: GroupsPlan) -> str:
-    """The same for a notebook."""
-    table = html_table(
-        _PLAN_HEAD, _planned_rows(plan), caption=[_plan_title(plan)], notes=_about(plan), right=(1, 2, 3)
-    )
-    choices, tables = _choice_rows(plan), [table]
+@as_view.register
+def groups_plan_view(plan: GroupsPlan) -> View:
+    """The groups, what they cost together, what other numbers of groups per unit mean, and the plan of one group."""
+    note = _left_out(len(set(plan.plans)))
+    title, rows, facts = [_plan_title(plan)], _planned_rows(plan), _about(plan)
+    parts = [titled(title, _PLAN_HEAD, rows, facts, yielding=(0,), numbers=(1, 2, 3), note=note)]
+    choices = _choice_rows(plan)
     if len(choices) > 1:
-        note = [_CHOICE_NOTE.format(unit=plan.cost.unit)]
-        tables.append(html_table(_choice_head(plan), choices, notes=note, right=(1, 2, 3, 4)))
-    return html_block(*tables, plan_tables(plan.plans[0]))
+        told, head = [_CHOICE_NOTE.format(unit=plan.cost.unit)], _choice_head(plan)
+        parts.append(titled([], head, choices, told, numbers=(1, 2, 3, 4), aligned=True, facts_first=True))
+    first, one = "every group" if plan.keys is None else key_text(plan.keys[0]), plan_table(plan.plans[0])
+    text = "\n\n".join([*(part.text for part in parts), f"For {first}:\n{one.text}"])
+    return View(text, html_block(*(part.html for part in [*parts, one])))
 
 
+@as_record.register
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
     """What was decided before the data were looked at: the plans that differ, and which group has which."""
     different = list(dict.fromkeys(plan.plans))
@@ -163,7 +139,7 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
         "max_groups_per_unit": plan.max_groups_per_unit,
         "minimum": plan.minimum,
         "keys": None if plan.keys is None else [_plain(key) for key in plan.keys],
-        "plans": [_without_digest(plan_record(own, __version__)) for own in different],
+        "plans": [_without_digest(plan_record(own)) for own in different],
         "plan_of_key": None if plan.keys is None else [place[own] for own in plan.plans],
     }
     return sealed(told)
@@ -210,7 +186,7 @@ def _length(value: float) -> str:
 
 def _interval(release: Release) -> str:
     """Half of the length of each coordinate's interval, of the first four."""
-    region = region_of(release)
+    region = release.shown_region
     if region is None:
         return ""
     shown = [_length((high - low) / 2.0) for low, high in region.intervals[:4].tolist()]
@@ -235,28 +211,27 @@ def _common_notes(releases: Releases) -> list[str]:
     return [f"note of {count} of {len(releases)} groups: {note}" for note, count in noted.most_common(_NOTES)]
 
 
-def releases_text(releases: Releases) -> str:
+@as_view.register
+def releases_view(releases: Releases) -> View:
     """One row for each group, up to forty, and the cost of all."""
-    rows, note = _rows(releases), _left_out(len(releases))
-    head = _head(releases)
-    last = len(head) - 1
-    right = (last - 2, last - 1)
-    table = text_table(head, rows, 100, yielding=(last,), overflow="wrap", right=right, framed=True, note=note)
-    facts = [textwrap.fill(fact, 100, subsequent_indent="  ") for fact in _facts(releases)]
-    names = ", ".join(releases.columns[:4])
+    head, names = _head(releases), ", ".join(releases.columns[:4])
     title = f"Releases of {len(releases)} groups" + ("" if releases.name is None else f": {releases.name}")
-    return "\n".join([f"{title} (point: {names})", table, *facts])
+    last = len(head) - 1
+    table = titled(
+        [f"{title} (point: {names})"],
+        head,
+        _rows(releases),
+        _facts(releases),
+        width=100,
+        yielding=(last,),
+        numbers=(last - 2, last - 1),
+        aligned=True,
+        note=_left_out(len(releases)),
+    )
+    return View(table.text, html_block(table.html))
 
 
-def releases_html(releases: Releases) -> str:
-    """The same for a notebook."""
-    notes = [*_facts(releases), *filter(None, [_left_out(len(releases))])]
-    caption = [f"Private geometric medians of {len(releases)} groups", f"point: {', '.join(releases.columns[:4])}"]
-    head = _head(releases)
-    right = (len(head) - 3, len(head) - 2)
-    return html_block(html_table(head, _rows(releases), caption=caption, notes=notes, right=right))
-
-
+@as_record.register
 def releases_record(releases: Releases) -> dict[str, Any]:
     """One object with a list `groups`, each with its key, and the plan of all."""
     told = {
@@ -276,7 +251,7 @@ def releases_record(releases: Releases) -> dict[str, Any]:
 def _group(key: object, value: Release | ReleaseFailed) -> dict[str, Any]:
     own: dict[str, Any] = {"key": _plain(key), "date": value.date, "size": value.size}
     if isinstance(value, Release):
-        region = region_of(value)
+        region = value.shown_region
         return {
             **own,
             "outcome": "released",

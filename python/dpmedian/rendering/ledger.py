@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from dpmedian.accounting import Budget, PrivacyCost
-from dpmedian.accounting.protection import Protection
+from dpmedian.accounting import PrivacyCost
+from dpmedian.ledger import Ledger
+from dpmedian.recorded import View, as_record, as_view
 from dpmedian.rendering.table import html_block, html_table, text_table
 
-__all__ = ["ledger_dict", "ledger_html", "ledger_text"]
+__all__ = ["ledger_record", "ledger_view"]
 
 _COLUMNS = ("name", "method", "date", "cost", "share", "state", "seeded", "left")
 
@@ -20,82 +20,22 @@ _COLUMNS = ("name", "method", "date", "cost", "share", "state", "seeded", "left"
 _SHOWN, _NAMED = 40, 3
 
 
-class _Entry(Protocol):
-    """What is shown of an entry."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def time(self) -> str: ...
-    @property
-    def cost(self) -> PrivacyCost: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def remaining(self) -> float: ...
-    @property
-    def seeded(self) -> bool: ...
-    @property
-    def converted_from(self) -> str | None: ...
-    @property
-    def factor(self) -> float | None: ...
-    def to_dict(self) -> dict[str, object]: ...
-
-
-class _Ledger(Protocol):
-    """What is shown of a ledger; the rendering needs to know nothing else of it."""
-
-    @property
-    def budget(self) -> Budget: ...
-    @property
-    def composition(self) -> str: ...
-    @property
-    def counts(self) -> str: ...
-    @property
-    def neighbours(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def protection(self) -> Protection: ...
-    @property
-    def path(self) -> Path | None: ...
-    @property
-    def additive(self) -> str: ...
-    @property
-    def shares(self) -> tuple[list[float], float]: ...
-    @property
-    def spent(self) -> PrivacyCost: ...
-    @property
-    def remaining(self) -> float: ...
-    @property
-    def entries(self) -> Sequence[_Entry]: ...
-    @property
-    def taken_over(self) -> int: ...
-    @property
-    def head(self) -> str: ...
-
-
-def ledger_text(ledger: _Ledger) -> str:
+@as_view.register
+def ledger_view(ledger: Ledger) -> View:
     """A table of at most 80 columns; long names and methods are cut."""
-    heading, rows, earlier, notes = _content(ledger)
-    if not rows:
-        return "\n".join([*heading, "no entries"])
-    note = f"({earlier} earlier entries)" if earlier else None
-    table = text_table(_COLUMNS, rows, yielding=(0, 1), overflow="cut", note=note)
-    return "\n".join([*heading, table, *(textwrap.fill(note, 80, subsequent_indent="  ") for note in notes)])
-
-
-def ledger_html(ledger: _Ledger) -> str:
-    """The same table in HTML."""
     heading, rows, earlier, notes = _content(ledger)
     omitted = [f"({earlier} earlier entries)"] if earlier else []
     right = (_COLUMNS.index("share"), _COLUMNS.index("left"))
-    return html_block(html_table(_COLUMNS, rows, caption=[*heading, *omitted], notes=notes, right=right))
+    page = html_block(html_table(_COLUMNS, rows, caption=[*heading, *omitted], notes=notes, right=right))
+    if not rows:
+        return View("\n".join([*heading, "no entries"]), page)
+    table = text_table(_COLUMNS, rows, yielding=(0, 1), overflow="cut", note=omitted[0] if omitted else None)
+    filled = (textwrap.fill(note, 80, subsequent_indent="  ") for note in notes)
+    return View("\n".join([*heading, table, *filled]), page)
 
 
-def ledger_dict(ledger: _Ledger) -> dict[str, Any]:
+@as_record.register
+def ledger_record(ledger: Ledger) -> dict[str, Any]:
     """Terms, what is left and all entries with their shares, as JSON can hold them."""
     shares, left = ledger.shares
     return {
@@ -114,7 +54,7 @@ def ledger_dict(ledger: _Ledger) -> dict[str, Any]:
     }
 
 
-def _content(ledger: _Ledger) -> tuple[list[str], list[tuple[str, ...]], int, list[str]]:
+def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, list[str]]:
     """A heading, the last rows, how many earlier ones are not among them, and notes."""
     entries, (shares, left) = ledger.entries, ledger.shares
     measure = ledger.budget.measure

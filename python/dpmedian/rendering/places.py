@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmedian.digests import sealed
-from dpmedian.rendering.plan import plan_tables
+from dpmedian.places import Places
+from dpmedian.recorded import View, as_csv, as_record, as_view
 from dpmedian.rendering.record import release_record
-from dpmedian.rendering.release import SEEDED, records_text
-from dpmedian.rendering.table import html_block, html_table, text_table
+from dpmedian.rendering.release import SEEDED, notebook_block, records_text
+from dpmedian.rendering.table import titled
+from dpmedian.rows import csv_text
 
-if TYPE_CHECKING:
-    from dpmedian.places import Places
-
-__all__ = ["places_html", "places_record", "places_text"]
+__all__ = ["places_csv", "places_record", "places_view"]
 
 _WIDTH = 100
 # So many coordinates of a center are shown; `centers` has all of them.
@@ -51,23 +48,23 @@ def _title(places: Places) -> str:
     return f"{len(places.centers)} private medians" + ("" if places.name is None else f": {places.name}")
 
 
-def places_text(places: Places) -> str:
+@as_view.register
+def places_view(places: Places) -> View:
     """One row for each cluster, and what all of them cost together."""
-    head, rows = _head(places), _rows(places)
-    table = text_table(head, rows, _WIDTH, right=range(1, len(head)), framed=True)
-    facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in _facts(places)]
-    return "\n".join([_title(places), table, *facts])
+    head, title = _head(places), [_title(places)]
+    numbers = range(1, len(head))
+    table = titled(title, head, _rows(places), _facts(places), width=_WIDTH, numbers=numbers, aligned=True)
+    return View(table.text, notebook_block(places, table.html))
 
 
-def places_html(places: Places) -> str:
-    """The same for a notebook, with the plan to unfold."""
-    head = _head(places)
-    alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if places.seeded else ""
-    table = html_table(head, _rows(places), caption=[_title(places)], notes=_facts(places), right=range(1, len(head)))
-    plan = f"<details><summary>Queries to the data</summary>{plan_tables(places.plan)}</details>"
-    return html_block(alarm, table, plan)
+@as_csv.register
+def places_csv(places: Places) -> str:
+    """The table of `to_frame`, with the cluster in the first column."""
+    rows = places.rows()
+    return csv_text(([index, *row.values()] for index, row in enumerate(rows)), ["cluster", *rows[0]])
 
 
+@as_record.register
 def places_record(places: Places) -> dict[str, Any]:
     """The record of a release, and the clusters."""
     told = {

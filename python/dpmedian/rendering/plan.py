@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from typing import TYPE_CHECKING
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.parallel import cost_of_groups
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.methods.contract import Prediction, Reads
-from dpmedian.rendering.table import html_block, html_table, text_table
+from dpmedian.planning.plan import Plan
+from dpmedian.recorded import View, as_view
+from dpmedian.rendering.table import html_block, titled
 
-if TYPE_CHECKING:
-    from dpmedian.planning.plan import Plan
+__all__ = ["plan_table", "plan_view", "probability_text"]
 
-__all__ = ["plan_html", "plan_tables", "plan_text", "probability_text"]
-
-_WIDTH = 80
 # A plan prints the scales of at most this many columns.
 _SCALES_SHOWN = 8
 _HEAD = ("stage", "queries", "noise", "sensitivity", "rho")
@@ -137,20 +133,14 @@ def _facts(plan: Plan) -> list[str]:
     return facts + ([plan.reason] if plan.reason else []) + [f"note: {note}" for note in plan.notes]
 
 
-def plan_text(plan: Plan) -> str:
+def plan_table(plan: Plan) -> View:
+    """The table that a reviewer checks, and what to expect; the HTML is a part of what a notebook shows."""
+    rows = [_row(stage) for stage in plan.stages]
+    return titled([_title(plan)], _HEAD, rows, _facts(plan), yielding=_WORDS, numbers=(3, 4))
+
+
+@as_view.register
+def plan_view(plan: Plan) -> View:
     """A table that fits a terminal, and what to expect."""
-    rows = [_row(stage) for stage in plan.stages]
-    table = text_table(_HEAD, rows, _WIDTH, yielding=_WORDS, framed=True)
-    facts = [textwrap.fill(fact, _WIDTH, subsequent_indent="  ") for fact in _facts(plan)]
-    return "\n".join([_title(plan), table, *facts])
-
-
-def plan_html(plan: Plan) -> str:
-    """The same for a notebook."""
-    return html_block(plan_tables(plan))
-
-
-def plan_tables(plan: Plan) -> str:
-    """The table and what to expect, as a part of what a notebook shows."""
-    rows = [_row(stage) for stage in plan.stages]
-    return html_table(_HEAD, rows, caption=[_title(plan)], notes=_facts(plan), right=(3, 4))
+    table = plan_table(plan)
+    return View(table.text, html_block(table.html))

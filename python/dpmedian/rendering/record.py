@@ -8,36 +8,30 @@ entry is the digest of all others.
 from __future__ import annotations
 
 import inspect
-import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dpmedian._core import __version__
 from dpmedian.accounting import Budget
 from dpmedian.digests import sealed
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
+from dpmedian.planning.plan import Plan
 from dpmedian.profile import Profile
+from dpmedian.recorded import as_record
+from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.cost import cost_dict, explained
 from dpmedian.rendering.trace import trace_entry
 
-if TYPE_CHECKING:
-    from dpmedian.planning.plan import Plan
-    from dpmedian.release import Release, ReleaseFailed
-
-__all__ = ["FORMAT", "as_json", "failure_record", "plan_record", "release_record"]
+__all__ = ["FORMAT", "failure_record", "plan_record", "release_record"]
 
 FORMAT = "dpmedian-record/1"
 """The first entry of every record; its number rises when an entry changes its meaning."""
 
 
-def as_json(record: Mapping[str, Any]) -> str:
-    """The text of a record, for people and programs."""
-    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-
-
+@as_record.register
 def release_record(release: Release) -> dict[str, Any]:
     """The record of a release: its point, and everything of the plan that was charged."""
     told = {
@@ -60,6 +54,7 @@ def release_record(release: Release) -> dict[str, Any]:
     return sealed(told)
 
 
+@as_record.register
 def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
     """The record of a failure, which is an output: the same plan, the same cost, and a message in place of a point."""
     if failed.plan is None:
@@ -79,9 +74,10 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
     return sealed(told)
 
 
-def plan_record(plan: Plan, version: str) -> dict[str, Any]:
+@as_record.register
+def plan_record(plan: Plan) -> dict[str, Any]:
     """The record of a plan, which is what a ledger keeps: nothing in it depends on data."""
-    return sealed({"format": FORMAT, "outcome": "planned", "version": version, **_planned(plan)})
+    return sealed({"format": FORMAT, "outcome": "planned", "version": __version__, **_planned(plan)})
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

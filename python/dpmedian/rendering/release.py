@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmedian.rendering.plan import plan_tables
+from dpmedian.inference import Region
+from dpmedian.recorded import View, as_view
+from dpmedian.release import Release
+from dpmedian.rendering.plan import plan_table
 from dpmedian.rendering.table import html_block, html_table, text_pairs
 
-if TYPE_CHECKING:
-    from dpmedian.inference import Region
-    from dpmedian.release import Release
-
-__all__ = ["SEEDED", "records_text", "region_of", "release_html", "release_text"]
+__all__ = ["SEEDED", "notebook_block", "records_text", "release_view"]
 
 SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 
 # A longer point is shown by so many of its first and of its last coordinates.
 _FIRST, _LAST = 5, 2
-# A region takes matrices of all dimensions, and seconds in more than these: it is made when it is requested.
-_REGION_DIMENSION = 200
 
 
 def _coordinates(release: Release) -> list[tuple[str, str]]:
@@ -33,12 +29,6 @@ def _coordinates(release: Release) -> list[tuple[str, str]]:
 
 def _shown(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return pairs if len(pairs) <= _FIRST + _LAST else [*pairs[:_FIRST], ("...", "..."), *pairs[-_LAST:]]
-
-
-def region_of(release: Release) -> Region | None:
-    """The 95 % region, unless the release has none or making it takes long."""
-    large = release.point.size > _REGION_DIMENSION
-    return None if release.moments is None or large else release.confidence_region()
 
 
 def _intervals(release: Release, region: Region) -> list[tuple[str, str]]:
@@ -79,35 +69,36 @@ def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
     return rows
 
 
-def release_text(release: Release) -> str:
-    """One row for each thing that was released."""
-    region = region_of(release)
-    rows = [("point", _point(release))]
-    if region is not None:
-        parts = (name if name == "..." else f"{name}: {limits}" for name, limits in _intervals(release, region))
-        rows.append(("95 % intervals", ", ".join(parts)))
-    rows += _facts(release, region)
-    if release.name is not None:
-        rows.insert(0, ("name", release.name))
-    if release.seeded:
-        rows.append(("seeded", SEEDED))
-    return "Release\n" + text_pairs([*rows, *(("note", note) for note in _notes(release, region))])
-
-
 def _notes(release: Release, region: Region | None) -> list[str]:
     return [*release.notes, *(() if region is None else region.notes)]
 
 
-def release_html(release: Release) -> str:
-    """For a notebook: the point as a table with the names of its columns, what goes with it, and the plan to unfold."""
-    region = region_of(release)
-    names, values = zip(*_coordinates(release), strict=True)
-    rows = [values] if region is None else [values, [limits for _, limits in _intervals(release, region)]]
-    title = [release.name or "Private geometric median"]
+def notebook_block(release: Release, *tables: str) -> str:
+    """What a notebook shows of a release: tables, below an alarm if it is seeded, and the plan to unfold."""
     alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if release.seeded else ""
-    return html_block(
-        alarm,
-        html_table(names, rows, caption=title, right=range(len(names))),
-        html_table(None, _facts(release, region), row_names=True, notes=_notes(release, region)),
-        f"<details><summary>Queries to the data</summary>{plan_tables(release.plan)}</details>",
+    plan = f"<details><summary>Queries to the data</summary>{plan_table(release.plan).html}</details>"
+    return html_block(alarm, *tables, plan)
+
+
+@as_view.register
+def release_view(release: Release) -> View:
+    """One row for each thing that was released; in a notebook the point is a table with the names of its columns."""
+    region = release.shown_region
+    rows, facts, notes = [("point", _point(release))], _facts(release, region), _notes(release, region)
+    names, values = zip(*_coordinates(release), strict=True)
+    cells = [values]
+    if region is not None:
+        intervals = _intervals(release, region)
+        parts = (name if name == "..." else f"{name}: {limits}" for name, limits in intervals)
+        rows.append(("95 % intervals", ", ".join(parts)))
+        cells.append(tuple(limits for _, limits in intervals))
+    named = [] if release.name is None else [("name", release.name)]
+    seeded = [("seeded", SEEDED)] if release.seeded else []
+    return View(
+        "Release\n" + text_pairs([*named, *rows, *facts, *seeded, *(("note", note) for note in notes)]),
+        notebook_block(
+            release,
+            html_table(names, cells, caption=[release.name or "Private geometric median"], right=range(len(names))),
+            html_table(None, facts, row_names=True, notes=notes),
+        ),
     )

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpmedian.digests import sealed
-from dpmedian.rendering.plan import plan_tables
+from dpmedian.recorded import View, as_record, as_view
 from dpmedian.rendering.record import release_record
-from dpmedian.rendering.release import SEEDED, records_text
-from dpmedian.rendering.table import html_block, html_table, text_pairs
+from dpmedian.rendering.release import SEEDED, notebook_block, records_text
+from dpmedian.rendering.table import html_table, text_pairs
+from dpmedian.step import Step
 
-if TYPE_CHECKING:
-    from dpmedian.step import Step
-
-__all__ = ["step_html", "step_record", "step_text"]
+__all__ = ["step_record", "step_view"]
 
 # A record with more numbers than these is megabytes of text, and a ledger makes one in every round.
 _COORDINATES_MAX = 10_000
@@ -38,18 +35,15 @@ def _facts(step: Step) -> list[tuple[str, str]]:
     return [*named, *facts, *seeded, *(("note", note) for note in step.notes)]
 
 
-def step_text(step: Step) -> str:
+@as_view.register
+def step_view(step: Step) -> View:
     """One row for each thing that was released."""
-    return "Robust step\n" + text_pairs(_facts(step))
+    facts = _facts(step)
+    table = html_table(None, facts, row_names=True, caption=["Robust step"])
+    return View("Robust step\n" + text_pairs(facts), notebook_block(step, table))
 
 
-def step_html(step: Step) -> str:
-    """The same for a notebook, with the plan to unfold."""
-    alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if step.seeded else ""
-    plan = f"<details><summary>What was asked of the data</summary>{plan_tables(step.plan)}</details>"
-    return html_block(alarm, html_table(None, _facts(step), row_names=True, caption=["Robust step"]), plan)
-
-
+@as_record.register
 def step_record(step: Step) -> dict[str, Any]:
     """The record of a release, and what a step says beyond it.
 

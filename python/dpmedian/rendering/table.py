@@ -8,7 +8,9 @@ from html import escape
 from itertools import zip_longest
 from typing import Literal
 
-__all__ = ["html_block", "html_table", "text_pairs", "text_table"]
+from dpmedian.recorded import View
+
+__all__ = ["html_block", "html_table", "text_pairs", "text_table", "titled"]
 
 _GAP = "  "
 
@@ -178,4 +180,45 @@ def html_table(
 def _cells(tag: str, texts: Sequence[str], right: Collection[int]) -> str:
     return "".join(
         f"<{tag}{' class=right' if column in right else ''}>{escape(text)}</{tag}>" for column, text in enumerate(texts)
+    )
+
+
+def titled(
+    title: Sequence[str],
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    facts: Sequence[str],
+    *,
+    width: int = 80,
+    yielding: Collection[int] = (),
+    overflow: Literal["wrap", "cut"] = "wrap",
+    numbers: Collection[int] = (),
+    aligned: bool = False,
+    framed: bool = True,
+    note: str | None = None,
+    facts_first: bool = False,
+) -> View:
+    """A table below its title, with facts in sentences: as text, and as HTML for a block.
+
+    Parameters
+    ----------
+    title, facts : sequences of str
+        Lines above the table, and sentences beneath it or, as text, above it if `facts_first`.
+    numbers : collection of int
+        The columns of numbers, which are aligned to the right in HTML, and as text if `aligned`.
+    head, rows, width, yielding, overflow, framed, note
+        As in `text_table`.
+
+    Returns
+    -------
+    View
+        The text, and the HTML without its block.
+    """
+    right = numbers if aligned else ()
+    table = text_table(head, rows, width, yielding=yielding, overflow=overflow, right=right, framed=framed, note=note)
+    filled = [textwrap.fill(fact, width, subsequent_indent="  ") for fact in facts]
+    noted = [*facts, *([note] if note else [])]
+    return View(
+        "\n".join([*title, *filled, table] if facts_first else [*title, table, *filled]),
+        html_table(head, rows, caption=title, notes=noted, right=numbers),
     )

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmedian.rendering.table import text_table
+from dpmedian.recorded import View, as_view
+from dpmedian.rendering.table import html_block, titled
 from dpmedian.trace import Query, Trace
 
-__all__ = ["TRACE_HEAD", "groups_trace_entry", "trace_entry", "trace_rows", "trace_text"]
+__all__ = ["TRACE_HEAD", "groups_trace_entry", "trace_entry", "trace_rows", "trace_view"]
 
 # A record keeps so many released numbers and parameters, about half a megabyte. `release.trace` has all of them.
 _NUMBERS_MAX = 20_000
@@ -32,11 +33,15 @@ TRACE_HEAD = ("stage", "queries", "statistic", "sigma", "rho", "released")
 """The columns of `trace_rows`."""
 
 
-def trace_text(trace: Trace) -> str:
+@as_view.register
+def trace_view(trace: Trace) -> View:
     """A table of the queries, or of the stages if there are many queries."""
     rows = [_row([query]) for query in trace] if len(trace) <= _PRINTED else trace_rows(trace)
-    table = text_table(TRACE_HEAD, rows, yielding=(2, 5), right=(1,))
-    return f"Trace: {len(trace)} queries, rho = {trace.rho:.6g} spent\n{table}" if rows else "Trace: no queries"
+    if not rows:
+        return View("Trace: no queries", "Trace: no queries")
+    title = [f"Trace: {len(trace)} queries, rho = {trace.rho:.6g} spent"]
+    table = titled(title, TRACE_HEAD, rows, [], yielding=(2, 5), numbers=(1,), aligned=True, framed=False)
+    return View(table.text, html_block(table.html))
 
 
 def trace_entry(trace: Trace | None) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
 from dpmedian.planning.prediction_curves import PredictionCurves
 from dpmedian.release import Release, ReleaseFailed
-from dpmedian.rendering.release import region_of
 from dpmedian.rendering.trace import TRACE_HEAD, trace_rows
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
@@ -138,7 +137,7 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             f"records{_unit(plan)}. That is true in about 19 of 20 runs if the data have one middle, and in fewer if "
             f"they form clusters. The prediction is made of noisy numbers, too.{about}"
         )
-    region = region_of(found)
+    region = found.shown_region
     if region is not None:
         texts.append(
             "The interval below a number is about the population from which the records are an independent sample: "
@@ -224,7 +223,7 @@ def _point(release: Release) -> str:
     names = release.columns or tuple(f"coordinate {index + 1}" for index in range(release.point.size))
     if release.columns is None and release.plan.parameters.geometry == "sphere":
         names = ("longitude", "latitude")
-    region = region_of(release)
+    region = release.shown_region
     values = release.point.tolist()
     intervals = [None] * len(values) if region is None else region.intervals.tolist()
     rows = "".join(

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dpmedian.accounting import RECORD, PrivacyCost
+from dpmedian.digests import as_json
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.planning.plan import Plan
-from dpmedian.rendering.record import as_json
 from dpmedian.report.words import QUERIES
 from dpmedian.verification import verify
 

@@ -7,12 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpmedian.recorded import Recorded, page_file
 from dpmedian.report.groups import page_of_groups
 from dpmedian.report.page import page_of_release
 from dpmedian.verification.authentic import match_in
 from dpmedian.verification.groups import is_of_groups
 
-__all__ = ["page", "write_page"]
+__all__ = ["page", "recorded_page", "write_page"]
+
+
+@page_file.register
+def recorded_page(value: Recorded, path: str | os.PathLike[str], ledger: Any) -> Path:
+    """Writes the page of what has an audit record."""
+    return write_page(value.to_dict(), path, None if ledger is None else ledger.to_dict())
 
 
 def write_page(

@@ -23,9 +23,10 @@ from dpmedian._core import Coins, Exact, Message, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
+from dpmedian.sources.cells import Floats
 from dpmedian.sources.groups import Grouped
 from dpmedian.sources.protocol import Source
-from dpmedian.sources.records import Floats, Records
+from dpmedian.sources.records import Records
 from dpmedian.warning import PlainConnectionWarning, warn_caller
 
 __all__ = ["Collection", "DaskGroups", "DaskSource", "Holders", "by_name", "is_dask"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpmedian._core import Points, RecordFile
 from dpmedian.accounting.protection import RECORD
-from dpmedian.sources.records import HINT
+from dpmedian.sources.cells import HINT
 
 __all__ = ["Column", "FileRecords", "is_path"]
 

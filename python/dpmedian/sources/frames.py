@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.sources.records import Floats, Intake, from_cells, from_rows
+from dpmedian.sources.cells import Floats, Intake, from_cells, from_rows
 
 __all__ = ["NamedColumns", "as_table", "from_frame"]
 

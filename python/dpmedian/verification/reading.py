@@ -22,6 +22,7 @@ from dpmedian.methods.contract import CalibratedMethod, Prediction, Reads
 from dpmedian.parameters import PublicParameters
 from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
+from dpmedian.recorded import release_from
 from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed, StepResult
 from dpmedian.rendering.record import FORMAT
 from dpmedian.sources.protocol import Source
@@ -208,7 +209,8 @@ def _step(release: Release, record: Mapping[str, Any]) -> Step:
     return Step.of(release, result)
 
 
-def release_of(text: str) -> Release:
+@release_from.register(object)
+def release_of(text: Any) -> Release:
     """The release of a record, from its text."""
     found = read(parsed(text))
     if isinstance(found, Step) and found.point.size == 0:

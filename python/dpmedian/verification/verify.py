@@ -256,7 +256,7 @@ class _Review:
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             yield f"no such plan can be made: {error}"
             return
-        yield from _differences("", self.comparable(self.told), self.comparable(plan_record(made, __version__)))
+        yield from _differences("", self.comparable(self.told), self.comparable(plan_record(made)))
 
     @staticmethod
     def comparable(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,11 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dpmedian.recorded import as_csv
 from dpmedian.release import Release, ReleaseFailed
-from dpmedian.rendering.release import region_of
 from dpmedian.spherical import kilometers
 
-__all__ = ["csv_text", "row_names", "row_of"]
+__all__ = ["csv_text", "release_csv", "row_names", "row_of"]
 
 _FACTS = ("error_radius", "scale", "size", "outcome", "reason")
 
@@ -40,7 +40,7 @@ def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool 
     distance: list[float | None] = [None] if sphere else []
     if isinstance(value, ReleaseFailed):
         return [*[None] * (3 * d), *distance, None, None, value.size, "failed", value.message]
-    region = region_of(value)
+    region = value.shown_region
     intervals: list[Any] = [None] * (2 * d) if region is None else region.intervals.ravel().tolist()
     if sphere and value.error_radius is not None:
         distance = [kilometers(value.error_radius)]
@@ -53,3 +53,11 @@ def csv_text(rows: Iterable[Sequence[Any]], names: Sequence[str]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([names, *rows])
     return text.getvalue().removesuffix("\n")
+
+
+@as_csv.register
+def release_csv(release: Release) -> str:
+    """One row, below a header."""
+    names = release.columns or tuple(f"x{place}" for place in range(release.point.size))
+    sphere = release.plan.parameters.geometry == "sphere"
+    return csv_text([row_of(release, names, sphere)], row_names(names, sphere))

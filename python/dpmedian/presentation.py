@@ -1,0 +1,21 @@
+"""All modules that show something: importing them registers what they do in `recorded.py`."""
+
+from dpmedian import plot, plot_groups, plot_places, report
+from dpmedian.rendering import groups, ledger, places, plan, record, release, step, trace
+from dpmedian.verification import reading
+
+__all__ = [
+    "groups",
+    "ledger",
+    "places",
+    "plan",
+    "plot",
+    "plot_groups",
+    "plot_places",
+    "reading",
+    "record",
+    "release",
+    "report",
+    "step",
+    "trace",
+]

@@ -1,0 +1,219 @@
+"""Arrays, rows and cells as doubles, or as singles if they are singles.
+
+With `nonfinite="raise"` the curator may see errors: a value that is not a finite number raises an error that names its
+position. The other modes are for unattended runs, in which an error or a message would reveal something about a record
+that nobody has paid for. There every cell is converted on its own. A cell that is not a number becomes NaN, which marks
+its record so that the run replaces or drops it. Only public properties can still be refused: the kind of container, its
+shape, the names and types of its columns, and the arguments. No record may decide the dimension, so rows and lists of
+no fixed length need `d`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HINT", "NONFINITE", "Floats", "Intake", "from_array", "from_cells", "from_rows", "kind_of", "read_number"]
+
+Floats = NDArray[np.floating[Any]]
+"""float64, or float32 if the caller's numbers are float32."""
+
+NONFINITE = ("raise", "center", "drop")
+"""What to do with records that are not finite; all values except the first are for unattended runs."""
+
+HINT = "correct it, or let nonfinite='center' replace such records by the center"
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How points are read: whether nobody may see an error, the dimension if it was given, and how columns are chosen.
+
+    `typed` says that the types of the columns were declared by a schema that is stored with the data and is as public
+    as the names; then a column of text does not hold numbers. The types of a frame may come from a reader that looked
+    at the cells, so a single record may have decided them.
+    """
+
+    unattended: bool
+    d: int | None = None
+    typed: bool = False
+    choose: str = "points[['x', 'y']]"
+
+    @classmethod
+    def of(cls, nonfinite: str, d: int | None) -> Intake:
+        """Check the arguments of a call."""
+        if nonfinite not in NONFINITE:
+            raise ValueError(f"nonfinite must be one of {', '.join(map(repr, NONFINITE))}, got {nonfinite!r}")
+        if d is not None and (not isinstance(d, int) or isinstance(d, bool) or d < 1):
+            raise ValueError(f"d must be None or an integer of at least 1, got {d!r}")
+        return cls(nonfinite != "raise", d)
+
+    def dimension(self, what: str) -> int | None:
+        """The given dimension. None if the first record may decide it, because the curator may see an error."""
+        if self.d is None and self.unattended:
+            raise ValueError(
+                f"points: {what} have no public dimension, and no record may decide it in an unattended run; pass an "
+                "array or a frame with one column per coordinate, or say the dimension, as plan(n, d, ...).run(points) "
+                "does, or d=... of a file (--dimension)"
+            )
+        return self.d
+
+
+def kind_of(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+# Arrays.
+
+
+def from_array(points: NDArray[Any], intake: Intake) -> Floats:
+    """Read an array of any layout and type. A type that is not real numbers is refused, or becomes NaN cell by cell."""
+    if points.dtype.name == "bfloat16":  # A type of JAX that numpy does not know; each value fits a float32.
+        points = points.astype(np.float32)
+    kind = points.dtype.kind
+    if kind == "O" and points.ndim == 1:
+        return from_rows(_unmasked(points).tolist(), intake)
+    if kind not in ("iufbcOUST" if intake.unattended else "iufO"):
+        text = "; text has to be converted first, for example by points.astype(float)" if kind in "UST" else ""
+        if points.dtype.names:
+            text = "; a structured array has named columns: pass pandas.DataFrame(points)"
+        raise TypeError(f"points must be numbers (integers or floats), got dtype {points.dtype}{text}")
+    if points.ndim != 2:
+        remedy = "; one column is points.reshape(-1, 1)" if points.ndim == 1 else ""
+        # The number of records may be private, so the message does not contain it.
+        shape = ", ".join(["n", *map(str, points.shape[1:])][: points.ndim]) + ("," if points.ndim == 1 else "")
+        raise ValueError(f"points must have shape (n, d), got shape ({shape}){remedy}")
+    if kind in "OUST":
+        return from_rows(list(_unmasked(points)), replace(intake, d=points.shape[1]))
+    # A double that overflows becomes infinite without a warning, because a warning would reveal something about a
+    # record.
+    with np.errstate(all="ignore"):
+        if kind == "c":
+            real = np.where(points.imag == 0.0, points.real, np.nan)
+            points = np.ma.array(real, mask=np.ma.getmaskarray(points)) if np.ma.isMaskedArray(points) else real
+        if np.ma.isMaskedArray(points):
+            return np.ascontiguousarray(np.ma.filled(points.astype(np.float64), np.nan))
+        return np.require(points, np.float32 if points.dtype == np.float32 else np.float64, ("C", "ALIGNED"))
+
+
+def _unmasked(cells: NDArray[Any]) -> NDArray[Any]:
+    """An array of objects, with None for masked cells."""
+    plain = np.array(np.ma.getdata(cells), dtype=object)
+    plain[np.ma.getmaskarray(cells)] = None
+    return plain
+
+
+# Rows and cells. Each is converted on its own, so the result for a record does not depend on the others.
+
+
+class _Refused(Exception):
+    """What is wrong with a row or one of its cells, for the curator."""
+
+    def __init__(self, error: type[Exception], what: str, column: int | None = None) -> None:
+        super().__init__(what)
+        self.error, self.column = error, column
+
+
+def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArray[np.float64]:
+    """One record per row.
+
+    A row that is not a record raises an error that names it, or becomes NaN in an unattended run.
+    """
+    d = intake.dimension(what)
+    if d is None:
+        first, row = next(((i, row) for i, row in enumerate(rows) if row is not None), (0, None))
+        if row is None:
+            raise ValueError(f"points must have shape (n, d), got no {what}, and so no dimension; pass d=...")
+        if not hasattr(row, "__len__"):
+            raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[{first}] is {kind_of(row)}")
+        d = len(row)
+    points = np.full((len(rows), d), np.nan)
+    with np.errstate(all="ignore"):
+        for i, row in enumerate(rows):
+            try:
+                points[i] = _row(row, d, intake.unattended)
+            except _Refused as refused:
+                if not intake.unattended:
+                    place = f"points[{i}]" if refused.column is None else f"points[{i}, {refused.column}]"
+                    message = f"points must be a rectangular (n, d) array of numbers, but {place} {refused}; {HINT}"
+                    raise refused.error(message) from None
+            except Exception:
+                if not intake.unattended:
+                    raise
+    return points
+
+
+def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
+    if row is None:
+        return [math.nan] * d
+    if isinstance(row, (str, bytes, Mapping, Set)) or not hasattr(row, "__len__"):
+        raise _Refused(TypeError, f"is {kind_of(row)}")
+    if len(row) != d:
+        raise _Refused(ValueError, f"has {len(row)} cells instead of {d}")
+    if hasattr(row, "__array__") and not np.ma.isMaskedArray(row):
+        numeric: NDArray[Any] = np.asarray(row)
+        if numeric.ndim != 1:
+            raise _Refused(ValueError, f"has shape {numeric.shape} instead of ({d},)")
+        if numeric.dtype.kind in "iuf":
+            return numeric
+    cells = list(row)
+    if set(map(type, cells)) == {float}:
+        return cells
+    return [number(cell, unattended, column) for column, cell in enumerate(cells)]
+
+
+def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
+    """The cells of one column.
+
+    A cell that is not a number raises an error that names it, or becomes NaN in an unattended run.
+    """
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        try:
+            values[i] = number(cell, intake.unattended)
+        except _Refused as refused:
+            raise refused.error(
+                f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
+                f"the columns with numbers, {intake.choose}, or {HINT}"
+            ) from None
+    return values
+
+
+def number(cell: Any, unattended: bool, column: int | None = None) -> float:
+    """A cell as a double: NaN if it is missing, and infinity if it is too large.
+
+    A cell that is not a number is refused. In an unattended run it becomes NaN, except text that can be read as a
+    number.
+    """
+    try:
+        if isinstance(cell, (numbers.Real, Decimal, np.bool_)):
+            return float(cell)
+        if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
+            return math.nan
+        if unattended and isinstance(cell, numbers.Complex):
+            return float(cell.real) if cell.imag == 0.0 else math.nan
+        if unattended and isinstance(cell, (str, bytes)):
+            return read_number(cell if isinstance(cell, str) else cell.decode())
+    except OverflowError:
+        return math.inf
+    except Exception:
+        return math.nan
+    if unattended:
+        return math.nan
+    raise _Refused(TypeError, f"is {kind_of(cell)}", column)
+
+
+def read_number(text: str) -> float:
+    """The double for a numeral.
+
+    A text with underscores is not a number here, although Python allows them between digits.
+    """
+    if "_" in text:
+        raise ValueError("an underscore is no part of a number")
+    return float(text)
