@@ -420,9 +420,9 @@ FILTERS = [
     ),
     Mutant(
         "a ledger charges another relation as it is",
-        f"{LEDGER}/ledger.py",
-        "        return cost.under(self.neighbours)\n",
-        "        return replace(cost, neighbours=self.neighbours)\n",
+        f"{LEDGER}/conversion.py",
+        "    return cost.under(neighbours)\n",
+        "    return __import__('dataclasses').replace(cost, neighbours=neighbours)\n",
         "pytest tests/test_ledger.py::test_a_ledger_converts_what_can_be_converted",
     ),
     Mutant(
