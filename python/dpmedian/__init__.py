@@ -78,7 +78,7 @@ __all__ = [
     "verify",
 ]
 
-# Names of version 0.1.0 that have another home now.
+# Names of version 0.1.0 that have moved to another module.
 _MOVED = {
     "Block": "dpmedian.building_blocks.PrivateValue",
     "above_threshold": "dpmedian.building_blocks.above_threshold",
@@ -90,18 +90,18 @@ _MOVED = {
 }
 
 
-# Public modules that are loaded when they are used.
+# Public modules that are imported when they are first used.
 _SUBMODULES = ("data", "files", "nonprivate")
 
-# Everything that shows something is registered now.
+# All renderings are registered now.
 del presentation
 
-# The module of results is no verb: without its name here, somebody who calls it gets the sentence below.
+# The module `release` is not a function: without its name here, somebody who calls it gets the message below.
 globals().pop("release")
 
 
 def __dir__() -> list[str]:
-    """The public names. Modules that are only parts of the implementation are left out."""
+    """The public names, without modules that are only parts of the implementation."""
     return sorted([*__all__, *_SUBMODULES])
 
 

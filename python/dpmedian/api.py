@@ -43,51 +43,51 @@ def plan(
 ) -> Plan:
     """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
 
-    Neighbors are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
-    sets of which one has one record more: then the number of records is private.
+    Neighbors are data sets of the same public size n that differ in one replaced record. With "add_remove" they are
+    data sets of which one has one record more, and the number of records is private.
 
     Parameters
     ----------
     n : int or None
-        The public number of records; with "add_remove" a public guess, or None. A guess changes what the plan predicts
-        and which method is taken; the run follows a noisy size that it releases first.
+        The public number of records; with "add_remove" a public guess, or None. A guess influences the predictions of
+        the plan and the choice of a method; the run itself uses a noisy number that it releases first.
     d : int
         The dimension, which is public.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
     method : str
-        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the one with
-        the smallest predicted error among those that the other arguments allow.
+        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the method
+        with the smallest predicted error among those that the other arguments allow.
     radius : float, optional
         A public bound on the distance of every record from `center`; records outside are projected onto the ball.
         Never take it from the data. "adaptive" needs none.
     resolution : float, optional
         The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
-    center : d numbers, optional
+    The center of the public ball, or the point from which the search starts; the origin by default.
         The center of the public ball, or where the search begins; the origin by default.
     failure_probability : float
-        The probability with which the accuracy may be missed. A release that is predicted to fail more often warns,
-        and above max(this, 1/2) it is refused before anything is spent.
+        The accepted probability of a failed or useless release. If a release is predicted to fail more often, it warns;
+        above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
-        The table of constants of the paper's methods: ours, or the ones that the paper prints.
+        The table of constants of the paper's methods: those of this package, or those that the paper prints.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     unit : str, optional
-        Whose contribution is protected, such as "person", if one has several rows; n is then the number of units,
-        and `run` takes their ids. A single record by default.
+        Whose contribution is protected, such as "person", if a person has several rows. n is then the number of units,
+        and `run` takes their ids. By default a single record is protected.
     geometry : {"euclidean", "sphere"}
-        Whether points are coordinates, or longitude and latitude in degrees (d = 2). The sphere has a radius and a
-        center of its own, and the resolution is in degrees of arc.
+        Whether points are coordinates, or longitude and latitude in degrees (d = 2). On the sphere the radius and the
+        center are fixed, and the resolution is in degrees of arc.
     inference : bool
-        Whether what `release.confidence_region` needs is released with the gradients of "adaptive": at no cost with
-        "replace", at the price of a little more noise with "add_remove". No other method has a region.
+        Whether "adaptive" releases with its gradients what `release.confidence_region` needs. This is free with
+        "replace", and needs a little more noise with "add_remove". No other method has a region.
     axes : float
-        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. Without one they are free, but
-        their noise hides the axes in more than some ten dimensions, unless there are many records.
+        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 they are free,
+        but in more than about ten dimensions noise hides the axes unless there are many records.
     weight_max : float, optional
-        A public cap of weights, which `run` takes then. Never take it from the data. The sum of the weights over the
-        cap is private under both relations, and n is a public guess of it, or None.
+        A public cap of weights, which `run` then takes. Never take it from the data. The sum of the weights over the
+        cap is private under both relations, and n is a public guess of that sum, or None.
     scales : d numbers, optional
         A public scale for each column, by which the columns are divided: distances, `radius` and `resolution` are in
         units of the scales. Never take them from the data.
@@ -137,10 +137,10 @@ def geometric_median(
     weight_max: float | None = None,
     scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Release:
-    """A differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
+    """Release a differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
 
-    Neighbors are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
-    sets of which one has one record more: then the number of records is private. The full planned cost is charged
+    Neighbors are data sets of the same public size n that differ in one replaced record. With "add_remove" they are
+    data sets of which one has one record more, and the number of records is private. The full planned cost is charged
     before the first release, and stays charged if the run fails.
 
     Parameters
@@ -148,7 +148,7 @@ def geometric_median(
     points : array, data frame, Arrow table or stream, iterator of batches, path, Dask collection, or Dataset
         The records, one per row: numpy, pandas, polars, Arrow, lists. A file of records, .npy, .arrow or .parquet (or a
         folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` says how.
-        Those of a Dask collection stay in the workers of the current `distributed.Client`.
+        The records of a Dask collection stay in the workers of the current `distributed.Client`.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
@@ -160,23 +160,23 @@ def geometric_median(
     resolution : float, optional
         The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
     center : d numbers, optional
-        The center of the public ball, or where the search begins; the origin by default.
+        The center of the public ball, or the point from which the search starts; the origin by default.
     failure_probability : float
-        The probability with which the accuracy may be missed. A release that is predicted to fail more often warns,
-        and above max(this, 1/2) it is refused before anything is spent.
+        The accepted probability of a failed or useless release. If a release is predicted to fail more often, it warns;
+        above max(this, 1/2) it is refused before anything is spent.
     profile : {"default", "paper"}
-        The table of constants of the paper's methods: ours, or the ones that the paper prints.
+        The table of constants of the paper's methods: those of this package, or those that the paper prints.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
-        With "add_remove" a public guess of the number of records, which must not be taken from the data: it changes
-        what is predicted, and which method "auto" takes. With "replace" it may only repeat the number of points.
+        With "add_remove" a public guess of the number of records, which must not be taken from the data. It influences
+        the predictions, and which method "auto" takes. With "replace" it must equal the number of points.
     inference : bool
-        Whether what `release.confidence_region` needs is released with the gradients of "adaptive": at no cost with
-        "replace", at the price of a little more noise with "add_remove". No other method has a region.
+        Whether "adaptive" releases with its gradients what `release.confidence_region` needs. This is free with
+        "replace", and needs a little more noise with "add_remove". No other method has a region.
     axes : float
-        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. Without one they are free, but
-        their noise hides the axes in more than some ten dimensions, unless there are many records.
+        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 they are free,
+        but in more than about ten dimensions noise hides the axes unless there are many records.
     ledger : Ledger, optional
         The budget that is charged.
     seed : int, optional
@@ -184,40 +184,39 @@ def geometric_median(
     progress : bool or callable, optional
         None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
     nonfinite : {"raise", "center", "drop"}
-        What happens to a record with a missing or infinite value: an error, or it becomes the center, or with
-        "add_remove" or weights it is left out.
+        What happens to a record with a missing or infinite value: "raise" is an error, "center" moves the record to the
+        center, and "drop" leaves it out (with "add_remove" or weights).
     name : str, optional
-        What is released, for the ledger and the reader.
+        What is released, for the ledger and for readers.
     columns : list of str or int, optional
-        The coordinates, by name or by number from 1; by default all columns but the unit and the weights.
+        The coordinates, by name or by number from 1; by default all columns except the unit and the weights.
     copy : bool
-        An array of float64 or float32 in C order is read where it lies and must not change during the call. True makes
-        a private copy first.
+        An array of float64 or float32 in C order is read in place and must not change during the call. True makes a
+        private copy first.
     unit : one id for each row, or the name of a column, optional
-        Whose rows these are, such as people's. The rows of each unit, however many, become one record; neighbors then
-        differ in one unit with all of its rows, and n is the number of units. The cost has the column's name as its
-        unit.
+        Whose rows these are, such as people's. All rows of a unit become one record; neighbors then differ in one unit
+        with all of its rows, and n is the number of units. The unit of the cost is named after the column.
     unit_reduce : {"median", "mean", "first"}
         How the rows of a unit become one record: their own geometric median, their mean, or the first of them.
     geometry : {"euclidean", "sphere"}
-        Whether points are coordinates, or longitude and latitude in degrees: then the point is a position, too, and
-        `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles are places like any
-        other.
+        Whether points are coordinates, or longitude and latitude in degrees. In the latter case the released point is a
+        position, too, and `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles
+        need no special treatment.
     sample_weight : one number for each row, or the name of a column, optional
-        Weights, which are private like the records and need `weight_max`: the median is that of the weighted records.
-        Then n is a public guess of the sum of the weights over the cap, which is private under both relations.
+        Weights, which are private like the records and need `weight_max`. The release is the median of the weighted
+        records. n is then a public guess of the sum of the weights over the cap, which is private under both relations.
     weight_max : float, optional
-        The public cap: larger weights count as it. Never take it from the data.
+        The public cap: larger weights count as the cap. Never take it from the data.
     scales : mapping from columns to numbers, or one number for each column, optional
-        Public scales, such as `{"income": 5000.0}`, by which the columns are divided so that they count alike; a column
-        without one has the scale 1. `point` and the intervals are in the units of the columns, and `scale`,
-        `error_radius`, `radius` and `resolution` in units of the scales. Never take them from the data.
+        Public scales, such as `{"income": 5000.0}`. Columns are divided by their scales so that they count alike; a
+        column without a scale has the scale 1. `point` and the intervals are in the units of the columns; `scale`,
+        `error_radius`, `radius` and `resolution` are in units of the scales. Never take them from the data.
 
     Returns
     -------
     Release
-        `.point`, `.scale`, `.error_radius`, `.cost`. `ReleaseFailed` is raised instead where nothing was found: that is
-        an output too, and its cost is spent.
+        `.point`, `.scale`, `.error_radius`, `.cost`. If nothing is found, `ReleaseFailed` is raised instead: a failure
+        is an output, too, and its cost is spent.
 
     Examples
     --------
@@ -263,17 +262,17 @@ def required_n(
     profile: str = "default",
     neighbours: str = "replace",
 ) -> int:
-    """The smallest n whose plan predicts an excess and a probability of failure of at most the ones asked for.
+    """The smallest n whose plan predicts at most the wanted excess and the accepted probability of failure.
 
     Parameters
     ----------
     d : int
         The dimension.
     excess : float
-        The wanted F(point)/F(median) - 1, F being the sum of distances. It is for one median, and needed there.
+        The wanted F(point)/F(median) - 1, with F the sum of distances. It is required unless `k` is given.
     k : int, optional
-        The number of clusters, in place of an excess: the smallest n with which `k_medians` find k clusters of equal
-        sizes.
+        The number of clusters, instead of an excess: the result is the smallest n with which `k_medians` find k
+        clusters of equal sizes.
     epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbours
         As in `plan`.
 
@@ -296,12 +295,12 @@ def required_n(
 
     def enough(n: int) -> bool:
         predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
-        # A plan that rather fails may predict nothing else.
+        # A plan that fails with a larger probability may predict nothing else.
         if predicted.failure > min(failure_probability, 0.5):
             return False
         if k is not None:
             return True
-        # With more records `auto` may take a method that predicts one.
+        # With more records `auto` may take a method that predicts an excess.
         if predicted.excess is None and method != "auto":
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
         return predicted.excess is not None and predicted.excess <= wanted
@@ -323,7 +322,7 @@ def required_n(
 
 
 def public_size(n: int | None, found: int) -> int:
-    """The number of points, which is public if neighbors replace a record; a number that was given must be it."""
+    """The number of points, which is public under replacement; a number that was given must equal it."""
     if n is not None and whole("n", n) != found:
         raise ValueError(
             f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "

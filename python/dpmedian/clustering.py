@@ -41,8 +41,8 @@ def plan_k_medians(
 ) -> Plan:
     """Calibrates private k-medians of n points in d dimensions from public parameters; nothing is spent.
 
-    Neighbors are data sets of the same public size n that differ in one replaced record, or with "add_remove" data
-    sets of which one has one record more: then the number of records is private.
+    Neighbors are data sets of the same public size n that differ in one replaced record. With "add_remove" they are
+    data sets of which one has one record more, and the number of records is private.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def plan_k_medians(
     epsilon, delta, rho : float, optional
         The budget of all centers together. There is no default.
     trim : float
-        The share of the records, those farthest from all centers, that does not count. 0 is the plain sum of distances,
-        for which a few far records may deserve a center of their own.
+        The share of the records that does not count, namely those farthest from all centers. With 0, the plain sum of
+        distances counts, and a few far records may attract a center of their own.
     radius, resolution, center, failure_probability, neighbours, unit, geometry, weight_max, scales
         As in `plan`. None of them is needed.
 
@@ -64,7 +64,7 @@ def plan_k_medians(
     -------
     Plan
         Its notes say which clusters will be found; `plan.prediction.failure` is the probability that clusters of equal
-        sizes are not. `plan.run(points)` spends the budget and gives `Places`.
+        sizes are not found. `plan.run(points)` spends the budget and returns `Places`.
 
     Examples
     --------
@@ -104,11 +104,12 @@ def k_medians(
     weight_max: float | None = None,
     scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Places:
-    """Differentially private k-medians: k points that make the sum of distances from each record to the nearest small.
+    """Release differentially private k-medians: k points with a small sum of distances from each record to the nearest
+    one.
 
     No radius and no bounds are needed. Neighbors are data sets of the same public size n that differ in one replaced
-    record, or with "add_remove" data sets of which one has one record more. The full planned cost is charged before the
-    first release, and stays charged if the run fails.
+    record. With "add_remove" they are data sets of which one has one record more. The full planned cost is charged
+    before the first release, and stays charged if the run fails.
 
     Parameters
     ----------
@@ -119,8 +120,8 @@ def k_medians(
     epsilon, delta, rho : float, optional
         The budget of all centers together. There is no default.
     trim : float
-        The share of the records, those farthest from all centers, that does not count. 0 is the plain sum of distances,
-        for which a few far records may deserve a center of their own.
+        The share of the records that does not count, namely those farthest from all centers. With 0, the plain sum of
+        distances counts, and a few far records may attract a center of their own.
     radius, resolution, center, failure_probability, neighbours, n, geometry
         As in `geometric_median`. None of them is needed.
     ledger, seed, progress, nonfinite, name, columns, copy, unit, unit_reduce, sample_weight, weight_max, scales
@@ -130,7 +131,8 @@ def k_medians(
     -------
     Places
         `.centers` (k, d), the largest cluster first, `.sizes` with `.size_sigma`, `.radii`, `.cost`, `.to_frame()`.
-        `ReleaseFailed` is raised instead if the data were not found: that is an output too, and its cost is spent.
+        If the data are not found, `ReleaseFailed` is raised instead: a failure is an output, too, and its cost is
+        spent.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Digests of JSON objects, and JSON that is read strictly: records and ledgers are authenticated by them."""
+"""Digests of JSON objects, by which records and ledgers are authenticated, and strict parsing of JSON."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def as_json(value: Mapping[str, Any]) -> str:
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON in one form, which depends on the values alone.
+    """Return JSON in a canonical form, which depends on the values alone.
 
-    Names are sorted, there is no white space, text is ASCII with escapes, and a number is the shortest one that reads
-    back as the same double. A whole number has no point, because other programs write 1.0 as 1.
+    Names are sorted, there is no white space, text is ASCII with escapes, and a number is the shortest decimal that
+    reads back as the same double. A whole number has no decimal point, because other programs write 1.0 as 1.
     """
     plain = json.loads(json.dumps(value, allow_nan=False), parse_float=_number)
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
@@ -35,9 +35,10 @@ def _number(text: str) -> float | int:
 
 
 def digest_of(record: Mapping[str, Any]) -> str:
-    """Return the SHA-256 digest of all content of a record but the entries in `APART`.
+    """Return the SHA-256 digest of all content of a record except the entries in `APART`.
 
-    Of a trace it covers the hash of its queries, so that they can be left out of a record without another digest.
+    For a trace the digest covers the hash of its queries, so that the queries can be removed without changing the
+    digest.
     """
     content = {name: value for name, value in record.items() if name not in APART}
     if isinstance(trace := content.get("trace"), Mapping):
@@ -56,8 +57,8 @@ def parse_object(text: str | bytes | bytearray, what: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the text is not JSON, nests too deep, is no object, has a name twice in one object (one reader would see the
-        first value and another the last), or has a number that is not finite. `what` names the text.
+        If the text is not JSON, is nested too deeply, is not an object, has a repeated name in an object (one reader
+        would take the first value and another the last), or has a number that is not finite. `what` names the text.
     """
     try:
         found = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number, parse_float=_finite)

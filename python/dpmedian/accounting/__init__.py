@@ -1,4 +1,4 @@
-"""What releases cost, what a budget allows, and the noise that leads from one to the other. Proofs: accounting.md."""
+"""What releases cost, what a budget allows, and how much noise a budget requires. Proofs: accounting.md."""
 
 from dpmedian.accounting.budget import Budget
 from dpmedian.accounting.calibration import calibrate

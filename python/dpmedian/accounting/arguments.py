@@ -1,7 +1,8 @@
 """Checks of numbers that callers pass: errors name the argument, its value and what is accepted.
 
-A number that no double equals, such as a Fraction or a large integer, is rounded to the private side: a cost up, and
-with `down` what allows something or protects, such as a budget or a standard deviation.
+A number that is not equal to a double, such as a Fraction or a large integer, is rounded toward more privacy: a cost is
+rounded up. With `down`, a number that allows something or protects, such as a budget or a standard deviation, is
+rounded down.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ __all__ = ["not_negative", "positive", "probability", "require_encodable", "whol
 
 
 def _number(name: str, value: object, accepted: str, down: bool) -> float:
-    """A real number as a double, rounded as asked, or a TypeError that names the argument."""
-    if type(value) is float:  # A plan makes hundreds of costs, and the check of an abstract type is slow.
+    """A real number as a double, rounded in the given direction, or a TypeError that names the argument."""
+    if type(value) is float:  # A plan has hundreds of costs, and checking an abstract type is slow.
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
-    # NumPy compares its integers with doubles as doubles; Python's own numbers are compared exactly.
+    # NumPy converts its integers to doubles before it compares them; Python's own numbers are compared exactly.
     exact: Any = value
     if isinstance(value, Integral):
         exact = int(value)
@@ -30,7 +31,7 @@ def _number(name: str, value: object, accepted: str, down: bool) -> float:
     try:
         number = float(exact)
     except OverflowError:
-        return math.inf  # No finite number, which is what the error will say.
+        return math.inf  # This is not a finite number, and the error will say so.
     if down:
         return math.nextafter(number, -math.inf) if number > exact else number
     return math.nextafter(number, math.inf) if number < exact else number
@@ -68,7 +69,7 @@ def require_encodable(name: str, text: str) -> None:
 
 
 def whole(name: str, value: object) -> int:
-    """A positive whole number, exactly: no double stands between."""
+    """A positive whole number, exact: it is not converted to a double."""
     accepted = "a positive whole number"
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)

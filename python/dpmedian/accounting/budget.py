@@ -11,7 +11,8 @@ from dpmedian.accounting.cost import DELTA_LIMIT, PrivacyCost
 
 __all__ = ["Budget"]
 
-# Where the accounting is tested. Outside, a budget is refused rather than answered with fewer digits than promised.
+# The range in which the accounting is tested. A budget outside of it is refused, because fewer digits would be correct
+# than promised.
 _EPSILON_LIMITS = (1e-9, 1e3)
 _RHO_LIMITS = (1e-20, 1e5)
 
@@ -53,12 +54,12 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether only pure differential privacy will do."""
+        """Whether the budget requires pure differential privacy."""
         return self.epsilon is not None and not self.delta
 
     @property
     def measure(self) -> str:
-        """What the budget is counted in: "epsilon" or "rho"."""
+        """The unit of the budget: "epsilon" or "rho"."""
         return "epsilon" if self.rho is None else "rho"
 
     def fits(self, cost: PrivacyCost, *, rounding: float = 0.0) -> bool:
@@ -66,19 +67,19 @@ class Budget:
         return self.log_overspend(cost, rounding=rounding) <= 0.0
 
     def log_overspend(self, cost: PrivacyCost, *, rounding: float = 0.0) -> float:
-        """The logarithm of the cost's delta, or rho, over the budget's: at most 0 exactly if the cost fits.
+        """The logarithm of the cost's delta (or rho) over the budget's: at most 0 if and only if the cost fits.
 
         Parameters
         ----------
         cost : PrivacyCost
-            What would be spent.
+            The cost to compare with the budget.
         rounding : float
-            A relative allowance: the cost may be this share of the budget above it.
+            A relative allowance: the cost may exceed the budget by this factor minus 1.
 
         Returns
         -------
         float
-            Minus infinity where nothing is spent, infinity where the budget allows nothing of the kind.
+            Minus infinity if nothing is spent, infinity if the budget allows no cost of this kind.
         """
         grown = 1.0 + rounding
         delta = (self.delta or 0.0) * grown
@@ -89,15 +90,16 @@ class Budget:
             spent, allowed = cost.delta_at(self.epsilon * grown), delta
         if allowed == 0.0:
             return -math.inf if spent == 0.0 else math.inf
-        # A quotient of doubles is rounded to 1 only if they are equal, so the sign is exact.
+        # A quotient of doubles is rounded to 1 only if they are equal, so the sign of the logarithm is exact.
         quotient = spent / allowed
         return math.log(quotient) if quotient > 0.0 else -math.inf
 
     def epsilon_at(self, delta: float) -> float:
-        """The epsilon that holds at this delta for whatever was spent within the budget, however it was chosen.
+        """The epsilon that holds at this delta for everything that is spent within the budget, however the costs were
+        chosen.
 
-        This is what may be claimed when an analyst chose costs, or when to stop, after seeing results; the epsilon of
-        what was spent in the end may not, since it is no bound fixed beforehand.
+        This is what may be claimed if an analyst chose costs, or when to stop, after seeing results. The epsilon of
+        what was spent in the end may not be claimed then, because it was not fixed beforehand.
 
         Parameters
         ----------
@@ -107,7 +109,7 @@ class Budget:
         Returns
         -------
         float
-            The conversion of rho-zCDP, or the budget's own epsilon; infinite where delta is too small for the budget.
+            The conversion of rho-zCDP, or the budget's own epsilon; infinite if delta is too small for the budget.
         """
         delta = probability("delta", delta, down=True)
         if 0.0 < delta < DELTA_LIMIT:
@@ -129,6 +131,6 @@ class Budget:
     __str__ = describe
 
     def to_dict(self) -> dict[str, float]:
-        """The limits that were given, as JSON can hold them."""
+        """The limits that were given, as JSON."""
         limits = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         return {name: value for name, value in limits.items() if value is not None}

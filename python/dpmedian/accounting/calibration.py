@@ -1,4 +1,4 @@
-"""From a budget to the noise: the largest rho whose cost fits."""
+"""Calibration finds the largest rho whose cost fits a budget."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["calibrate"]
 
 
 def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
-    """The largest rho, to nine digits, whose cost fits the budget; the returned value itself fits.
+    """The largest rho, to nine digits, whose cost fits the budget; the returned rho fits.
 
-    `cost_of` maps a rho to the cost of what would be done with it, and must grow with rho. It may refuse a rho that is
-    out of its reach with a ValueError; if it refuses all that could fit, the error says so.
+    `cost_of` maps a rho to the cost of a release with it, and must grow with rho. It may refuse a rho that is out of
+    its range with a ValueError. If it refuses every rho that could fit, the error says so.
     """
     guess = _likely_rho(budget)
     too_much = ""
@@ -25,7 +25,7 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
 
     @functools.cache
     def excess(octave: float) -> float:
-        """At guess * 2^octave."""
+        """The logarithm of the overspending at guess * 2^octave."""
         nonlocal too_much, refusal
         rho = guess * 2.0**octave
         try:
@@ -38,7 +38,8 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
             too_much = f"at rho = {rho:.3g} the cost is {cost}"
         return found
 
-    # From the guess, which is nearly exact for Gaussian costs, by growing factors to the other side of the border.
+    # The search starts at the guess, which is nearly exact for Gaussian costs, and takes growing steps until it has
+    # crossed the border.
     upwards = excess(0.0) <= 0.0
     near = 0.0
     for stride in (2.0**-20, 2.0**-6, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
@@ -60,16 +61,16 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
 
 @functools.lru_cache(maxsize=128)
 def _likely_rho(budget: Budget) -> float:
-    """Where the search starts: near the answer when the cost is mostly Gaussian.
+    """The start of the search, which is near the result if the cost is mostly Gaussian.
 
-    Kept, for `auto` calibrates every method to the same budget.
+    The result is cached, because `auto` calibrates every method to the same budget.
     """
     if budget.rho is not None:
         return budget.rho
     assert budget.epsilon is not None
     if not budget.delta:
         return budget.epsilon * math.tanh(budget.epsilon / 2.0)
-    # The solution of epsilon = rho + 2 sqrt(rho log(1/delta)) is never too large for one Gaussian.
+    # The solution of epsilon = rho + 2 sqrt(rho log(1/delta)) is at most the result for one Gaussian release.
     log = math.log(1.0 / budget.delta)
     safe = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2
 

@@ -1,4 +1,4 @@
-"""The privacy profile of Gaussian releases together with pure and bounded-range steps. Proof: accounting.md."""
+"""The privacy profile of Gaussian releases together with pure and bounded-range releases. Proof: accounting.md."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ __all__ = ["composed_delta"]
 
 
 def composed_delta(mu_squared: float, discretization: float, losses: Losses, epsilon: float) -> float:
-    """Gaussians and the losses of the other steps, by the exact formula, with the discretization of the noise."""
+    """The delta of Gaussian releases and the other releases' losses by the exact formula, plus the discretization of
+    the noise.
+    """
     mu = math.sqrt(mu_squared)
 
     def composed(at: float) -> float:
         return math.fsum(weight * gaussian_delta(mu, at - loss) for loss, weight in losses)
 
-    # Without Gaussian sensitivity the noise is the same on both sides, discrete or not.
+    # Without Gaussian sensitivity both data sets have the same noise, discrete or not.
     if mu == 0.0 or discretization == 0.0:
         return composed(epsilon)
 
     def slope(at: float) -> float:
-        """Minus the derivative of `composed` in e^epsilon."""
+        """Minus the derivative of `composed` with respect to e^epsilon."""
         tails = ((loss, weight, upper_tail((at - loss) / mu + mu / 2.0)) for loss, weight in losses)
         return math.fsum(weight * math.exp(min(-loss, 700.0)) * tail for loss, weight, tail in tails)
 
-    # The true delta falls with epsilon, but the bound is convex in e^epsilon and rises where the discretization exceeds
-    # the slope: there the bound at the smaller epsilon where the two agree is better, and holds for this epsilon too.
+    # The true delta falls with epsilon. The bound is convex in e^epsilon and rises if the discretization exceeds the
+    # slope. At the smaller epsilon at which the two are equal the bound is better, and it holds for this epsilon, too.
     if slope(epsilon) < discretization:
         low, high = 0.0, epsilon
         for _ in range(60):

@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: what steps cost in rho, and from there to (epsilon, delta)."""
+"""Zero-concentrated differential privacy: the rho of each kind of release, and the conversion to (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ from dpmedian.accounting.search import border
 
 __all__ = ["concentrated_delta", "concentrated_epsilon", "pure_rho", "range_rho"]
 
-# The products and the hyperbolic tangent in rho are off by a few units in the last place.
+# The relative rounding error of the products and the hyperbolic tangent in rho is a few units in the last place.
 _RHO_MARGIN = 1.0 + 2.0**-49
 
-# No order above this is tried: its powers would leave the range of doubles.
+# No order above this is tried, because its powers would overflow.
 _LARGEST_ORDER = 1e300
 
 
 def pure_rho(epsilon: float) -> float:
-    """The rho of an epsilon-DP step, rounded up."""
+    """The rho of a release that is epsilon-DP, rounded up."""
     return max(epsilon * math.tanh(epsilon / 2.0), LEAST) * _RHO_MARGIN if epsilon > 0.0 else 0.0
 
 
 def range_rho(eta: float) -> float:
-    """The rho of an eta-bounded-range step, rounded up."""
+    """The rho of a release of bounded range eta, rounded up."""
     return max(eta * eta / 8.0, LEAST) * _RHO_MARGIN if eta > 0.0 else 0.0
 
 
 def concentrated_delta(rho: float, epsilon: float) -> float:
-    """The conversion of Canonne, Kamath and Steinke: any order gives a valid bound, we take a nearly best one."""
+    """The conversion of Canonne, Kamath and Steinke.
+
+    Every order gives a valid bound; the order taken is nearly the best.
+    """
     if rho == 0.0:
         return 0.0
     rho = max(rho, LEAST)
-    # With s = a - 1 the derivative of the exponent is (2s + 1) rho - epsilon - log(1 + 1/s): increasing and concave, so
-    # Newton's method started to the left of the root climbs to it. Both starting points lie to the left.
+    # With s = a - 1 the derivative of the exponent is (2s + 1) rho - epsilon - log(1 + 1/s). It is increasing and
+    # concave, so Newton's method climbs to the root if it starts to the left of it, as both starting points are.
     s = 1.0 / math.expm1(min(max(rho - epsilon, 0.0) + math.sqrt(2.0 * rho), 700.0))
     s = max(s, (epsilon - rho) / (2.0 * rho))
     for _ in range(60):
@@ -56,6 +59,6 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
     def excess(epsilon: float) -> float:
         return math.log(max(concentrated_delta(rho, epsilon) * DELTA_MARGIN, DELTA_FLOOR) / delta)
 
-    # The closed form of Bun and Steinke is never below the best conversion; a little more covers the margin.
+    # The closed form of Bun and Steinke is never below the best conversion; the factor covers the rounding margin.
     high = 1.001 * (rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)))
     return 0.0 if excess(0.0) <= 0.0 else border(excess, good=high, bad=0.0, relative=1e-11)

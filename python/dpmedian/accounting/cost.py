@@ -1,26 +1,25 @@
 """What releases cost.
 
-A `PrivacyCost` records what happened (Gaussian releases, pure steps, bounded-range steps, an approximate part) instead
-of a single number, so that the conversion to (epsilon, delta) is exact where a closed form exists, and it names the
-neighbors and the unit for which that holds. The bounds of `PrivacyCost.delta_at` are these; their proofs lie beside
-this file, in accounting.md.
+A `PrivacyCost` records what happened (Gaussian releases, pure releases, bounded-range releases, an approximate part)
+instead of a single number, so that the conversion to (epsilon, delta) is exact if a closed form exists. It also records
+the neighbors and the unit for which it holds. `PrivacyCost.delta_at` uses these bounds, which accounting.md proves.
 
 * Gaussian releases with noise of standard deviation sigma on values of L2 sensitivity D compose to one Gaussian with
   mu^2 = sum (D/sigma)^2: delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). The noise is a
   discrete Gaussian, which lies within total variation 1/(40 sigma^2) of a rounded one, per coordinate, for sigma of at
   least 7 (1/(19 sigma^2) below); replacing the one by the other on both sides adds (1 + e^epsilon) * (sum of these
   distances).
-* The other steps are dominated by a privacy loss that takes finitely many values l with probabilities w, so together
-  delta(epsilon) = sum of w delta_mu(epsilon - l). An epsilon0-DP step has the losses of randomised response,
-  +-epsilon0; an eta-bounded-range step has losses within +-eta with the density e^(l/2) / (4 sinh(eta/2)).
-* Everything is zero-concentrated with rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also for discrete
+The other releases are dominated by a privacy loss with finitely many values l of probability w, so the total is
+delta(epsilon) = sum of w delta_mu(epsilon - l). An epsilon0-DP release has the losses of randomized response,
++-epsilon0; an eta-bounded-range release has losses within +-eta with the density e^(l/2) / (4 sinh(eta/2)).
+Everything is zero-concentrated with rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also with discrete
   noise, and delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a
   (Canonne, Kamath, Steinke 2020).
-* An approximate part, an event of probability delta0 on which nothing is promised, turns delta into
+An approximate part, an event of probability delta0 on which nothing is promised, turns delta into
   delta0 + (1 - delta0) delta.
 
-Each of them is valid, so their minimum is. Every number errs to the private side: sums are rounded up, and delta and
-epsilon are reported slightly too large.
+Each bound is valid, so their minimum is valid. Every number is rounded toward more cost: sums are rounded up, and delta
+and epsilon are reported slightly too large.
 """
 
 from __future__ import annotations
@@ -40,10 +39,11 @@ from dpmedian.accounting.search import border
 
 __all__ = ["DELTA_LIMIT", "PrivacyCost"]
 
-# Where the accounting is tested. Below, a delta is refused rather than answered with fewer digits than promised.
+# The smallest delta at which the accounting is tested. A smaller one is refused, because fewer digits would be correct
+# than promised.
 DELTA_LIMIT = 1e-100
 
-# What version 0.1.0 called the fields: its files are still read.
+# Field names of version 0.1.0, whose files can still be read.
 _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "discretization"}
 
 
@@ -51,8 +51,8 @@ _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "
 class PrivacyCost:
     """The privacy cost of a release, or of several: costs add up with `+`.
 
-    `epsilon` and `delta` are the pair that was requested; a sum has none, since two pairs do not add up to a sensible
-    one: ask `epsilon_at(delta)` or `delta_at(epsilon)`.
+    `epsilon` and `delta` are the requested pair. A sum of costs has none, because pairs do not add up to a useful pair:
+    use `epsilon_at(delta)` or `delta_at(epsilon)`.
 
     >>> cost = PrivacyCost.gaussian(sensitivity=1, sigma=2**30, coordinates=3) + PrivacyCost.pure_dp(0.1)
     >>> cost.epsilon_at(1e-6) < 0.11
@@ -64,9 +64,9 @@ class PrivacyCost:
     discretization: float = 0.0
     """The total variation between discrete and rounded Gaussian noise, summed over the released coordinates."""
     pure_epsilons: tuple[float, ...] = ()
-    """The epsilon of every pure-DP step."""
+    """The epsilon of every release under pure DP."""
     bounded_ranges: tuple[float, ...] = ()
-    """The eta of every bounded-range step: an exponential mechanism whose log-odds move by at most eta."""
+    """The eta of every bounded-range release: an exponential mechanism whose log-odds move by at most eta."""
     delta0: float = 0.0
     """The probability of the events on which nothing is promised."""
     epsilon: float | None = None
@@ -74,7 +74,7 @@ class PrivacyCost:
     delta: float | None = None
     """The delta that was requested, or None."""
     neighbours: Neighbours = "replace"
-    """The relation for which the cost holds: "replace" one unit, with a public size, or "add_remove" one."""
+    """The relation for which the cost holds: "replace" (one unit is replaced; public size) or "add_remove"."""
     unit: str = RECORD
     """Whose contribution a neighbor changes: "record" for one row, or a label such as "user"."""
 
@@ -87,11 +87,11 @@ class PrivacyCost:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if self.delta is not None:
             object.__setattr__(self, "delta", probability("delta", self.delta))
-        Protection(self.neighbours, self.unit)  # Raises unless both are known.
+        Protection(self.neighbours, self.unit)  # This raises unless both are known.
 
     @property
     def protection(self) -> Protection:
-        """Whom the cost is about."""
+        """The neighbors and the unit that the cost is about."""
         return Protection(self.neighbours, self.unit)
 
     @classmethod
@@ -119,7 +119,7 @@ class PrivacyCost:
         sigma = within("sigma", sigma, accepted, lambda x: x >= 1.0, down=True)
         coordinates = whole("coordinates", coordinates)
         releases = whole("releases", releases)
-        # Proved for all sigma of at least 7, where every release of this package lies; below, with a larger constant.
+        # 40 is proved for all sigma of at least 7, which all releases of this package have; 19 holds for smaller ones.
         share = 40.0 if sigma >= 7.0 else 19.0
         ratio = up(sensitivity / sigma)
         return cls(
@@ -129,7 +129,7 @@ class PrivacyCost:
 
     @classmethod
     def pure_dp(cls, epsilon: float) -> PrivacyCost:
-        """The cost of an epsilon-DP step, AboveThreshold and discrete Laplace noise included."""
+        """The cost of an epsilon-DP release, such as AboveThreshold or discrete Laplace noise."""
         return cls(pure_epsilons=(positive("epsilon", epsilon),))
 
     @classmethod
@@ -139,17 +139,17 @@ class PrivacyCost:
 
     @classmethod
     def total(cls, costs: Iterable[PrivacyCost]) -> PrivacyCost:
-        """The cost of all of them, one after the other; the same as `+`, rounded up once.
+        """The cost of all of them together; the same as `+`, but rounded up only once.
 
         Parameters
         ----------
         costs : iterable of PrivacyCost
-            Costs of the same relation and unit; nothing at all costs nothing to a replaced record.
+            Costs of the same relation and unit; without any cost, the result costs nothing under replacement.
 
         Returns
         -------
         PrivacyCost
-            The composed cost, which carries no pair.
+            The composed cost, without a requested pair.
 
         Raises
         ------
@@ -189,10 +189,10 @@ class PrivacyCost:
         return PrivacyCost.total((self, other))
 
     def asked(self, epsilon: float | None, delta: float | None) -> PrivacyCost:
-        """The same cost, carrying the pair that was requested."""
+        """The same cost with the pair that was requested."""
         return replace(self, epsilon=epsilon, delta=delta)
 
-    # For whom it holds.
+    # The protection of a cost.
 
     def for_group(self, k: int, *, unit: str | None = None, exactly: bool = False) -> PrivacyCost:
         """The cost for neighbors that differ in up to k units at once (group privacy).
@@ -202,23 +202,23 @@ class PrivacyCost:
         k : int
             The size of the group.
         unit : str, optional
-            The label of the group if it is the new unit, such as "user". Under "add_remove" each may have at most
+            The label of the group if it is the new unit, such as "user". Under "add_remove" each group may have at most
             k records.
         exactly : bool
-            Under "replace" a new unit is refused unless this states that each has exactly k records, in every data
-            set that could have been: where one with 1 record may take the place of one with 2, the number of records
-            changes, which a release under "replace" may show.
+            Under "replace" a new unit is refused unless this states that each unit has exactly k records in every
+            possible data set. If a unit with 1 record could be replaced by one with 2, the number of records would
+            change, which a release under "replace" may reveal.
 
         Returns
         -------
         PrivacyCost
-            k^2 mu^2, k epsilon and k eta of every step, the same discretization, and no pair.
+            k^2 mu^2, k epsilon and k eta of every release, the same discretization, and no requested pair.
 
         Raises
         ------
         ValueError
-            If the cost has a `delta0`: what events on which nothing is promised mean for a group is not proved. If the
-            unit is new, and is "record", see `per_record`, or is not `exactly` k under "replace".
+            If the cost has a `delta0`, because no group bound is proved for it. If the new unit is "record" (see
+            `per_record`), or does not have `exactly` k records under "replace".
         """
         k = whole("k", k)
         label = self.unit if unit is None else unit_of(unit)
@@ -250,13 +250,13 @@ class PrivacyCost:
         Returns
         -------
         PrivacyCost
-            The same cost if it is that relation's; `for_group(2)` from "add_remove" to "replace", since a replacement
-            is a removal and an addition.
+            The same cost if the relation is the same. From "add_remove" to "replace" it is `for_group(2)`, because a
+            replacement is a removal and an addition.
 
         Raises
         ------
         ValueError
-            From "replace" to "add_remove": such a release may show the number of records.
+            From "replace" to "add_remove", because such a release may reveal the number of records.
         """
         if neighbours_of(neighbours) == self.neighbours:
             return self
@@ -268,22 +268,22 @@ class PrivacyCost:
         return replace(self.for_group(2), neighbours="replace")
 
     def per_record(self) -> PrivacyCost:
-        """The cost for a single record of a unit, under "add_remove": that of two units.
+        """The cost for a single record of a unit under "add_remove": the cost for two units.
 
-        A row that is added to, or removed from, a unit changes what that unit contributes: the unit is removed, and
-        added again. Under "replace" there is no such bound, and a ValueError: a row that changes its unit may change
-        the number of units, which the release took for public.
+        A row that is added to or removed from a unit changes the contribution of the unit: the unit is removed and
+        added again. Under "replace" there is no such bound, and a ValueError is raised: a row that moves to another
+        unit may change the number of units, which the release treated as public.
         """
         if self.unit == RECORD:
             return self
         self.protection.require_records()
         return replace(self.for_group(2), unit=RECORD)
 
-    # What it amounts to.
+    # The total of a cost.
 
     @property
     def rho(self) -> float:
-        """The zero-concentrated cost of everything but delta0."""
+        """The zero-concentrated cost of everything except delta0."""
         return sum_up(
             (
                 half_up(self.mu_squared),
@@ -294,7 +294,7 @@ class PrivacyCost:
 
     @property
     def dominating_mu_squared(self) -> float:
-        """The mu^2 of a single Gaussian that dominates everything but delta0 and the discretization."""
+        """The mu^2 of a single Gaussian that dominates everything except delta0 and the discretization."""
         pure = (*self.pure_epsilons, *(half_up(eta) for eta in self.bounded_ranges))
         return sum_up((self.mu_squared, *(pure_mu_squared(epsilon) for epsilon in pure)))
 
@@ -339,7 +339,7 @@ class PrivacyCost:
         Returns
         -------
         float
-            An epsilon for which the release is (epsilon, delta)-DP; infinite when no epsilon will do.
+            An epsilon for which the release is (epsilon, delta)-DP; infinite if there is none.
         """
         delta = probability("delta", delta, down=True)
         if 0.0 < delta < DELTA_LIMIT:
@@ -361,7 +361,7 @@ class PrivacyCost:
             return low
 
         def excess(epsilon: float) -> float:
-            """Positive exactly where delta is exceeded."""
+            """Positive if and only if delta is exceeded."""
             return math.log(max(self.delta_at(epsilon), DELTA_FLOOR) / delta)
 
         return border(excess, good=high, bad=low, relative=1e-11)
@@ -372,7 +372,7 @@ class PrivacyCost:
         losses = losses_of(self.pure_epsilons, self.bounded_ranges)
         return max(composed_delta(self.mu_squared, self.discretization, losses, epsilon), DELTA_FLOOR)
 
-    # How it reads and is stored.
+    # Storing a cost.
 
     def __repr__(self) -> str:
         return f"PrivacyCost({self})"
@@ -390,7 +390,7 @@ class PrivacyCost:
         return text
 
     def to_dict(self) -> dict[str, float | str | list[float] | None]:
-        """The fields that are not at their defaults, as JSON can hold them; `from_dict` restores an equal cost."""
+        """The fields that differ from their defaults, as JSON; `from_dict` restores an equal cost."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         defaults = {field.name: field.default for field in fields(self)}
         return {
@@ -401,12 +401,12 @@ class PrivacyCost:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> PrivacyCost:
-        """The cost that was stored, also by version 0.1.0, whose fields had other names.
+        """The stored cost, also if version 0.1.0 stored it, whose fields had other names.
 
         Raises
         ------
         ValueError
-            If there are fields that this version does not know: leaving one out would state too small a cost.
+            If there are fields that this version does not know: ignoring a field would state too small a cost.
         """
         renamed = {name: value for name, value in stored.items() if name not in _FORMER_NAMES}
         for former, name in _FORMER_NAMES.items():

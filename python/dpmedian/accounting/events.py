@@ -1,6 +1,7 @@
-"""The cost of an event of Google's library dp_accounting, which describes what another program did.
+"""The cost of an event of Google's library dp_accounting; such an event describes what another program did.
 
-Nothing is imported: an event is known by the name of its class. The proofs are in accounting.md, "Costs of other
+The library is not imported: an event is recognized by the name of its class. The proofs are in accounting.md, "Costs of
+other
 libraries".
 """
 
@@ -28,10 +29,10 @@ def cost_of_event(event: Any, neighbours: Neighbours = "replace", unit: str = RE
     Parameters
     ----------
     event : DpEvent
-        Gaussian, Laplace, DiscreteLaplace, NoOp, Composed and SelfComposed events. What has no counterpart here, such
-        as sampling, is refused: compute its epsilon and delta with dp_accounting, and enter these.
+        Gaussian, Laplace, DiscreteLaplace, NoOp, Composed and SelfComposed events. An event without a counterpart here,
+        such as sampling, is refused: compute its epsilon and delta with dp_accounting, and enter these.
     neighbours : {"replace", "add_remove"}
-        The relation for which the sensitivities behind the event hold. The event does not say it.
+        The relation for which the sensitivities behind the event hold. The event does not state it.
     unit : str
         Whose contribution is protected.
 
@@ -45,7 +46,7 @@ def cost_of_event(event: Any, neighbours: Neighbours = "replace", unit: str = RE
 
 
 def approximate(epsilon: float, delta: float) -> PrivacyCost:
-    """Return the cost of a step that is (epsilon, delta)-differentially private, about which nothing else is known."""
+    """Return the cost of a release about which only (epsilon, delta)-differential privacy is known."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     return PrivacyCost(pure_epsilons=(epsilon,), delta0=delta).asked(epsilon, delta or None)
 
@@ -74,7 +75,7 @@ def _self_composed(event: Any, depth: int) -> PrivacyCost:
 
 
 def repeated(cost: PrivacyCost, times: int) -> PrivacyCost:
-    """Return the cost of several steps of one cost each."""
+    """Return the cost of `times` releases that have this cost each."""
     if whole("count", times) > _MOST_TIMES:
         raise ValueError(f"count must be at most {_MOST_TIMES}, got {times}")
     if times == 1:
@@ -117,6 +118,6 @@ def _cost(event: Any, depth: int) -> PrivacyCost:
 
 
 def _rounded_up(value: Fraction) -> float:
-    """The smallest double that is at least this."""
+    """The smallest double that is at least this fraction."""
     number = float(value)
     return number if Fraction(number) >= value else math.nextafter(number, math.inf)

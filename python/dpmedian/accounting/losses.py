@@ -1,6 +1,8 @@
-"""The privacy losses of pure and bounded-range steps: finitely many values that dominate what the steps can show.
+"""The privacy losses of pure and bounded-range releases: distributions on finitely many values that dominate the true
+losses.
 
-Losses and their probabilities are rounded up: delta grows with both, so what is computed from them is never too small.
+Losses and their probabilities are rounded up. Delta grows with both, so a delta that is computed from them is never too
+small.
 Proofs: accounting.md.
 """
 
@@ -14,11 +16,12 @@ from dpmedian.accounting.rounding import LEAST, sum_up, up
 
 __all__ = ["Losses", "losses_of"]
 
-# A bounded-range step is given 2 * 8 + 1 losses: twice as many would gain less than a thousandth in noise.
+# The number of intervals for the losses of a bounded-range release; twice as many would save less than a thousandth of
+# the noise.
 _RANGE_INTERVALS = 16
 
-# The losses of all steps are gathered on at most this many intervals, and no more than this many steps are told apart:
-# both bound the time of a conversion, and cost little if there are few steps.
+# The losses of all releases are merged onto at most this many intervals, and at most this many releases are kept apart.
+# Both limits bound the time of a conversion, and cost little if there are few releases.
 _LOSS_INTERVALS = 64
 _LOSS_STEPS = 32
 
@@ -28,7 +31,7 @@ Losses = tuple[tuple[float, float], ...]
 
 @functools.lru_cache(maxsize=64)
 def losses_of(pure_epsilons: tuple[float, ...], bounded_ranges: tuple[float, ...]) -> Losses:
-    """The privacy loss that dominates these steps together."""
+    """The privacy loss that dominates these releases together."""
     steps = sorted(
         [*((epsilon, _pure_losses) for epsilon in pure_epsilons), *((eta, _range_losses) for eta in bounded_ranges)],
         reverse=True,
@@ -38,23 +41,23 @@ def losses_of(pure_epsilons: tuple[float, ...], bounded_ranges: tuple[float, ...
     for size, losses_of_step in steps[: _LOSS_STEPS - 1]:
         if size > 0.0:
             losses = _compose(losses, losses_of_step(size))
-    # The smallest of many steps count as one pure step of their sum.
+    # The smallest of many releases count as one pure release whose epsilon is their sum.
     rest = sum_up(size for size, _ in steps[_LOSS_STEPS - 1 :])
     return _compose(losses, _pure_losses(rest)) if rest > 0.0 else losses
 
 
 def _pure_losses(epsilon: float) -> Losses:
-    """Randomised response, which dominates every epsilon-DP step."""
+    """Randomized response, which dominates every epsilon-DP release."""
     likely = 1.0 / (1.0 + math.exp(-epsilon))
     return (epsilon, likely), (-epsilon, math.exp(-epsilon) * likely)
 
 
 def _range_losses(eta: float) -> Losses:
-    """The loss with density e^(l/2) / (4 sinh(eta/2)) on [-eta, eta], spread onto evenly spaced points.
+    """The loss with density e^(l/2) / (4 sinh(eta/2)) on [-eta, eta], moved onto evenly spaced points.
 
-    Spreading the mass between two neighboring points onto them, so that both distributions keep their total, gives
-    the trapezoidal rule with its sum made exactly 1. Where the points would be too close for doubles to have their
-    digits, the step counts as a pure one, which it is.
+    The mass between two neighboring points is divided between them so that the total of both distributions stays the
+    same. This is the trapezoidal rule, normalized to sum 1. If the points would be too close for the precision of
+    doubles, the release counts as a pure one, which it is.
     """
     if eta < LEAST:
         return _pure_losses(eta)
@@ -65,11 +68,12 @@ def _range_losses(eta: float) -> Losses:
 
 
 def _compose(one: Losses, other: Losses) -> Losses:
-    """The losses of independent steps add; when they become too many they are spread onto evenly spaced points.
+    """The losses of independent releases are added; if there are too many values, they are moved onto evenly spaced
+    points.
 
-    A value between two points becomes the one or the other, with both distributions' totals kept: whoever sees the
-    points can forget which one it was, so the spread pair dominates the original. Sums of losses are rounded up; the
-    grid consists of the doubles that are stored, so it adds no error of its own.
+    A value between two points becomes one of the two, so that the totals of both distributions stay the same. The
+    original loss can be obtained from the pair by forgetting which point it was, so the new pair dominates it. Sums of
+    losses are rounded up; the grid consists of the stored doubles, so it adds no error.
     """
     losses = tuple((_add_up(loss, more), weight * times) for loss, weight in one for more, times in other)
     if len(losses) <= _LOSS_INTERVALS + 1:
@@ -78,7 +82,7 @@ def _compose(one: Losses, other: Losses) -> Losses:
     step = (high - low) / _LOSS_INTERVALS
     grid = [*(low + j * step for j in range(_LOSS_INTERVALS)), high]
     if any(left >= right for left, right in itertools.pairwise(grid)):
-        return ((high, math.fsum(weight for _, weight in losses)),)  # Nothing lies between the ends.
+        return ((high, math.fsum(weight for _, weight in losses)),)  # No loss lies between the ends.
     weights = [0.0] * len(grid)
     for loss, weight in losses:
         j = min(int((loss - low) / step), _LOSS_INTERVALS - 1)
@@ -87,7 +91,7 @@ def _compose(one: Losses, other: Losses) -> Losses:
         while loss > grid[j + 1]:
             j += 1
         left, right = grid[j], grid[j + 1]
-        # Both shares are quotients without cancellation, so each has its digits also if it is tiny.
+        # Both shares are quotients without cancellation, so they keep their precision even if they are tiny.
         weights[j] += weight * math.expm1(right - loss) / math.expm1(right - left)
         weights[j + 1] += weight * math.expm1(left - loss) / math.expm1(left - right)
     return tuple(zip(grid, weights, strict=True))

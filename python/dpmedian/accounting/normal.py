@@ -1,4 +1,4 @@
-"""The normal distribution: the privacy profile of a Gaussian, and the Gaussian that dominates a pure step."""
+"""The normal distribution: the privacy profile of a Gaussian, and the Gaussian that dominates a pure release."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["DELTA_FLOOR", "DELTA_MARGIN", "gaussian_delta", "pure_mu_squared", "
 # keeps delta an upper bound.
 DELTA_MARGIN = 1.0 + 1e-10
 
-# No delta below this is told apart from it: near it doubles lose their relative precision, and no budget asks for so
-# little.
+# A smaller delta is reported as this one: near it doubles lose relative precision, and no budget requires so small a
+# delta.
 DELTA_FLOOR = 1e-299
 
-# The inverse of the normal distribution function is found to a relative error below 1e-13 (tested as well).
+# The inverse of the normal distribution function is computed with a relative error below 1e-13 (tested as well).
 _QUANTILE_MARGIN = 1.0 + 1e-12
 
 _ROOT_TWO = math.sqrt(2.0)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
-# Gauss-Legendre with eight nodes on [0, 1], exact to double precision for the smooth integrand it is used on.
+# Gauss-Legendre quadrature with eight nodes on [0, 1], exact to double precision for the smooth integrand here.
 _QUADRATURE = tuple(
     (0.5 + side * node / 2.0, weight / 2.0)
     for node, weight in (
@@ -38,10 +38,11 @@ _QUADRATURE = tuple(
 
 
 def _mills_complement(t: float) -> float:
-    """1 - t R(t) for t > -1, R the Mills ratio (upper normal tail over density): the slope of -R."""
+    """1 - t R(t) for t > -1, where R is the Mills ratio (upper normal tail over density): the negative slope of R."""
     if t < 10.0:
         return 1.0 - t * _mills(t)
-    # The asymptotic series of 1 - t R(t); its terms shrink until about k = t^2/2, far below double precision.
+    # The asymptotic series of 1 - t R(t); its terms shrink until about k = t^2/2, when they are far below double
+    # precision.
     square, term, total, k = t * t, 1.0, 0.0, 1
     while abs(term) > 1e-17 * abs(total) and k < 40:
         term *= -(2 * k - 1) / square
@@ -65,18 +66,19 @@ def upper_tail(t: float) -> float:
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for any real epsilon, without cancellation.
 
-    With a = epsilon/mu - mu/2 and b = a + mu the density obeys phi(a) = e^epsilon phi(b), so delta is
-    phi(a) (R(a) - R(b)), R the Mills ratio. For small mu the two nearly agree, and their difference is the integral of
-    -R' = 1 - t R(t) over [a, b], whose terms are all positive.
+    With a = epsilon/mu - mu/2 and b = a + mu the density satisfies phi(a) = e^epsilon phi(b), so delta is phi(a) (R(a)
+    - R(b)), where R is the Mills ratio. For small mu the two terms nearly cancel, and their difference is computed as
+    the integral of -R' = 1 - t R(t) over [a, b], which is positive.
     """
     if epsilon < 0.0:
-        # The hockey-stick divergence of a symmetric pair: the part below zero follows from the part above it.
+        # The hockey-stick divergence of a symmetric pair: its value at a negative epsilon follows from that at a
+        # positive one.
         return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(mu, -epsilon)
     if mu == 0.0:
         return 0.0
     a = epsilon / mu - mu / 2.0
     if a > 37.0:
-        return DELTA_FLOOR  # The tail beyond 37 is below 6e-300.
+        return DELTA_FLOOR  # The normal tail beyond 37 is below 6e-300.
     density = math.exp(-a * a / 2.0) / _ROOT_TWO_PI
     if mu < 1.0:
         delta = density * mu * sum(weight * _mills_complement(a + mu * node) for node, weight in _QUADRATURE)
@@ -89,10 +91,10 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def pure_mu_squared(epsilon: float) -> float:
-    """The smallest mu^2, rounded up, for which every epsilon-DP step is dominated by a Gaussian with that mu.
+    """The smallest mu^2, rounded up, for which a Gaussian with this mu dominates every epsilon-DP release.
 
-    Randomised response is the worst such step, and mu = 2 Phi^-1(1/(1 + e^-epsilon)), see accounting.md. An
-    eta-bounded-range step needs the same mu as an (eta/2)-DP one.
+    Randomized response is the worst such release, and mu = 2 Phi^-1(1/(1 + e^-epsilon)), see accounting.md. An
+    eta-bounded-range release needs the same mu as an (eta/2)-DP release.
     """
     if epsilon == 0.0:
         return 0.0
@@ -103,7 +105,8 @@ def pure_mu_squared(epsilon: float) -> float:
         mu = -2.0 * NormalDist().inv_cdf(1.0 / (1.0 + math.exp(epsilon)))
     else:
         # erf(y) = tanh(epsilon/2) at y = mu/(2 sqrt 2). The function is concave, so Newton's method climbs to the root
-        # from the left, where erf(y) <= 2 y/sqrt(pi) starts it, and has its digits also where epsilon is tiny.
+        # from the left. It starts at the y with 2 y/sqrt(pi) = tanh(epsilon/2), and keeps its precision even if epsilon
+        # is tiny.
         target = math.tanh(epsilon / 2.0)
         y = target * math.sqrt(math.pi) / 2.0
         for _ in range(6):

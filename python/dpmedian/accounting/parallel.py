@@ -1,4 +1,4 @@
-"""Parallel composition: releases of disjoint parts of the data, of which a unit touches a few."""
+"""Parallel composition of releases about disjoint parts of the data, when a unit contributes to a few of the parts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ __all__ = ["bound_of", "cost_of_groups"]
 
 
 def cost_of_groups(costs: Iterable[PrivacyCost], most: int, neighbours: Neighbours) -> PrivacyCost:
-    """The cost of all groups together, each of which has one of these costs, if a unit contributes to `most` of them.
+    """The cost of all groups together if each group has one of these costs and a unit contributes to `most` of the
+    groups.
 
-    The costs are those under "add_remove". A replacement is a removal and an addition, which costs as much as a group
-    of two. The `delta0` of keys that were not listed stays as it is: mechanisms/key_selection.md has the proof.
+    The costs hold under "add_remove". A replacement is a removal and an addition, which costs as much as a group of two
+    units. The `delta0` of keys that were not listed is unchanged: mechanisms/key_selection.md has the proof.
     """
     total = PrivacyCost.total([bound_of(costs)] * most)
     return replace(replace(total, delta0=0.0).under(neighbours), delta0=total.delta0)
 
 
 def bound_of(costs: Iterable[PrivacyCost]) -> PrivacyCost:
-    """A cost that bounds each of these, part by part.
+    """A cost that bounds each of these costs, component by component.
 
-    What is proved for a cost grows with each of its parts, so a release of a smaller cost has this one, too.
+    Everything that is proved for a cost grows with each component, so a release with a smaller cost satisfies the
+    larger one, too.
     """
     first, *others = {cost: None for cost in costs}
     for other in others:

@@ -1,7 +1,7 @@
-"""What is protected, as a value: when data sets are neighbors, and what one of them has changed.
+"""What is protected, as a value: which data sets are neighbors, and by what they differ.
 
-Sensitivities, costs, ledgers and records take a `Protection`. Nothing outside of this module compares the name of a
-relation with a string: a relation says what it means.
+Sensitivities, costs, ledgers and records take a `Protection`. No other module compares the name of a relation with a
+string: a `Relation` has properties that say what it means.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ RECORD = "record"
 class Relation:
     """When two data sets are neighbors.
 
-    `size_is_public` says whether neighbors have the same number of units, which is then public. `sensitivity_gain` is
-    how many times as far a replaced unit moves a centered sum, such as a gradient or a count minus a half, as a unit
-    that is changed under this relation. `changed` is what happens to a unit, in words.
+    `size_is_public` says whether neighbors have the same number of units, which is then public. `sensitivity_gain` is a
+    ratio of sensitivities of a centered sum, such as a gradient or a count minus a half: under replacement over under
+    this relation. `changed` says in words what happens to a unit.
     """
 
     name: Neighbours
@@ -76,11 +76,11 @@ def unit_of(value: object) -> str:
 
 @dataclass(frozen=True)
 class Protection:
-    """When data sets are neighbors, whose records one of them has changed, and how much a unit can contribute.
+    """Which data sets are neighbors, whose records differ between them, and how much a unit can contribute.
 
     `neighbours` is the name of the relation and `unit` the label of what is changed. `weight_max` is the public cap of
-    weights, or None if every record counts once, and `groups_per_unit` the number of groups that a unit contributes to
-    at most.
+    weights, or None if every record counts once. `groups_per_unit` is the largest number of groups that a unit
+    contributes to.
     """
 
     neighbours: Neighbours = "replace"
@@ -104,7 +104,10 @@ class Protection:
 
     @property
     def size_is_public(self) -> bool:
-        """Whether the number of records is public. The sum of their weights is not: a replaced record may change it."""
+        """Whether the number of records is public.
+
+        The sum of weights is not, because a replaced record may change it.
+        """
         return self.relation.size_is_public and not self.weighted
 
     @property
@@ -113,7 +116,7 @@ class Protection:
         return self.relation is REPLACE and self.unit == RECORD
 
     def require_group(self, group: str, k: int, exactly: object) -> None:
-        """Raise unless k units make a group that a chain of k neighbors adds, removes or replaces."""
+        """Raise unless changing a group of k units is a chain of k neighbors."""
         unit = self.unit
         if group == unit:
             return
@@ -128,7 +131,7 @@ class Protection:
             )
 
     def require_records(self) -> None:
-        """Raise unless a changed record of a unit is a chain of neighbors."""
+        """Raise unless changing one record of a unit is a chain of neighbors."""
         unit = self.unit
         if self.relation.size_is_public:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Arithmetic that rounds towards more cost, so that what is reported is never below the truth."""
+"""Arithmetic that rounds toward more cost, so that a reported cost is never below the true cost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from fractions import Fraction
 __all__ = ["LEAST", "half_up", "integer_up", "product_up", "sum_up", "up"]
 
 LEAST = 2.0**-1000
-"""What is smaller, but not 0, counts as this much where a product could lose its digits, or vanish, for want of
-exponents: doubles have all of their digits down to 2^-1022."""
+"""A smaller number that is not 0 is replaced by this one if a product could lose precision or underflow; doubles have
+full precision down to 2^-1022.
+"""
 
 
 def up(x: float) -> float:
-    """The next double: at least the exact result of the one operation that was rounded to x."""
+    """The next larger double: it is at least the exact result of the operation that was rounded to x."""
     return math.nextafter(x, math.inf)
 
 
@@ -24,7 +25,7 @@ def sum_up(values: Iterable[float]) -> float:
     rounded = math.fsum(values)
     if math.isinf(rounded):
         return rounded
-    # The sum is rounded correctly, and so is its error: the sign of the latter says on which side the former lies.
+    # `fsum` rounds the sum correctly, and its error, too. The sign of the error says whether the sum was rounded down.
     return up(rounded) if math.fsum((*values, -rounded)) > 0.0 else rounded
 
 
@@ -32,7 +33,7 @@ def product_up(k: int, x: float) -> float:
     """The smallest double that is at least k times x."""
     exact = k * Fraction(x)
     try:
-        rounded = float(exact)  # Correctly rounded, unlike k * x, where k itself may be no double.
+        rounded = float(exact)  # Correctly rounded, unlike k * x, because k itself may not be a double.
     except OverflowError:
         return math.inf
     return up(rounded) if Fraction(rounded) < exact else rounded
@@ -44,6 +45,6 @@ def integer_up(k: int) -> float:
 
 
 def half_up(x: float) -> float:
-    """The smallest double that is at least x/2: halving is exact but for the smallest doubles."""
+    """The smallest double that is at least x/2; halving is exact except for the smallest doubles."""
     half = x / 2.0
     return half if 2.0 * half >= x else up(half)

@@ -1,4 +1,4 @@
-"""The search for the border between what holds and what does not."""
+"""A search for the border between arguments that satisfy a condition and arguments that do not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ __all__ = ["border"]
 def border(
     excess: Callable[[float], float], *, good: float, bad: float, absolute: float = 0.0, relative: float = 0.0
 ) -> float:
-    """The argument nearest to `bad`, to a precision, whose excess was found to be at most 0, as it is at `good`.
+    """The argument nearest to `bad`, up to a precision, at which the excess was found to be at most 0, as it is at
+    `good`.
 
-    By the rule of false position, in its Illinois form, which needs few steps where the excess is smooth; if it is
-    infinite, and every fourth time, the middle is taken. Candidates keep a distance from both ends, so that the last
-    ones fall on either side of the border and the interval closes.
+    The search uses the rule of false position in the Illinois form, which needs few steps if the excess is smooth. If
+    the excess is infinite, and in every fourth step, the middle is taken. Candidates keep a distance from both ends, so
+    that the last candidates are on both sides of the border and the interval closes.
     """
     below, above = excess(good), excess(bad)
     moved, tries = 0, 0

@@ -1,4 +1,4 @@
-"""The threshold of the noisy size of groups whose keys are not listed. Proof: mechanisms/key_selection.md."""
+"""The threshold on the noisy size of groups whose keys are not listed. Proof: mechanisms/key_selection.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["discrete_tail", "threshold_of", "threshold_rule"]
 
 
 def threshold_of(sigma: int, bits: int, lone_delta: float) -> int:
-    """The least whole number T for which a size of at most 1 with this noise is rounded to T or more this rarely.
+    """The smallest integer T such that a size of at most 1 plus noise is rounded to at least T with at most this
+    probability.
 
     The noise has a standard deviation of `sigma` units of 2^-bits.
     """
@@ -23,19 +24,19 @@ def threshold_of(sigma: int, bits: int, lone_delta: float) -> int:
 
 
 def _least_noise(threshold: int, bits: int) -> int:
-    """A bound, in units of 2^-bits, of the noise with which a size of at most 1 is rounded to the threshold or more.
+    """A bound, in units of 2^-bits, on the noise with which a size of at most 1 is rounded to at least the threshold.
 
-    The size with its noise is then at least T - 1/2, so the noise is at least T - 3/2. The noisy size is a double, and
-    its rounding could add 2^-53 of it.
+    The size plus noise is then at least T - 1/2, so the noise is at least T - 3/2. The noisy size is a double, so
+    rounding could add a relative error of 2^-53.
     """
     units = ((2 * threshold - 3) << bits) >> 1
     return units - (units >> 50) - 1
 
 
 def discrete_tail(sigma: int, least: int) -> float:
-    """An upper bound of the probability that a discrete Gaussian of parameter sigma is at least this positive integer.
+    """An upper bound on the probability that a discrete Gaussian of parameter sigma is at least this positive integer.
 
-    It is that of the continuous Gaussian beyond `least` - 1: key_selection.md has the proof.
+    The bound is the tail of the continuous Gaussian beyond `least` - 1: key_selection.md has the proof.
     """
     return upper_tail((least - 1) / sigma) * DELTA_MARGIN
 

@@ -1,8 +1,8 @@
-"""The parts of the methods as functions of their own: each plans, charges and releases, and says what it cost.
+"""The parts of the methods as functions of their own: each plans, charges and releases, and returns its cost.
 
-Every function takes `ledger=` and `seed=` like `geometric_median`, charges its full cost before it looks at the data,
-and returns a frozen `PrivateValue`. Neighbours are data sets of the same size that differ in one replaced record, or
-with `neighbours="add_remove"` data sets of which one has one record more.
+Every function takes `ledger=` and `seed=` like `geometric_median`, charges its full cost before it reads the data, and
+returns a frozen `PrivateValue`. Neighbors are data sets of the same size that differ in one replaced record. With
+`neighbours="add_remove"` they are data sets of which one has one record more.
 """
 
 from dpmedian.building_blocks.parts import dpgd, find_radius, localize, size

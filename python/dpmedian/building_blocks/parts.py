@@ -1,4 +1,4 @@
-"""Building blocks that are parts of the methods, and the noisy size."""
+"""Building blocks that are parts of the methods, and the noisy number of records."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Value_co = TypeVar("Value_co", covariant=True)
 
 
 class _Calibrated(Runnable[Value_co], Protocol[Value_co]):
-    """A calibrated part of a method."""
+    """The interface of a calibrated part of a method."""
 
     @property
     def cost(self) -> PrivacyCost: ...
 
 
 class _Part(Protocol[Value_co]):
-    """A module with a part of a method."""
+    """The interface of a module with a part of a method."""
 
     def calibrate(self, parameters: PublicParameters, rho: float) -> _Calibrated[Value_co]: ...
 
@@ -48,7 +48,7 @@ class _Part(Protocol[Value_co]):
 
 @dataclass(frozen=True)
 class _Sized(Generic[Value]):
-    """The noisy size, where the number of records is private, and then the part for it: see private_size.md."""
+    """A part for a private number of records: the noisy number is released first, see private_size.md."""
 
     needs_local_records: ClassVar[bool] = False
 
@@ -83,7 +83,7 @@ class _Sized(Generic[Value]):
 
 
 def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> PrivateValue[Value]:
-    """Plans for the shape of the points and runs; `arguments` are those of the public function."""
+    """Plan for the shape of the points and run; `arguments` are the arguments of the public function."""
     data = Dataset.taken(arguments["points"])
     n, d = data.shape
     n = n if relation_of(arguments["neighbours"]).size_is_public else arguments["n"]
@@ -120,18 +120,18 @@ def size(
     ledger: Any = None,
     seed: int | None = None,
 ) -> PrivateValue[int]:
-    """A noisy number of records, for neighbours of which one has one record more.
+    """Release a noisy number of records under add/remove.
 
     Sensitivity: 1. Cost: one Gaussian release, see `mechanisms/size.md`. Failure: none.
 
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; what they hold does not matter.
+        The records, one per row; their values do not matter.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho, or rho and delta. There is no default.
     nonfinite : {"raise", "center", "drop"}
-        Whether a record with a missing or infinite value is an error, counts, or is left out.
+        Whether a record with a missing or infinite value raises an error, is counted, or is left out.
     ledger : Ledger, optional
         The budget that is charged, before anything is asked of the data.
     seed : int, optional
@@ -183,10 +183,11 @@ def find_radius(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
 ) -> PrivateValue[float]:
-    """A radius, resolution times a power of two, in which some point has most of the others; or `ReleaseFailed`.
+    """Release a radius, resolution times a power of two, within which some point has most of the others; or raise
+    `ReleaseFailed`.
 
-    Sensitivity and cost: `methods/paper/find_radius.md`; zero-concentrated. The resolution itself means "at or below
-    it".
+    Sensitivity and cost: `methods/paper/find_radius.md`; zero-concentrated. A result equal to the resolution means a
+    radius of at most the resolution.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ def find_radius(
     profile : {"default", "paper"}
         The table of constants: ours, or the ones that the paper prints.
     failure_probability : float
-        The probability with which the search may miss.
+        The accepted probability that the search misses.
     neighbours : {"replace", "add_remove"}
         With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
     n : int, optional
@@ -241,7 +242,8 @@ def localize(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
 ) -> PrivateValue[Localized]:
-    """A ball that contains the median with high probability: `value.center`, `value.radius`, and the data's scale.
+    """Release a ball that contains the median with high probability: `value.center`, `value.radius`, and the scale of
+    the data.
 
     Sensitivity and cost: `methods/paper/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, if no radius is
     found.
@@ -261,7 +263,7 @@ def localize(
     profile : {"default", "paper"}
         The table of constants: ours, or the ones that the paper prints.
     failure_probability : float
-        The probability with which the search may miss.
+        The accepted probability that the search misses.
     neighbours : {"replace", "add_remove"}
         With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
     n : int, optional

@@ -26,8 +26,8 @@ from dpmedian.tape import Tape
 
 __all__ = ["above_threshold", "exponential_mechanism", "noisy_bisection"]
 
-# Counts are taken relative to the target and clamped to this magnitude, which moves no two of them farther apart, so
-# that their lattice fits 64 bits.
+# Counts are taken relative to the target and clamped to this magnitude, so that their lattice fits 64 bits; clamping
+# moves no two counts farther apart.
 _LARGEST = 2**26
 
 Value = TypeVar("Value")
@@ -46,27 +46,27 @@ def above_threshold(
     ledger: Any = None,
     seed: int | None = None,
 ) -> PrivateValue[int]:
-    """The index of the first query that reaches the threshold, or `ReleaseFailed` when none does.
+    """Release the index of the first query that reaches the threshold, or raise `ReleaseFailed` if none does.
 
-    Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbours; the
-    threshold is public. Cost: epsilon-DP, or the epsilon that costs rho, however many queries are asked. Queries are
-    taken from the iterable one by one, none after the crossing. `noise="laplace"` is the textbook form; "exponential",
-    one-sided noise, has two thirds of its standard deviation.
+    Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbors; the threshold is
+    public. Cost: epsilon-DP, or the epsilon that costs rho, for any number of queries. Queries are taken from the
+    iterable one by one, and none after the crossing. `noise="laplace"` is the textbook form; "exponential" is one-sided
+    noise with two thirds of its standard deviation.
 
     Parameters
     ----------
-    queries : iterable of int
+    Exact integers that the caller computes from the data, queried one after the other.
         Exact integers that the caller computes from the data, asked for one after the other.
     threshold : int
         The public threshold.
     sensitivity : int
-        By how much a query moves at most between neighbours; the caller's own proof.
+        The largest change of a query between neighbors, which the caller has proved.
     epsilon, rho : float, optional
         The budget, one of the two.
     noise : {"laplace", "exponential"}
         Two-sided noise, or one-sided noise with two thirds of its standard deviation.
     neighbours : {"replace", "add_remove"}
-        The relation for which the caller's proof holds, and with it the cost.
+        The relation for which the caller's proof and the cost hold.
     ledger : Ledger, optional
         The budget that is charged, before anything is asked of the data.
     seed : int, optional
@@ -114,25 +114,26 @@ def noisy_bisection(
     ledger: Any = None,
     seed: int | None = None,
 ) -> PrivateValue[int]:
-    """The smallest index from `low` to `high` whose count reaches the target; `high` if none below it does.
+    """Release the smallest index from `low` to `high` whose count reaches the target, or `high` if no smaller index
+    does.
 
-    Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` between neighbours;
-    counts should rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
+    Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` between neighbors; counts should
+    rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
 
     Parameters
     ----------
     count : callable
-        From an index to the exact integer count, which should rise with the index.
+        A function from an index to the exact integer count, which should rise with the index.
     low, high : int
         The first and the last index, both public.
     target : float
-        The public count that is looked for.
+        The public count to reach.
     sensitivity : float
-        By how much a count moves at most between neighbours; the caller's own proof.
+        The largest change of a count between neighbors, which the caller has proved.
     rho : float
         The budget.
     neighbours : {"replace", "add_remove"}
-        The relation for which the caller's proof holds, and with it the cost.
+        The relation for which the caller's proof and the cost hold.
     ledger : Ledger, optional
         The budget that is charged, before anything is asked of the data.
     seed : int, optional
@@ -182,23 +183,23 @@ def exponential_mechanism(
     ledger: Any = None,
     seed: int | None = None,
 ) -> PrivateValue[int]:
-    """The index of a small score: i with probability proportional to exp(-scores[i] * c), exactly.
+    """Release the index of a small score: i with probability proportional to exp(-scores[i] * c), sampled exactly.
 
-    Scores are integers, the smaller the better, one for each of a public number of candidates. Sensitivity: between
-    neighbours every score moves by at most `sensitivity`, or the difference of any two by at most `bounded_range`
-    (give one; a sensitivity is a range of twice its size). Cost: eta = epsilon, or eta = sqrt(8 rho): the choice is
-    eta-DP and eta^2/8-zCDP. Failure: none.
+    Scores are integers, one for each of a public number of candidates; smaller is better. Sensitivity: between
+    neighbors every score moves by at most `sensitivity`, or the difference of any two by at most `bounded_range` (give
+    one of the two; a sensitivity is a bounded range of twice its size). Cost: eta = epsilon, or eta = sqrt(8 rho): the
+    choice is eta-DP and eta^2/8-zCDP. Failure: none.
 
     Parameters
     ----------
     scores : iterable of int
-        Exact integers that the caller computes from the data, one for each candidate; small ones are wanted.
+        Exact integers that the caller computes from the data, one for each candidate; small scores are preferred.
     sensitivity, bounded_range : int, optional
-        By how much one score, or the difference of two, moves at most between neighbours: one of the two.
+        The largest change between neighbors of one score, or of the difference of two scores: give one of the two.
     epsilon, rho : float, optional
         The budget, one of the two.
     neighbours : {"replace", "add_remove"}
-        The relation for which the caller's proof holds, and with it the cost.
+        The relation for which the caller's proof and the cost hold.
     ledger : Ledger, optional
         The budget that is charged, before anything is asked of the data.
     seed : int, optional
@@ -247,9 +248,9 @@ def exponential_mechanism(
 def _charged_value(
     method: str, cost: PrivacyCost, run: Callable[[Tape], Value], ledger: Any, seed: int | None
 ) -> PrivateValue[Value]:
-    """Charge the cost, then run on a tape that releases no more than was charged.
+    """Charge the cost, then run on a tape that refuses to release more than was charged.
 
-    Callers have checked every public argument: what raises in `run` is charged.
+    Callers have checked every public argument, so an error raised in `run` comes after the charge.
     """
     session = Session(cost, method=method, ledger=ledger, seed=seed)
     with session, session.spent():
@@ -266,7 +267,7 @@ def _iterator(name: str, values: Iterable[Value]) -> Iterator[Value]:
 
 
 def _integer(value: object) -> int:
-    """A query or a count."""
+    """A query or a count as an integer."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"queries and counts must be integers, got one of type {type(value).__name__}")
     return int(value)

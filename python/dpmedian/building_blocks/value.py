@@ -1,4 +1,4 @@
-"""What a building block gives back."""
+"""The result of a building block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class PrivateValue(Generic[Value]):
-    """What a building block released, and its cost. `size` is the noisy number of records, where that is private."""
+    """What a building block released, and its cost. `size` is the noisy number of records if the number is private."""
 
     value: Value
     cost: PrivacyCost

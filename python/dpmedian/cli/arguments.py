@@ -1,4 +1,4 @@
-"""The arguments that commands share, and how they are read."""
+"""The arguments that several commands share, and how they are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of arguments whose errors are one line."""
+    """A parser of arguments that prints errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"dpmedian: error: {message} ({self.prog} --help says more)\n")
@@ -133,7 +133,9 @@ def add_groups(parser: argparse.ArgumentParser) -> None:
 
 
 def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:
-    """Adds the neighbor relation, without a default if there may be groups, because groups have another default."""
+    """Adds the neighbor relation; if there may be groups it has no default here, because groups have another
+    default.
+    """
     parser.add_argument(
         "--neighbours",
         "--neighbors",
@@ -151,7 +153,7 @@ def add_weight_max(parser: argparse.ArgumentParser) -> None:
 
 
 def scales(text: str) -> dict[str, float] | list[float]:
-    """The public scales in a text: by names of columns, income=5000,age=10, or one for each column, 5000,10."""
+    """The public scales in a text: by column name, income=5000,age=10, or one for each column, 5000,10."""
     parts = [part.rpartition("=") for part in text.split(",")]
     if all(sign for _, sign, _ in parts):
         return {name.strip(): number(value) for name, _, value in parts}

@@ -1,4 +1,4 @@
-"""The command `dpmedian`: its commands, and the exit code of each way in which one can end."""
+"""The command `dpmedian`: its subcommands, and their exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dpmedian example`: the bundled data."""
+"""`dpmedian example` writes the bundled data."""
 
 from __future__ import annotations
 

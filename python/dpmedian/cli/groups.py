@@ -1,4 +1,4 @@
-"""`dpmedian release --by`: private geometric medians of the groups of a file, under one budget."""
+"""`dpmedian release --by` releases private geometric medians of the groups of a file, under one budget."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ __all__ = ["read_keys", "release_groups"]
 
 
 def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ...]] | None:
-    """The keys in a file: one on each line, or with several key columns one row of comma-separated labels.
+    """The keys in a file: one in each line, or with several key columns one row of comma-separated labels.
 
-    The first row may repeat the names of the columns. None if there is no file: the keys are then selected privately.
+    The first row may contain the names of the columns. Without a file the result is None, and keys are selected
+    privately.
     """
     if file is None:
         return None

@@ -1,4 +1,4 @@
-"""`dpmedian ledger`: a budget in a file."""
+"""`dpmedian ledger` manages a budget in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["add", "create_ledger", "enter_cost", "open_ledger", "show_ledger", "
 
 
 def create_ledger(options: argparse.Namespace) -> None:
-    """Creates a ledger, or shows the one that is there if its budget is the same."""
+    """Creates a ledger, or shows the existing one if its budget is the same."""
     terms = {name: getattr(options, name) for name in ("epsilon", "delta", "rho", "neighbours", "unit")}
     show(Ledger(**terms, path=options.file))
 
@@ -29,7 +29,7 @@ def show_ledger(options: argparse.Namespace) -> None:
 
 
 def split_ledger(options: argparse.Namespace) -> None:
-    """Prints what each of several more releases may cost, and how it is asked for."""
+    """Prints what each of several more releases may cost, and the options to pass."""
     ledger = open_ledger(options.file)
     shares = ledger.per_release(options.k)
     if not min(shares.values()) > 0.0 and "delta" not in shares:
@@ -37,7 +37,7 @@ def split_ledger(options: argparse.Namespace) -> None:
     if options.output == "json":
         show(as_json({"releases": options.k, **shares}))
         return
-    # All digits: a rounded share might not fit as often as promised.
+    # All digits are printed: with a rounded share, fewer releases than promised might fit.
     asked = " ".join(f"--{name} {value!r}" for name, value in shares.items())
     whose = "" if ledger.protection.relation is REPLACE else f" --neighbours {ledger.neighbours}"
     if ledger.unit != RECORD:

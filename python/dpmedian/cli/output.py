@@ -1,4 +1,4 @@
-"""What commands write: results to stdout, everything else to stderr in one line."""
+"""What commands write: results to stdout, everything else in one line to stderr."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Refuted(Exception):
 
 
 class Undelivered(Exception):
-    """The release was made and charged, and could not be written to where it should be."""
+    """The release was made and charged, but could not be written to its destination."""
 
 
 @contextlib.contextmanager
 def paid_for(result: Release | Releases) -> Iterator[None]:
-    """Whatever fails from here on comes after the charge: the release goes to stderr, so that it is not lost."""
+    """Run a block after the charge: if it fails, the release is written to stderr, so that it is not lost."""
     try:
         yield
     except Exception as error:
@@ -44,7 +44,7 @@ def paid_for(result: Release | Releases) -> Iterator[None]:
 
 
 def show_failure(failed: ReleaseFailed) -> None:
-    """Prints the record of a failure, which is an output; where stdout does not take it, to stderr."""
+    """Prints the record of a failure, which is an output, to stdout, or to stderr if stdout cannot be written."""
     text = _record(failed)
     try:
         deliver(text)
@@ -53,7 +53,9 @@ def show_failure(failed: ReleaseFailed) -> None:
 
 
 def _record(result: Release | Releases | ReleaseFailed) -> str:
-    """The audit record, or whatever else says what was paid for: this comes after the charge, and must not fail."""
+    """The audit record, or otherwise a text that says what was paid for: it comes after the charge, and must not
+    fail.
+    """
     try:
         return result.to_json()
     except Exception:
@@ -61,7 +63,7 @@ def _record(result: Release | Releases | ReleaseFailed) -> str:
 
 
 def shown(result: Release | Releases, output: str) -> str:
-    """A result as the option --output wants it: a table for people, a CSV file, or the audit record."""
+    """A result in the form of the option --output: a table for people, a CSV file, or the audit record."""
     if output == "table":
         if isinstance(result, Release) and result.plan.parameters.axes > 0.0:
             return f"{result}\n{result.axes()}"
@@ -70,13 +72,13 @@ def shown(result: Release | Releases, output: str) -> str:
 
 
 def show(text: object) -> None:
-    """Prints what can be printed again. A reader such as `head`, who has seen enough and has left, is no error."""
+    """Prints text that can be printed again. A reader that closes the pipe early, such as `head`, is not an error."""
     with contextlib.suppress(BrokenPipeError):
         deliver(text)
 
 
 def deliver(text: object) -> None:
-    """Prints what was paid for to stdout, at once: what stdout does not take is an error now, and not at the end."""
+    """Prints a paid result to stdout and flushes it, so that a failure to write is an error now and not at exit."""
     if sys.stdout is None:
         raise OSError("stdout is closed")
     try:
@@ -87,13 +89,13 @@ def deliver(text: object) -> None:
 
 
 def say(kind: str, message: object, code: int = 0) -> int:
-    """One line on stderr; returns the exit code, which must not depend on whether anybody reads the line."""
+    """Prints one line to stderr and returns the exit code, which must not depend on whether the line can be written."""
     _write_aside(f"dpmedian: {kind}: {' '.join(str(message).split())}")
     return code
 
 
 def _write_aside(text: str) -> None:
-    """To stderr, if there is one that takes it. `print` would take stdout for a stderr that is closed."""
+    """Writes to stderr if it is open. `print` would write to stdout if stderr were closed."""
     if sys.stderr is not None:
         try:
             print(text, file=sys.stderr, flush=True)
@@ -102,7 +104,9 @@ def _write_aside(text: str) -> None:
 
 
 def _abandon(stream: TextIO | None) -> None:
-    """Lets a broken stream lead nowhere: the interpreter flushes it at its end, and its failure is an exit code."""
+    """Redirects a broken stream to nowhere, because the interpreter flushes it at exit and would change the exit
+    code.
+    """
     with contextlib.suppress(OSError, ValueError):
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

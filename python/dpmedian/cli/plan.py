@@ -1,4 +1,4 @@
-"""`dpmedian plan`: what a release would do and cost."""
+"""`dpmedian plan` shows what a release would do and cost."""
 
 from __future__ import annotations
 

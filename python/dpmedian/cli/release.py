@@ -1,4 +1,4 @@
-"""`dpmedian release`: the private geometric median of a file."""
+"""`dpmedian release` releases the private geometric median of a file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def release(options: argparse.Namespace) -> None:
         sample_weight=options.weight,
         weight_max=options.weight_max,
     )
-    # A private number of records, or sum of weights, is guessed or not; a public one is that of the points.
+    # A private number of records (or sum of weights) may be guessed; a public number is the number of points.
     n = options.n if _private(options) else points.shape[0]
     made = plan_of(options, n, rows.shape[1] - (options.weight is not None), points.unit, points.scales)
     try:
@@ -80,7 +80,7 @@ def release(options: argparse.Namespace) -> None:
         if options.output == "json":
             show_failure(failed)
         if options.report is not None:
-            with contextlib.suppress(Exception):  # The failure is what the exit code is about.
+            with contextlib.suppress(Exception):  # The exit code is about the failure of the release.
                 failed.report(options.report, ledger=ledger)
         raise
     with paid_for(result):
@@ -96,7 +96,7 @@ def _private(options: argparse.Namespace) -> bool:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What is wrong with the arguments alone is said before a row is read; none that was given is ignored."""
+    """Raises before a row is read if the arguments alone are wrong, or if one of them would be ignored."""
     check_clusters(options)
     if options.neighbours is None:
         options.neighbours = "replace" if options.by is None else "add_remove"
@@ -123,7 +123,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.cache is not None:
         _check_cache(options)
     if options.report is not None:
-        # The page is written after the charge, so a place where it cannot be is refused before.
+        # The page is written after the charge, so a path at which it cannot be written is refused before.
         page = Path(options.report)
         if page.is_dir():
             raise ValueError(f"--report {options.report} is a folder: name a file in it, such as page.html")
@@ -132,7 +132,9 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _check_cache(options: argparse.Namespace) -> None:
-    """Raises if nothing would be converted, or nowhere: only files whose rows are records as they are stay files."""
+    """Raises if there would be nothing to convert, or no place for it: only files whose rows are records are
+    converted.
+    """
     loading = {"--by": options.by, "--unit": options.unit, "--weight": options.weight, "--scales": options.scales}
     loading["--geometry sphere"] = options.geometry == "sphere" or None
     option = next((option for option, value in loading.items() if value is not None), None)

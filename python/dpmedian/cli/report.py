@@ -1,4 +1,4 @@
-"""`dpmedian report`: the page of an audit record."""
+"""`dpmedian report` writes the page of an audit record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dpmedian reproduce`: the experiment of the paper's figure."""
+"""`dpmedian reproduce` runs the experiment of the paper's figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["add", "reproduce"]
 
 
 def reproduce(options: argparse.Namespace) -> None:
-    """Runs the paper's experiment; writes a CSV and, where matplotlib is there, a picture."""
+    """Runs the paper's experiment and writes a CSV file and, if matplotlib is installed, a picture."""
     chosen = {
         name: value
         for name in ("n", "d", "delta", "resolution", "deviation", "repeats", "seed", "epsilons", "radii")

@@ -1,4 +1,4 @@
-"""Several typical places: private k-medians without a radius. Proof: k_medians.md.
+"""Several typical places: private k-medians without a public radius. Proof: k_medians.md.
 
 | file | holds |
 |---|---|

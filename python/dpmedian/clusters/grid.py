@@ -1,4 +1,4 @@
-"""Where the records are: how far they reach, in which axes, and the cells of a grid that hold many of them."""
+"""Where the records are: how far they reach, along which axes, and which cells of a grid contain many of them."""
 
 from __future__ import annotations
 
@@ -30,43 +30,44 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# The shell that begins at the scale, the core radius of all records.
+# The index of the shell that begins at the scale, which is the core radius of all records.
 _CORE = -FIRST_HALF_OCTAVE
 
-# Standard deviations by which a run of one, two or four shells stands out of the noise: among about 120 such runs noise
-# alone exceeds this in one data set of fifteen, and then the grid is a little larger than it must be.
+# A run of one, two or four shells stands out if its count exceeds this many standard deviations of the noise. There are
+# about 120 such runs; noise alone exceeds this in one data set of fifteen, and then the grid is a little larger than
+# necessary.
 _STANDS_OUT = 3.3
 
 # A shell counts as occupied above this many standard deviations.
 _OCCUPIED = 2.0
 
-# A grid has at most so many axes, so many levels, and 2^13 cells at its first level.
+# A grid has at most this many axes, this many levels, and 2^13 cells at its first level.
 AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
 
-# Cells of the last level are at most so wide, in core radii near the center, with one, two, three or more axes.
+# The largest width of a cell of the last level, in core radii near the center, with one, two, three or more axes.
 _FINEST = (0.04, 0.08, 0.2, 0.3)
 
-# Cells of the first level are at most so fine that the core, of this width in core radii, has one cell for this many
-# standard deviations of a count in records, or two for each center: with finer ones most records would lie in cells
-# that do not stand out, and be lost.
+# The first level is not too fine: the core, of this width in core radii, has at most one cell per this many standard
+# deviations of a count (in records), or two cells per center. With finer cells most records would lie in cells that do
+# not stand out of the noise, and would be lost.
 _CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 20.0
 
-# A cell is split if its count exceeds this many standard deviations, or this part of what the largest of all noisy
-# counts would have without any record. A far cell that noise made would take a center away from the data: that may
-# happen in one run of 500.
+# A cell is split if its noisy count exceeds this many standard deviations, or this part of the expected largest noisy
+# count of empty cells. A far cell that passes by noise alone would take a center away from the data; this may happen in
+# one run of 500.
 _LEAST_KEPT, _OF_LARGEST, _FAR, _FAR_ODDS = 1.5, 0.85, 2.1, 2e-3
 
 
 def reach_of(counts: Vector, noise: float) -> float:
-    """The distance, in core radii, up to which records stand out of the noise, and half an octave more.
+    """The distance, in core radii, up to which records stand out of the noise, plus half an octave.
 
-    One, two or four neighboring shells are tested together: the sum over a tail would hide a cluster in
-    the noise of empty shells.
+    One, two or four neighboring shells are tested together. A sum over all outer shells would hide a cluster in the
+    noise of the empty ones.
     """
     outermost = _CORE
     for width in (1, 2, 4):
         sums = np.convolve(counts, np.ones(width), "valid")
-        # A window with a shell that was seen already would tell nothing about those beyond it.
+        # A window that contains a shell already found tells nothing about shells beyond it.
         seen = np.flatnonzero(sums[outermost + 1 :] > _STANDS_OUT * noise * math.sqrt(width))
         if len(seen):
             outermost += int(seen[-1]) + width
@@ -74,16 +75,16 @@ def reach_of(counts: Vector, noise: float) -> float:
 
 
 def axes_of(moments: Matrix | None, d: int, noise: float, k: int) -> Matrix:
-    """The axes of the grid, one a row: those in which the directions to the records vary more than noise explains.
+    """The axes of the grid, one in each row: along them the directions to the records vary more than noise explains.
 
-    `noise` is the standard deviation on the diagonal of the moments. k centers lie in k - 1 dimensions around their
-    middle, so more axes tell nothing about them.
+    `noise` is the standard deviation of the diagonal of the moments. k centers lie in k - 1 dimensions around their
+    mean, so more axes than that are not needed.
     """
     if moments is None:
         return np.eye(d)
     values, vectors = np.linalg.eigh(moments)
     values, vectors = values[::-1], vectors[:, ::-1]
-    edge = noise * math.sqrt(2.0 * d)  # Of the semicircle that the eigenvalues of the noise fill.
+    edge = noise * math.sqrt(2.0 * d)  # The edge of the semicircle of the eigenvalues of the noise.
     bulk = values[-max(1, d // 3) :].mean() + (0.8 * edge if d >= 6 else 0.0)
     above = int((values - bulk > 0.9 * edge).sum())
     count = int(np.clip(above, min(d, 2), min(d, AXES_MOST, max(k - 1, 2))))
@@ -97,19 +98,19 @@ def levels_of(grid: Grid) -> int:
 
 
 def _last(grid: Grid) -> int:
-    """The level at which cells are as fine as they need to be."""
+    """The level at which cells are as fine as necessary."""
     finest = _FINEST[min(len(grid.axes), len(_FINEST)) - 1]
     return math.ceil(math.log2(2.0 * grid.side / finest))
 
 
 def grid_of(center: Vector, axes: Matrix, scale: float, reach: float) -> Grid:
-    """The grid around the center that holds records up to `reach` core radii."""
+    """The grid around the center that contains records up to `reach` core radii away."""
     side = float(compressed(np.array(reach))) * (1.0 + 1e-4)
     return Grid(center, axes, scale, scale * reach, side)
 
 
 def compressed(length: Vector) -> Vector:
-    """The length after compression: itself up to 1, and beyond e + m for m 2^e with 1 <= m < 2."""
+    """The length after compression: unchanged up to 1, and e + m for m 2^e with 1 <= m < 2 beyond."""
     mantissa, power = np.frexp(length)
     return np.asarray(np.where(length <= 1.0, length, power - 1 + 2.0 * mantissa))
 
@@ -137,7 +138,7 @@ class _Kept:
 
 
 def _first(grid: Grid, noise: float, size: float, k: int) -> int:
-    """The first level: coarse enough for so many records, and for the levels that follow to be fine enough."""
+    """The first level: coarse enough for the number of records, and fine enough that the following levels suffice."""
     axes = len(grid.axes)
     cells = max(size / (_RECORDS_PER_CELL * noise), 2.0 * k)
     coarse = math.ceil(math.log2(2.0 * grid.side / _CORE_WIDTH * math.pow(cells, 1.0 / axes)))
@@ -145,9 +146,9 @@ def _first(grid: Grid, noise: float, size: float, k: int) -> int:
 
 
 def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, Indices], Vector]) -> Leaves:
-    """Splits cells that hold many of about `size` records, level by level.
+    """Split cells that hold many of about `size` records, level by level.
 
-    `count` releases counts with this standard deviation of the noise.
+    `count` releases counts whose noise has this standard deviation.
     """
     axes = len(grid.axes)
     levels, first = levels_of(grid), _first(grid, noise, size, k)
@@ -179,23 +180,23 @@ def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, 
 
 
 def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> float:
-    """The weight of the leaves that are as far from the center as the `far` farthest records are.
+    """The weight of the leaves that are at least as far from the center as the `far` farthest records.
 
-    The noisy counts of the shells, with this standard deviation, say how far these are. Leaves have less weight than
-    there are records, because cells with few records are lost, and most of these lie far away.
+    The noisy counts of the shells, with this standard deviation, say how far these records are. The leaves contain
+    fewer records than there are, because cells with few records are lost, and most of these cells are far away.
     """
     seen = np.where(counts > _OCCUPIED * noise, counts, 0.0)
     lengths, starts = np.linalg.norm(leaves.places, axis=1), np.append(0.0, shell_ends()[:-1])
     beyond = np.append(np.cumsum(seen[::-1])[::-1], 0.0)
     weight = np.append((lengths >= starts[:, None]) @ leaves.weights, 0.0)
-    # Beyond the start of this shell lie more records than are trimmed, and beyond its end no more than these.
+    # More records than are trimmed lie beyond the start of this shell, and at most that number beyond its end.
     shell = int(np.flatnonzero(beyond > far)[-1]) if beyond[0] > far else 0
     part = (far - beyond[shell + 1]) / max(beyond[shell] - beyond[shell + 1], 1e-300)
     return float(weight[shell + 1] + min(part, 1.0) * (weight[shell] - weight[shell + 1]))
 
 
 def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]:
-    """All cells of the first level, or the parts of those that were kept, and the place of the parent of each."""
+    """All cells of the first level, or the parts of the cells that were kept, and the index of each part's parent."""
     if kept is None:
         steps = np.meshgrid(*[np.arange(2**level)] * axes, indexing="ij")
         indices = np.stack(steps, axis=-1).reshape(-1, axes).astype(np.int64)
@@ -206,7 +207,7 @@ def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]
 
 
 def _combined(counts: Vector, parents: Indices, kept: _Kept, noise: float) -> Vector:
-    """Counts that agree with those of their parents: both measure the sum of the parts, with different noise."""
+    """Combine the counts with those of their parents: both estimate the sum of the parts, with different noise."""
     parts = len(counts) // len(kept.counts)
     sums = np.bincount(parents, counts, len(kept.counts))
     # The sum of the parts has `parts` times the variance of the parent's own count.
@@ -226,7 +227,7 @@ def _thresholds(middles: Matrix, noise: float, *, first: bool) -> Vector:
 
 
 def _most(indices: Indices, counts: Vector, most: int) -> _Kept:
-    """The cells with the largest counts, if there are too many to split them all."""
+    """The cells with the largest counts, if there are too many cells to split."""
     if len(indices) > most:
         order = np.sort(np.argsort(-counts, kind="stable")[:most])
         indices, counts = indices[order], counts[order]

@@ -42,20 +42,20 @@ Matrix = NDArray[np.float64]
 # Shares of rho.
 _WHERE, _SHELLS, _CELLS, _STEPS = 0.10, 0.12, 0.38, 0.40
 
-# A release of the last three kinds never takes less than its share, and sums of shares are rounded.
+# Releases of the last three kinds spend their share up to rounding; this is the relative rounding of sums of shares.
 _ROUNDING = 1e-9
 
 # The number of gradient steps.
 _STEPS_COUNT = 3
 
-# The weight of the directions beside the shells, where there are more than two dimensions; in the plane and on the line
-# the axes are those of the coordinates.
+# The weight of the directions relative to the shells in more than two dimensions. On the line and in the plane the axes
+# are those of the coordinates.
 _DIRECTIONS = 2.0
 
-# The weights of the counts and of the shells beside the gradients. Where records are replaced the counts cost nothing.
+# The weights of the counts and of the shells relative to the gradients. Under replacement the counts cost nothing.
 _WEIGHTS = {"replace": (1.0, 0.6), "add_remove": (0.5, 0.6)}
 
-# A cluster is noise if its size is below this many standard deviations.
+# A cluster may be noise if its size is below this many standard deviations.
 _DOUBTFUL = 3.0
 
 
@@ -70,9 +70,9 @@ class KMedians(CappedMethod):
     cells: Offer[NoisyCells]
     gradients: Offer[NoisyClusters]
     own: Allowance
-    """What the three last kinds share."""
+    """The allowance of the last three kinds."""
     allowance: Allowance
-    """What all kinds share: the cost."""
+    """The allowance of all kinds, which is the cost."""
 
     def __reduce__(self) -> tuple[Callable[..., KMedians], tuple[PublicParameters, float]]:
         return calibrate, (self.parameters, self.rho)
@@ -114,20 +114,22 @@ class KMedians(CappedMethod):
 
     @property
     def half_found(self) -> int:
-        """The number of records of a compact cluster that is found beside larger ones in every second run."""
+        """The size of a compact cluster beside larger ones that is found in half of the runs."""
         return math.ceil(_SMALL_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise)
 
     @property
     def smallest_cluster(self) -> int:
-        """The number of records of a compact cluster that is found beside larger ones in nineteen of twenty runs."""
+        """The size of a compact cluster beside larger ones that is found in nineteen of twenty runs."""
         return math.ceil(self.half_found * math.pow(19.0, 1.0 / _CLUSTER_SHARPNESS))
 
     def chance(self, size: float) -> float:
-        """The predicted probability that a compact cluster of so many records is found beside larger ones."""
+        """The predicted probability that a compact cluster of this size is found beside larger ones."""
         return within(self.half_found, size, _CLUSTER_SHARPNESS)
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """`failure` is the probability that clusters of equal sizes are not found, or not the data at all."""
+        """Predict a run; `failure` is the probability that clusters of equal sizes, or the data at all, are not
+        found.
+        """
         where = self.where.predict(core_radius)
         border = _EQUAL_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise
         missed = 1.0 - within(border, self.parameters.size / self.k, _CLUSTER_SHARPNESS)
@@ -140,15 +142,15 @@ class KMedians(CappedMethod):
             raise ReleaseFailed(f"no first center: {failed.message}", self.cost) from None
         if where.scale is None or where.scale <= 0.0:
             raise ReleaseFailed("no core radius was found, so that distances have no unit", self.cost)
-        # Records may be as far away as doubles reach: what overflows is infinite, which no center is moved by.
+        # Records may be as far away as doubles allow. An overflow becomes infinite, and no center is moved by it.
         with np.errstate(over="ignore", invalid="ignore"):
             return _Run(self, source, Spender(self.own, tape), where.point, where.scale).result(where)
 
 
-# In units of the standard deviation of a cell's count: clusters of so many records on the line, in the plane and in
-# more dimensions, in which a cluster lies in several cells, are found in every second run; all of them if they have
-# equal sizes, and one that lies beside four larger ones; and how fast that changes. `benches/clusters.py --found`
-# prints what the latter were taken from.
+# Sizes of clusters, in units of the standard deviation of a cell's count, that are found in half of the runs, on the
+# line, in the plane, and in more dimensions, where a cluster covers several cells. The first numbers are for clusters
+# of equal sizes, the second for one cluster beside four larger ones; the last number is the sharpness of the
+# transition. `benches/clusters.py --found` prints the measurements behind the second numbers.
 _EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (10.0, 9.0, 26.0), 5.0
 
 
@@ -160,11 +162,11 @@ class _Run:
         self._source = source
         self._spender = spender
         self._center = center
-        # If 40 % of the records coincide, their core radius is the least number there is: nothing can be divided by it.
+        # If 40 % of the records coincide, the core radius is the smallest double, and dividing by it would overflow.
         self._scale = max(scale, _LEAST_SCALE)
         self._size_noise = math.inf
         self._notes: tuple[str, ...] = ()
-        # Records farther away than this from all centers do not count.
+        # Records farther than this from all centers do not count.
         self._reach = math.inf
 
     def result(self, where: MethodResult) -> ClusterResult:
@@ -182,7 +184,7 @@ class _Run:
         )
 
     def _start(self) -> Centers:
-        """The centers of the noisy cells."""
+        """The centers of k-medians of the noisy cells."""
         method, p = self._method, self._method.parameters
         (counts, moments), noise = self._spender.release(
             method.shells,
@@ -213,7 +215,7 @@ class _Run:
         return Centers(self._center + self._scale * (found @ axes), radii, sizes)
 
     def _refined(self, centers: Centers) -> Centers:
-        """Gradient steps, all with the same share of what is left."""
+        """Make gradient steps, each with the same share of the remaining budget."""
         for done in range(_STEPS_COUNT):
             share = self._spender.left / (_STEPS_COUNT - done)
             centers, seen = self._step(centers, share)
@@ -237,15 +239,15 @@ class _Run:
         return step(centers, seen, self._scale), seen
 
 
-# A core radius whose shells and radii are normal numbers, and so are their quotients.
+# The smallest core radius for which shells, radii and their quotients are normal doubles.
 _LEAST_SCALE = 2.0**-900
 
-# The least Huber radius at the start, in core radii of all records: finer than the cells of a grid.
+# The smallest initial Huber radius, in core radii of all records; it is finer than the cells of a grid.
 _LEAST_RADIUS = 0.3
 
 
-# If more than this share of the records lies beyond all shells, a note says so: then the core radius is that of records
-# that coincide, and tells nothing about the others.
+# If more than this share of the records lies beyond all shells, a note says so: the core radius then belongs to records
+# that coincide, and says nothing about the others.
 _MANY_BEYOND = 0.1
 _BEYOND = (
     "about {:.0f} records lie much farther from the first center than its core radius, because 40 % of the records or "
@@ -255,7 +257,7 @@ _BEYOND = (
 
 
 def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:
-    """At least k places: where fewer were seen, copies of the heaviest, a little apart."""
+    """At least k places: if there are fewer, copies of the heaviest place are added a little apart."""
     missing = k - len(places)
     if missing <= 0:
         return places, weights
@@ -266,7 +268,7 @@ def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:
 
 
 def _doubts(sizes: Vector, noise: float) -> tuple[str, ...]:
-    """A note if some clusters may be made of noise."""
+    """A note if some clusters may be noise."""
     doubtful = [str(j) for j in np.flatnonzero(sizes < _DOUBTFUL * noise)]
     if not doubtful:
         return ()
@@ -290,12 +292,12 @@ def _clusters(parameters: PublicParameters) -> int:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost for every number of records: the allowance has the same kinds, and as many of each, for all of them."""
+    """The cost for every number of records: the allowance has the same kinds of releases, and as many of each."""
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> KMedians:
-    """The releases that cost rho together, at most."""
+    """Calibrate the releases so that together they cost at most rho."""
     p, k = parameters, _clusters(parameters)
     where = calibrate_median(replace(p, inference=False), _WHERE * rho)
     weight, weights = _DIRECTIONS if p.d > 2 else 0.0, _WEIGHTS[p.neighbours]

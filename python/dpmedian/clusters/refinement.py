@@ -1,4 +1,4 @@
-"""Noisy gradient steps of all centers together."""
+"""Noisy gradient steps of all centers at once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ __all__ = ["Centers", "Seen", "reach_of", "revived", "step"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# A shell counts as occupied above this many standard deviations, and a center is moved only if its count exceeds this
-# many: below, nothing was seen of it.
+# A shell counts as occupied above this many standard deviations. A center is moved only if its count exceeds this many
+# standard deviations; below, none of its records was seen.
 _OCCUPIED, _SEEN = 2.0, 3.0
 
-# Shells of one cluster describe it if they hold this share of its count; else those of all clusters together do.
+# The shells of a cluster are used for it if they contain this share of its count; otherwise those of all clusters are
+# used.
 _CLEAR = 0.6
 
-# No step is longer than so many Huber radii, or than this part of the distance to the next center.
+# The largest step: this many Huber radii, or this part of the distance to the nearest other center.
 _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
 
-# With `trim` at least this part of the share is trimmed of the records that are seen: others may lie too far apart.
+# With `trim`, at least this part of that share is trimmed among the records that are seen; the others may be too sparse
+# to be seen.
 _LEAST_TRIMMED = 0.2
 
-# A center of which nothing was seen is moved if the distances to its records, of which noise may hide so many standard
-# deviations, are less than this part of those in the costliest cluster: halving that one saves about as much. The two
-# centers are this part of a Huber radius away from where the one was.
+# A center whose records were not seen is moved into the costliest cluster. It is moved if the distances to its own
+# records, counting this many standard deviations that noise may hide, sum to less than this part of the distances in
+# that cluster, because halving a cluster saves about as much. The two centers are then this part of a Huber radius away
+# from the old center.
 _HIDDEN, _SAVED, _APART = 2.0, 0.1, 0.5
 
 
@@ -56,16 +59,16 @@ class Seen:
 
     @property
     def occupied(self) -> Vector:
-        """The number of records in each shell around all centers, if it stands out of the noise."""
+        """The number of records in each shell around all centers, or 0 if it does not stand out of the noise."""
         together = self.shells.sum(axis=0)
         return np.where(together > _OCCUPIED * self.shell_noise * math.sqrt(len(self.shells)), together, 0.0)
 
 
 def step(centers: Centers, seen: Seen, scale: float) -> Centers:
-    """Moves every center by a Newton step of its Huber distances, as far as the gradient stands out of the noise."""
+    """Move every center by a Newton step on its Huber distances, as far as the gradient stands out of the noise."""
     points, radii = centers.points.copy(), centers.radii.copy()
     k, d = points.shape
-    # The middle of a shell: half an octave ends at its outer radius.
+    # The middles of the shells: a shell is half an octave wide, and its outer radius is known.
     distances = scale * shell_ends() * 2.0**-0.25
     occupied = seen.occupied
     gaps = _gaps(centers.points)
@@ -95,22 +98,22 @@ def reach_of(seen: Seen, scale: float, trim: float, size: float) -> float:
 
 
 def revived(centers: Centers, seen: Seen, scale: float) -> Centers:
-    """Moves centers of which nothing was seen into the clusters with the largest sums of distances, which they halve.
+    """Move centers whose records were not seen into the clusters with the largest sums of distances, and halve these.
 
-    A center far away from all others stays, because a few records there may be worth it.
+    A center that is far away from all others stays, because even a few records there may justify it.
     """
     points, radii, sizes = centers.points.copy(), centers.radii.copy(), centers.sizes.copy()
     occupied = np.where(seen.shells > _OCCUPIED * seen.shell_noise, seen.shells, 0.0)
     middles = scale * shell_ends() * 2.0**-0.25
     mean = occupied @ middles / np.maximum(occupied.sum(axis=1), 1e-300)
-    # Beyond three Huber radii a few far records would count more than all others.
+    # Without the cap of three Huber radii, a few far records would count more than all others.
     costs = sizes * np.where(mean > 0.0, np.minimum(mean, 3.0 * radii), radii)
     for j in np.flatnonzero(sizes < _SEEN * seen.count_noise).tolist():
         costliest = int(np.argmax(costs))
         hidden = max(sizes[j], 0.0) + _HIDDEN * seen.count_noise
         if costliest == j or hidden * _gaps(points)[j] > _SAVED * costs[costliest]:
             continue
-        # Any direction will do, and a fixed seed makes it a function of what was released.
+        # Any direction will do; a fixed seed makes it a function of released values.
         direction = np.random.default_rng(j).standard_normal(points.shape[1])
         away = _APART * radii[costliest] / np.linalg.norm(direction) * direction
         points[j], points[costliest] = points[costliest] - away, points[costliest] + away
@@ -121,7 +124,7 @@ def revived(centers: Centers, seen: Seen, scale: float) -> Centers:
 
 
 def _median(shape: Vector, ends: Vector) -> float:
-    """The distance within which half of the records lie, interpolated within its shell, a half octave below its end."""
+    """The distance within which half of the records lie, interpolated within a shell, which is half an octave wide."""
     below = np.cumsum(shape)
     index = int(np.searchsorted(below, 0.5 * shape.sum()))
     part = 1.0 - (below[index] - 0.5 * shape.sum()) / max(shape[index], 1e-300)
@@ -129,14 +132,14 @@ def _median(shape: Vector, ends: Vector) -> float:
 
 
 def _gaps(points: Matrix) -> Vector:
-    """The distance of each center from the next one; infinite if it is the only one."""
+    """The distance of each center from the nearest other one; infinite if there is no other."""
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     return np.asarray(distances.min(axis=1))
 
 
 def _shrinkage(gradient: Vector, noise: float) -> float:
-    """The factor of James and Stein: in three dimensions and more a step that noise alone explains becomes none."""
+    """The factor of James and Stein: in three dimensions and more, a step that noise alone explains becomes zero."""
     if len(gradient) <= 2:
         return 1.0
     squares = float(gradient @ gradient)

@@ -1,4 +1,4 @@
-"""k-medians of weighted points, here the middles of noisy cells: post-processing, which sees nothing private."""
+"""k-medians of weighted points, which are the middles of noisy cells; this is post-processing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["assign", "trimmed", "weighted_k_medians"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Starts of the search and steps of each; candidates that are compared when a center is added to a start.
+# The number of starts of the search, of steps after each, and of candidates when a center is added to a start.
 _STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
-# A search ends when a step improves the cost by less than this share.
+# A search ends if a step improves the cost by less than this share.
 _CONVERGED = 1e-4
 
 
@@ -36,10 +36,10 @@ def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
 
 
 def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.0) -> Matrix:
-    """The centers with the least weighted sum of distances that several searches find.
+    """The centers with the smallest weighted sum of distances that several searches find.
 
-    The share `trim` of the weight that is farthest from all centers does not count. The searches begin at random
-    points with a fixed seed, so the result is a function of the arguments.
+    The share `trim` of the weight that is farthest from all centers does not count. The searches start at random points
+    with a fixed seed, so the result is a function of the arguments.
     """
     rng = np.random.default_rng(0)
     best, found = np.inf, points[:1].repeat(k, axis=0)
@@ -51,7 +51,9 @@ def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.
 
 
 def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generator, trim: float) -> Matrix:
-    """k points, each the best of a few that are drawn with probability proportional to weight times distance."""
+    """k points, each the best of a few candidates that are drawn with probability proportional to weight times
+    distance.
+    """
     chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
     distances = np.linalg.norm(points - points[chosen[0]], axis=1)
     while len(chosen) < k:
@@ -68,7 +70,7 @@ def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generato
 
 
 def _descend(points: Matrix, weights: Vector, centers: Matrix, trim: float) -> tuple[float, Matrix]:
-    """Alternates between assigning points to centers and one Weiszfeld step of each center."""
+    """Alternate between assigning points to centers and one Weiszfeld step of each center."""
     centers, last = centers.copy(), np.inf
     for _ in range(_STEPS):
         nearest, distances = assign(points, centers)
@@ -77,7 +79,7 @@ def _descend(points: Matrix, weights: Vector, centers: Matrix, trim: float) -> t
         if cost >= last * (1.0 - _CONVERGED):
             break
         last = cost
-        # A thousandth of a typical distance keeps a center that lies on a point from staying there.
+        # The lower limit, a thousandth of a typical distance, keeps a center from getting stuck at a point.
         pull = kept / np.maximum(distances, 1e-3 * float(np.median(distances)) + 1e-300)
         total = np.bincount(nearest, pull, len(centers))
         moved = np.stack([np.bincount(nearest, pull * column, len(centers)) for column in points.T], axis=1)

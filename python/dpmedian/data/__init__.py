@@ -12,13 +12,13 @@ from dpmedian.files import read_points
 __all__ = ["POSITIONS", "load_positions"]
 
 POSITIONS = Path(__file__).with_name("positions.csv")
-"""The file itself, for the command line."""
+"""The path of the file, for the command line."""
 
 
 def load_positions() -> NDArray[np.float64]:
-    """2,000 positions, in kilometers east and north of a grid's origin, of invented people in an invented city.
+    """2,000 positions, in kilometers east and north of the origin of a grid, of invented people in an invented city.
 
-    Three neighbourhoods, a commuter belt, and 60 devices without a fix, which report the origin.
+    There are three neighborhoods, a commuter belt, and 60 devices without a fix, which report the origin.
 
     Returns
     -------

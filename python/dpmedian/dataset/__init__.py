@@ -1,8 +1,8 @@
-"""What a caller hands over as points: read once, whatever its kind, and kept for any number of releases.
+"""The points that a caller passes, read once and kept for any number of releases.
 
 `dataset.py` has the public class, and `reading.py` its options. `memory.py` reads arrays, frames, tables, streams and
-batches, `stored.py` files and folders, and `cluster.py` the collections of Dask. Each offers the same protocol,
-`protocol.py`, so nothing outside of this package asks which kind of input it has.
+batches; `stored.py` reads files and folders; `cluster.py` reads Dask collections. All of them offer the protocol in
+`protocol.py`, so nothing outside of this package depends on the kind of input.
 """
 
 from dpmedian.dataset.dataset import Dataset

@@ -1,4 +1,4 @@
-"""Records that arrive one by one, such as the updates of clients: each is read once and not kept."""
+"""Records that arrive one by one, such as the updates of clients: each record is read once and not kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = ["Arriving", "arrivals"]
 
 @dataclass(frozen=True, eq=False)
 class Arriving:
-    """Records as they come: arrays of d coordinates, or one array for each layer, with their weights."""
+    """Records in the order of arrival, with their weights: each is an array of d coordinates, or one array for each
+    layer.
+    """
 
     records: Iterable[tuple[Parts | None, int]]
     d: int

@@ -1,4 +1,4 @@
-"""Collections of Dask: the records stay in the workers."""
+"""Dask collections, whose records stay in the workers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["Cluster"]
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """The rows of an array or a data frame of Dask.
+    """The rows of a Dask array or data frame.
 
-    `head` has the rows of none of them, read with the same options: the names, the dimension and the scales.
+    `head` has no rows; it was read with the same options and has the names, the dimension and the scales.
     """
 
     points: Any
@@ -38,7 +38,7 @@ class Cluster:
     def of(cls, points: Any, reading: Reading) -> Cluster:
         """Check the options on the columns; nothing is computed yet."""
         empty = _without_rows(points)
-        # What lies beside the rows has none here, either.
+        # Columns that are given beside the rows have no rows here either.
         named = replace(reading, unit=_named(reading.unit), sample_weight=_named(reading.sample_weight))
         return cls(points, reading, Memory.of(empty, named))
 
@@ -88,7 +88,7 @@ class Cluster:
         """The workers make the records of the groups and keep them."""
         reading, names = self.reading, named_columns(self.points, by)
         for name in names or ():
-            take_column(self.head.rows, name, "by")  # An error here is the same as in memory.
+            take_column(self.head.rows, name, "by")  # An error here is the same as for rows in memory.
         finish = functools.partial(
             _groups,
             names=names or key_names([None]),
@@ -110,12 +110,12 @@ class Cluster:
 
 
 def _named(side: Any) -> Any:
-    """The name of a column, or nothing of a column that lies beside the rows."""
+    """The name of a column, or None for a column that is given beside the rows."""
     return side if side is None or isinstance(side, str) else []
 
 
 def _without_rows(points: Any) -> Any:
-    """An array or a frame with the columns of a collection and without rows."""
+    """An array or a frame with the columns of a collection and no rows."""
     if hasattr(points, "chunks"):
         if points.ndim != 2:
             raise ValueError(f"points must have shape (n, d), got {points.ndim} dimensions")
@@ -125,11 +125,11 @@ def _without_rows(points: Any) -> Any:
     raise TypeError(f"of Dask's collections an array or a data frame has points, got {type(points).__name__}")
 
 
-# What the workers do.
+# Functions that the workers call.
 
 
 def _records(rows: Rows, reducer: str, nonfinite: str, weight_max: float | None) -> Grouped:
-    """The records of all rows, as the one group that they are."""
+    """The records of all rows, as a single group."""
     records = rows.records
     if rows.ids is not None:
         records = as_unit_records(
@@ -137,7 +137,7 @@ def _records(rows: Rows, reducer: str, nonfinite: str, weight_max: float | None)
             rows.ids,
             reducer=reducer,
             nonfinite=nonfinite,
-            neighbours="add_remove",  # Whether rows without an id are allowed is for the plan to say.
+            neighbours="add_remove",  # The plan decides whether rows without an id are allowed.
             geometry=records.geometry,
             weight_max=weight_max,
         )

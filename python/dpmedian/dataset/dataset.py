@@ -26,15 +26,15 @@ _DEFAULTS = {field.name: field.default for field in fields(Reading)}
 
 
 class Dataset:
-    """The caller's points, converted once: every function takes one in place of points.
+    """The caller's points, converted once: every function accepts a Dataset in place of points.
 
-    Make one with `Dataset.of`, which says what the columns are, whose rows these are and how they count. It can be used
-    for any number of releases, each of which is charged on its own. An array of float64 or float32 in C order is read
-    where it lies, and must not change for as long as the dataset is used, unless it was made with `copy=True`.
+    Make a Dataset with `Dataset.of`, which says what the columns are, whose rows these are and how they count. It can
+    be used for any number of releases, each of which is charged on its own. An array of float64 or float32 in C order
+    is read in place and must not change while the dataset is used, unless it was made with `copy=True`.
     """
 
     def __init__(self, source: Input, reading: Reading) -> None:
-        """For `Dataset.of`."""
+        """Called by `Dataset.of`."""
         self._input = source
         self._reading = reading
 
@@ -52,14 +52,14 @@ class Dataset:
         nonfinite: str = "raise",
         copy: bool = False,
     ) -> Dataset:
-        """Convert the points, and check every option; nothing is released and nothing is spent.
+        """Convert the points and check every option; nothing is released and nothing is spent.
 
         Parameters
         ----------
         points : array, data frame, Arrow table or stream, iterator of batches, path or list of paths, Dask collection
             The rows. The page about inputs lists what is accepted, and with which options.
         columns : list of str or int, optional
-            The coordinates, by name or by number from 1; by default all columns but the unit, the weights and the
+            The coordinates, by name or by number from 1; by default all columns except the unit, the weights and the
             groups.
         unit : one id for each row, or the name of a column, optional
             Whose rows these are, such as people's: the rows of each unit become one record.
@@ -81,7 +81,7 @@ class Dataset:
         Returns
         -------
         Dataset
-            For `geometric_median`, `geometric_medians`, `Plan.run` and the others.
+            A dataset for `geometric_median`, `geometric_medians`, `Plan.run` and the other functions.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Dataset:
 
     @classmethod
     def taken(cls, points: Any, **options: Any) -> Dataset:
-        """The dataset of a function's arguments: `points` may be one already, with options of its own."""
+        """The dataset for a function's arguments; `points` may already be a dataset with options of its own."""
         if isinstance(points, Dataset):
             points._require_same(options)
             return points
@@ -118,7 +118,7 @@ class Dataset:
         return cls(Memory.of(points, reading), reading)
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
-        """Raises if a function was given an option that the dataset has otherwise."""
+        """Raises if a function was given an option that contradicts the dataset."""
         for name, value in options.items():
             told = isinstance(value, (str, float, int)) and value in (_DEFAULTS[name], getattr(self._reading, name))
             if told or value is _DEFAULTS[name] or name in ("d", "labels"):
@@ -130,12 +130,12 @@ class Dataset:
             )
 
     def __repr__(self) -> str:
-        """What is public: no record, and not how many there are."""
+        """The public properties: neither a record nor the number of records."""
         return f"Dataset(d={self.d}, columns={self.columns}, unit={self.unit!r})"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of records and their dimension. The number is public only if neighbours replace a record."""
+        """The number of records and their dimension. The number is public only under replacement."""
         return self._input.shape
 
     @property
@@ -155,7 +155,7 @@ class Dataset:
 
     @property
     def has_ids(self) -> bool:
-        """Whether ids of units were given."""
+        """Whether the caller gave ids of units."""
         return self._reading.unit is not None
 
     @property

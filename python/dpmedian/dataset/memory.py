@@ -26,7 +26,7 @@ __all__ = ["Memory"]
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Rows as one array, with the ids of their units, and with the columns that are no coordinates by name."""
+    """Rows as one array, with the ids of their units and, by name, the columns that are not coordinates."""
 
     rows: Records
     ids: Labels | None
@@ -37,7 +37,7 @@ class Memory:
     def of(cls, points: Any, reading: Reading) -> Memory:
         """Convert the points. This is the only conversion of a release."""
         points = loaded(points)
-        # A reader of Arrow batches is an iterator, too, and has a stream of all of them.
+        # A reader of Arrow batches is an iterator, too, but it has a stream of all batches.
         if isinstance(points, Iterator) and not hasattr(points, "__arrow_c_stream__"):
             for option, value in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
                 if not (value is None or isinstance(value, str)):
@@ -54,7 +54,7 @@ class Memory:
             self.ids,
             reducer=reading.unit_reduce,
             nonfinite=reading.nonfinite,
-            neighbours="add_remove",  # Whether rows without an id are allowed is for the plan to say.
+            neighbours="add_remove",  # The plan decides whether rows without an id are allowed.
             d=reading.d,
             geometry=reading.geometry,
             weight_max=reading.weight_max,
@@ -96,7 +96,7 @@ class Memory:
 
 
 class OtherColumns(Mapping[str, Labels]):
-    """The labels in the columns of a frame that are no coordinates, each read when it is asked for."""
+    """The labels in the columns of a frame that are not coordinates; a column is read when it is accessed."""
 
     def __init__(self, frame: NamedColumns, coordinates: Sequence[int]) -> None:
         self._frame = frame
@@ -113,7 +113,7 @@ class OtherColumns(Mapping[str, Labels]):
 
 
 def loaded(points: Any) -> Any:
-    """What is read when it is asked for, such as a LazyFrame or an Arrow dataset, as a table; the rest as it is."""
+    """A lazy input, such as a LazyFrame or an Arrow dataset, as a table; any other input unchanged."""
     module = type(points).__module__.split(".")[0]
     if module == "polars" and hasattr(points, "collect"):
         return points.collect()
@@ -161,7 +161,9 @@ def _read(points: Any, reading: Reading) -> Memory:
 
 
 def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """The places of the coordinates, by default of all columns but the unit and the weights; and of these."""
+    """The positions of the coordinates (by default all columns except the unit and the weights), and of the other
+    columns.
+    """
     named = {"unit": reading.unit, "sample_weight": reading.sample_weight}
     beside = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
     groups = [frame.place(name, "by") for name in reading.labels]
@@ -202,7 +204,7 @@ def _of_array(points: Any, reading: Reading) -> Memory:
 
 
 def _of_records(rows: Records, reading: Reading) -> Memory:
-    """Records that were read before, with the names of their columns and with labels beside them."""
+    """Records that were read before, with the names of their columns and their labels."""
     ids, own = reading.unit, reading.sample_weight
     if isinstance(ids, str):
         if ids not in rows.labels:
@@ -261,7 +263,7 @@ def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:
 
 
 class _JoinedLabels(Mapping[str, Labels]):
-    """The labels of several batches, one batch after the other, joined when they are asked for."""
+    """The labels of several batches, joined when they are accessed."""
 
     def __init__(self, parts: Sequence[Mapping[str, Labels]], names: set[str]) -> None:
         self._parts, self._names = parts, sorted(names)

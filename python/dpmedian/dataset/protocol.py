@@ -1,4 +1,4 @@
-"""What every kind of input offers to a run."""
+"""The interface that every kind of input offers to a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Input(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of records and their dimension. The number may be private: errors must not show it."""
+        """The number of records and their dimension. The number may be private, so errors must not show it."""
         ...
 
     @property
@@ -46,5 +46,5 @@ class Input(Protocol):
         ...
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
-        """Make the records of groups of the same rows."""
+        """Make the records of groups from the same rows."""
         ...

@@ -1,4 +1,4 @@
-"""The options of a dataset: how rows become records. Each is checked here, once."""
+"""The options of a dataset: how rows become records. Each option is checked here, once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Reading"]
 class Reading:
     """How rows become records.
 
-    `d` is the public dimension of the records, if a plan has said it, and `labels` are the names of the columns with
-    the groups of the rows, if there are any.
+    `d` is the public dimension of the records if a plan states it, and `labels` are the names of the columns with the
+    groups of the rows, if there are any.
     """
 
     columns: Sequence[str | int] | None = None
@@ -50,12 +50,12 @@ class Reading:
 
     @property
     def as_they_are(self) -> bool:
-        """Whether every row is a record without a change, so that files and partitions stay where they are."""
+        """Whether every row is a record without a change, so that files and partitions can stay in place."""
         plain = self.unit is None and self.sample_weight is None and self.weight_max is None and self.scales is None
         return plain and self.geometry == "euclidean" and not self.labels
 
     @property
     def row_width(self) -> int | None:
-        """The number of numbers that a row must have, if it is known: its coordinates, and a weight that is named."""
+        """How many numbers a row must have, if this is known: its coordinates, and a weight if a column is named."""
         width = 2 if self.geometry == "sphere" else self.d
         return width if width is None else width + isinstance(self.sample_weight, str)

@@ -1,9 +1,9 @@
-"""Rows in the workers of a Dask cluster, read there, and moved so that all rows of a unit are in one partition.
+"""Rows in the workers of a Dask cluster, read there and moved so that all rows of a unit are in one partition.
 
-Each partition of the result has a range of the ids, and its rows keep their order. So what is made of the units there,
-by the code for rows in memory, stands in the order of the ids as it does in memory: the same records, for any
-partition of the rows. Ids and rows stay inside the trust boundary: a few ids come to this process to choose the ranges,
-and rows go from worker to worker as Dask moves them.
+Each partition of the result has a range of the ids, and its rows keep their order. The code for rows in memory then
+makes the records of the units, in the order of the ids, as it does in memory: the same records for any partition of the
+rows. Ids and rows stay inside the trust boundary: this process gets a sample of the ids to choose the ranges, and Dask
+moves rows from worker to worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Rows", "moved_rows"]
 
-# Ids of a partition that choose the ranges: enough for ranges of similar size.
+# The number of ids per partition from which the ranges are chosen; enough for ranges of similar size.
 _SAMPLED = 256
 
 Made = TypeVar("Made")
@@ -57,11 +57,10 @@ class _Facts(NamedTuple):
 def moved_rows(
     collection: Collection, finish: Callable[[Rows], Made], reading: Reading, by: Any = None
 ) -> tuple[list[Any], int | None]:
-    """Applies `finish` to the rows of each partition, after those of each unit, if any, were moved into one.
+    """Apply `finish` to the rows of each partition, after the rows of each unit, if any, were moved into one partition.
 
-    What was made is returned as futures in order, with the first row that has no id, for the curator. The unit, the
-    weights and `by` are names of columns (`by` also a tuple of them), collections of Dask with the partitions of the
-    points, or in memory.
+    Return the results as futures in order, with the first row that has no id, for the curator. The unit, the weights
+    and `by` (also a tuple) are names of columns, Dask collections with the partitions of the points, or in memory.
     """
     client, count = collection.client, len(collection.partitions)
     beside = zip(
@@ -81,7 +80,7 @@ def moved_rows(
     missing = [int(starts[i]) + fact.first_missing for i, fact in enumerate(facts) if fact.first_missing is not None]
     if reading.unit is None:
         return client.map(finish, rows, pure=False), None
-    # As in memory, where a column is integers if all of its ids are.
+    # As in memory, a column counts as integers if all of its ids are integers.
     integers = all(fact.integers for fact in facts)
     sampled = sorted(
         label if integers or isinstance(label, bytes) else b"%d" % label for fact in facts for label in fact.sampled
@@ -97,7 +96,7 @@ def moved_rows(
 
 
 def _side(collection: Collection, column: Any, argument: str) -> Sequence[Any]:
-    """A column for each partition: its name, or what it holds there."""
+    """A column for each partition: its name, or its values there."""
     count = len(collection.partitions)
     if column is None or isinstance(column, str) or (isinstance(column, tuple) and argument == "by"):
         return [column] * count
@@ -116,7 +115,7 @@ def _side(collection: Collection, column: Any, argument: str) -> Sequence[Any]:
     return [whole.chosen(place == i) for i in range(count)]
 
 
-# What the workers do.
+# Functions that the workers call.
 
 
 def _read(
@@ -155,7 +154,7 @@ def _facts(rows: Rows) -> _Facts:
 
 
 def _cut(rows: Rows, bounds: list[Any], integers: bool) -> list[Rows]:
-    """The rows in each range of ids; those without an id are in none."""
+    """The rows in each range of ids; rows without an id are in no range."""
     assert rows.ids is not None
     ids = rows.ids if integers else rows.ids.as_text()
     place = np.fromiter((bisect_right(bounds, label) for label in ids.listed()), dtype=np.int64, count=len(ids))

@@ -1,4 +1,7 @@
-"""Files and folders. Rows that are records as they are stay in their files; others are loaded."""
+"""Files and folders.
+
+If each row is a record without a change, the rows stay in their files; otherwise they are loaded.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ __all__ = ["Stored"]
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """The records of a file, a folder or a list of files, or of a file that `open_points` has opened."""
+    """The records of a file, a folder or a list of files, or of a file that was opened by `open_points`."""
 
     given: Any
     reading: Reading
@@ -31,7 +34,7 @@ class Stored:
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Stored:
-        """Open the files where they lie if their rows are records as they are, and load them otherwise."""
+        """Open the files in place if each row is a record without a change, and load them otherwise."""
         check_weights(points, reading.sample_weight, reading.weight_max)
         if isinstance(points, FileRecords):
             return cls(points, reading, _as_opened(points, reading))
@@ -68,13 +71,13 @@ class Stored:
         return ArraySource.of(self.records, parameters, progress, reading.nonfinite, reading.copy)
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
-        """The rows are read once more if the column of groups was not read with them: points and groups together."""
+        """The records of groups. Points and groups are read together once more if the groups were not read before."""
         names = named_columns(self.given, by) or ()
         there = isinstance(self.records, Memory) and set(names) <= set(self.records.rows.labels)
         if isinstance(self.given, FileRecords):
             raise ValueError("groups take the path of a file, not one that was opened before: pass the path as points")
         rows = self.records if there else _loaded(self.given, replace(self.reading, labels=names))
-        if not isinstance(rows, Memory):  # Labels in memory, beside a file that stays one.
+        if not isinstance(rows, Memory):  # The labels are in memory, and the points stay in their file.
             rows = _loaded(self.given, self.reading)
         return rows.grouped(by, keys, most)
 

@@ -1,4 +1,4 @@
-"""NPY and NPZ files. Pickles inside of them are never loaded."""
+"""NPY and NPZ files. Pickles inside them are never loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_array(
     intake: Intake,
     beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of an array of shape (n, d), and the labels beside them."""
+    """The wanted columns of an array of shape (n, d), and the label columns."""
     if kind == "npy":
         require_size(source, source.seek(0, os.SEEK_END))
         source.seek(0)
@@ -54,7 +54,7 @@ def read_array(
     points = from_array(loaded, intake)
     names = numbered(points.shape[1])
     places, others = divide(names, wanted, beside)
-    # Ids as the file has them: integers and long doubles that are different may be one double.
+    # Ids must be exact: different integers or long doubles may become the same double.
     exact = loaded if loaded.dtype.kind in "iuf" else points
     found = {
         str(column): replace(as_labels(exact[:, i], str(column)), name=str(column))
@@ -71,28 +71,30 @@ def require_size(stream: BinaryIO, size: int) -> None:
     try:
         version = np.lib.format.read_magic(stream)
     except ValueError:
-        return  # This is no NPY file, and the caller's next read says so.
+        return  # This is not an NPY file, and the caller's next read says so.
     found = header_of(stream, version)
     if found is None:
         raise ValueError(f"its NPY version {version} is for arrays with named fields; save an array of numbers")
     shape, _, dtype = found
     if dtype.hasobject:
         return  # A pickle, which numpy refuses to load.
-    # A length without any numbers, (0, 2**70), must be an index too.
+    # Even without any numbers, as in (0, 2**70), every length must be a valid index.
     needed = math.prod(shape) * max(dtype.itemsize, 1)
     if not all(0 <= length <= sys.maxsize for length in shape) or needed > size - stream.tell():
         raise ValueError(f"its header says shape {shape}, which does not fit its size of {size} bytes")
 
 
 def header_of(stream: BinaryIO, version: tuple[int, int]) -> tuple[tuple[int, ...], bool, np.dtype[Any]] | None:
-    """The shape, the order and the type of the header after the magic; None if a version for named fields wrote it."""
+    """The shape, the order and the type in the header after the magic; None if the format version is for named
+    fields.
+    """
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         return None
     try:
         shape, fortran, dtype = readers[version](stream)
     except (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError) as error:
-        # numpy reads a header as Python, and the errors of that are not all ValueErrors.
+        # numpy parses a header as Python, which may raise errors other than ValueError.
         raise ValueError(f"its header is not that of an NPY file: {type(error).__name__}") from None
     return shape, fortran, dtype
 
@@ -104,7 +106,7 @@ def _require_member_size(arrays: Any, name: str) -> None:
         return
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("its arrays must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
-    # The archive says how large a member is, too, and deflate makes nothing larger than by this factor.
+    # The archive also states how large a member is, and deflate expands nothing by more than this factor.
     if member.file_size > _DEFLATE_RATIO * max(member.compress_size, 1):
         raise ValueError(f"its array {name!r} is said to have {member.file_size} bytes, which its archive cannot hold")
     with arrays.zip.open(member) as stream:

@@ -16,7 +16,7 @@ __all__ = ["pyarrow", "read_columnar"]
 
 
 def pyarrow() -> Any:
-    """The library, which an extra installs."""
+    """The library pyarrow, which an extra installs."""
     try:
         import pyarrow  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
@@ -31,7 +31,7 @@ def read_columnar(
     intake: Intake,
     beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of numbers, or a single column of lists of numbers, and the labels beside them."""
+    """The wanted columns of numbers, or a single column of lists of numbers, and the label columns."""
     arrow = pyarrow()
     import pyarrow.feather as feather  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]
@@ -41,7 +41,7 @@ def read_columnar(
         file = parquet.ParquetFile(opened)
         names = list(file.schema_arrow.names)
         places, others = divide(names, wanted, beside)
-        # A file with a name twice has to be read as a whole: columns can be asked for by name only.
+        # Columns can be selected by name only, so a file with a repeated name is read as a whole.
         all_places = [*places, *others]
         table = file.read(columns=[names[i] for i in all_places]) if len(set(names)) == len(names) else file.read()
         table = table.select([names[i] for i in all_places] if len(set(names)) == len(names) else all_places)

@@ -1,4 +1,4 @@
-"""Delimited text, line by line. Only the header and what was told decide how the records are read."""
+"""Delimited text, line by line. Only the header and the caller's options decide how the records are read."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ HINT = (
 # What spreadsheets and data frames write for a missing value.
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
-# What a header may be divided by. Spaces are not among them: names contain them.
+# Delimiters that a header may have. A space is not among them, because names may contain spaces.
 _DELIMITERS = (",", ";", "\t", "|")
 
-# A line holds one record, and a million coordinates take less. A file without line ends must not fill the memory.
+# The longest line. A line holds one record, and a million coordinates take less. A file without line ends must not fill
+# the memory.
 _LINE_BYTES = 1 << 26
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -38,7 +39,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Dialect:
-    """How numbers and cells are written. The delimiter is None where the header decides it."""
+    """How numbers and cells are written. The delimiter is None if the header decides it."""
 
     delimiter: str | None
     decimal: str
@@ -46,7 +47,10 @@ class Dialect:
 
     @classmethod
     def of(cls, delimiter: str | None, decimal: str, encoding: str, usual: str | None) -> Dialect:
-        """The told dialect, checked. `usual` is the delimiter of the format, if it has only one."""
+        """The dialect that the caller gave, checked.
+
+        `usual` is the delimiter of the format, if the format has only one.
+        """
         if decimal not in (".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {decimal!r}")
         named = {"tab": "\t", r"\t": "\t", None: usual}.get(delimiter, delimiter)
@@ -56,7 +60,7 @@ class Dialect:
                 f"decimal sign {decimal!r}"
             )
         try:
-            # Lines are found before they are decoded, so that no record can reach into the next one.
+            # Lines are found before they are decoded, so that no record can reach into the next line.
             plain = encoding.lower().replace("_", "-").removesuffix("-sig")
             if "\n,;0".encode(plain) != b"\n,;0" or b"0".decode(plain) != "0":
                 raise ValueError(
@@ -81,13 +85,13 @@ class Dialect:
             return math.nan
 
     def split(self, line: str) -> list[str]:
-        """The cells of one line; a quote that does not end with it is a `csv.Error`."""
+        """The cells of one line; a quote that is not closed in the line raises a `csv.Error`."""
         if '"' not in line:
             return line.split(self.delimiter)
         return next(csv.reader([line], delimiter=self.delimiter or ",", strict=True))
 
     def settled(self, first: str, is_header: bool | None) -> Dialect:
-        """With a delimiter: the told one, or the only one in the header; a record may not decide it."""
+        """The dialect with a delimiter: the given one, or the only one in the header; a record may not decide it."""
         if self.delimiter is not None:
             return self
         if is_header is False:
@@ -115,7 +119,7 @@ def read_delimited(
     intake: Intake,
     beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of all records, and the labels beside them."""
+    """The wanted columns of all records, and the label columns."""
     read = _read_unattended if intake.unattended else _read_attended
     return read(stream, dialect, header, wanted, intake, beside)
 
@@ -134,9 +138,9 @@ def _records(
 
 
 def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool:
-    """A first line of names is a header, one of numbers is a record, and any other is for the user to say.
+    """A first line of names is a header, and one of numbers is a record; in any other case the caller must say.
 
-    In an unattended run the first line may only be a header, or else a record would decide what it is.
+    In an unattended run the first line may only be a header; otherwise a record would decide what it is.
     """
     numbers = sum(not math.isnan(dialect.number_or_nan(cell)) for cell in first)
     missing = any(cell.strip().lower() in _MISSING for cell in first)
@@ -150,7 +154,7 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
     return True
 
 
-# With the curator: whatever is wrong is named.
+# With a curator, every error is named.
 
 
 def _read_attended(
@@ -162,7 +166,7 @@ def _read_attended(
     beside: Sequence[str | int],
 ) -> Records:
     lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
-    # Without a header the first line is a record, also if it is blank: a missing value of a single column.
+    # Without a header the first line is a record even if it is blank: a missing value of a single column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
     if first is None:
         raise ValueError("the file is empty")
@@ -199,7 +203,10 @@ def _read_attended(
 
 
 def _lines(stream: BinaryIO, unattended: bool) -> Iterator[bytes]:
-    """The lines. One of more than `_LINE_BYTES` is an error that names it, or blank in an unattended run."""
+    """The lines.
+
+    A line longer than `_LINE_BYTES` raises an error that names it, or becomes blank in an unattended run.
+    """
     number = 0
     while raw := stream.readline(_LINE_BYTES):
         number += 1
@@ -240,7 +247,7 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
     raise ValueError(f"{where}, column {name!r}: the value is {'missing' if math.isnan(value) else 'infinite'}; {HINT}")
 
 
-# Unattended: after the header nothing is wrong, and every line is a record of its own.
+# Unattended: after the header there are no errors, and every line is a record of its own.
 
 
 def _read_unattended(
@@ -293,7 +300,7 @@ def _read_unattended(
 def _told_columns(
     wanted: Sequence[str | int] | None, d: int | None, beside: Sequence[str | int]
 ) -> tuple[list[int], int | None]:
-    """The columns of a file without a header, and how many there are, from what was told alone."""
+    """The columns of a file without a header, and their number, from the caller's options alone."""
     if wanted is None:
         if d is None or beside:
             raise ValueError(

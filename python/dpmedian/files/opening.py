@@ -1,7 +1,8 @@
-"""`open_points`: files that stay files. NPY and Arrow files are read where they lie; others are converted to a cache.
+"""`open_points` opens files without loading them. NPY and Arrow files are read in place; others are converted to a
+cache.
 
-A cache is made by this process for itself: a temporary file that only its user can read and that loses its name before
-the first record is in it, so that nothing is left behind however the process ends.
+A cache belongs to this process: it is a temporary file that only its user can read. Its name is removed before the
+first record is written, so that nothing is left behind however the process ends.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dpmedian.sources.records import Records
 
 __all__ = ["open_points"]
 
-# Numbers that are converted together: some MiB.
+# The number of values that are converted together: some MiB.
 _BLOCK = 1 << 20
 
 Wanted = Sequence[str | int] | None
@@ -53,25 +54,25 @@ def open_points(
     d: int | None = None,
     progress: Show = None,
 ) -> FileRecords | Records:
-    """Opens a file of points, one per row, for a release that reads it in blocks: memory does not grow with the file.
+    """Open a file of points, one per row, for releases that read it in blocks: the memory does not grow with the file.
 
-    NPY files of float32 and float64 and uncompressed Arrow files without missing values are read where they lie. Other
-    Arrow files and Parquet, one file or a folder of them, are converted once: to a file without a name in the folder
-    `cache`, which only this user can read and which is gone when the process ends. Text and NPZ archives are loaded.
+    NPY files of float32 and float64, and uncompressed Arrow files without missing values, are read in place. Other
+    Arrow files and Parquet, as one file or a folder, are converted once to a file without a name in the folder `cache`;
+    only this user can read it, and it disappears when the process ends. Text and NPZ archives are loaded.
 
     Parameters
     ----------
     path : path or list of paths
-        The file, or the folder or the files whose rows are read one after the other; those of a folder in the order of
-        their names.
+        The file, or the folder or list of files whose rows are read one file after the other; the files of a folder are
+        sorted by name.
     columns : list of str or int, optional
         Columns by name, or by number from 1; all by default.
     nonfinite : {"raise", "center", "drop"}
-        What happens to cells that are no finite numbers, as in `read_points`.
+        What happens to cells that are not finite numbers, as in `read_points`.
     header, name, format, delimiter, decimal, encoding : optional
         As in `read_points`.
     cache : path, optional
-        The folder for a conversion; by default that of the system's temporary files.
+        The folder for a conversion; by default the system's folder for temporary files.
     d : int, optional
         The public dimension, if no record may decide it.
     progress : bool or callable, optional
@@ -80,7 +81,7 @@ def open_points(
     Returns
     -------
     FileRecords or Records
-        For `geometric_median` and `Plan.run`, which can use it many times.
+        The points for `geometric_median` and `Plan.run`, which can use them many times.
     """
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):
@@ -110,7 +111,7 @@ def open_points(
         raise ValueError(f"{named(path)} cannot be read as {kind}, it may be damaged: {error}") from error
     except OSError as error:
         if error.errno is not None:
-            raise  # Those of the system, and of a disk without room, name the file.
+            raise  # Errors of the system, such as a full disk, already name the file.
         raise OSError(f"{named(path)}: {error}") from error
     if opened is None:
         told: dict[str, Any] = {**text, "format": format, "d": d}
@@ -120,11 +121,11 @@ def open_points(
     return opened
 
 
-# Files that are read where they lie.
+# Files that are read in place.
 
 
 def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
-    """An array of floats in either order, or None of others."""
+    """An array of floats in either order; None for any other array."""
     file = RecordFile(path)
     with path.open("rb") as stream:
         require_size(stream, path.stat().st_size)
@@ -144,10 +145,10 @@ def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
 
 
 def _arrow(path: Path, wanted: Wanted) -> FileRecords | None:
-    """Plain columns of floats, or None where something is compressed, missing or of another type."""
+    """Plain columns of floats; None if something is compressed, missing or of another type."""
     arrow = pyarrow()
     file = RecordFile(path)
-    # The map serves to find the columns, whose numbers it does not touch.
+    # The memory map is used to find the columns; it does not read their numbers.
     with arrow.memory_map(os.fspath(path)) as mapped:
         size = mapped.size()
         try:
@@ -204,7 +205,7 @@ Part = tuple[list[str], int, Iterator[Any]]
 
 
 def _parquet(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
-    """The names of the columns, the number of records, and tables of the chosen columns, whose memory is bounded."""
+    """The names of the columns, the number of records, and tables of the chosen columns, each of bounded size."""
     import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]
 
     metadata = parquet.read_metadata(path)
@@ -221,7 +222,7 @@ def _parquet(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
 
 
 def _ipc(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
-    """The same of an Arrow file: one batch after the other."""
+    """The same for an Arrow file, one batch after the other."""
     with arrow.OSFile(os.fspath(path)) as source:
         reader = arrow.ipc.open_file(source)
         names, n = list(reader.schema.names), reader.count_rows()
@@ -263,7 +264,7 @@ def _cached(
     progress: Show,
     drop: bool,
 ) -> FileRecords:
-    """The blocks one after the other in a file of their own."""
+    """Write the blocks one after the other to a temporary file."""
     folder = tempfile.gettempdir() if cache is None else os.fspath(cache)
     handle, path = tempfile.mkstemp(prefix="dpmedian-", suffix=".cache", dir=folder)
     try:
@@ -276,7 +277,7 @@ def _cached(
             advance = meter.span()
             for block, found in blocks:
                 if dtype is None:
-                    # A column of lists has as many columns as they have numbers.
+                    # A column of lists becomes as many columns as the lists have numbers.
                     names, d, dtype = found, block.shape[1], block.dtype
                     _require_room(folder, total * d * dtype.itemsize, source)
                 if block.shape[1] != d:

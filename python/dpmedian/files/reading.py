@@ -1,7 +1,7 @@
-"""`read_points`: which format a file has, and who reads it.
+"""`read_points` finds the format of a file and reads it.
 
-Errors name the row and the column while nothing has been spent yet: they are for the holder of the data. In unattended
-runs (`nonfinite` "center" or "drop") nothing that a record holds is an error, and nothing of it is shown.
+As long as nothing has been spent, errors name the row and the column: they are for the holder of the data. In
+unattended runs (`nonfinite` "center" or "drop") the content of a record raises no error and is not shown.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file or a folder, or a list of files."""
 
 FORMATS = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet", "arrow", "feather", "npy", "npz")
-"""The formats, by the endings of their files' names."""
+"""The formats, by the extensions of file names."""
 
-# What readers raise for files that were cut off or damaged, beside their ValueErrors; numpy reads headers as Python.
+# What readers raise for truncated or damaged files besides ValueError; numpy parses headers as Python.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, SyntaxError, tokenize.TokenError)
 
 
@@ -54,31 +54,31 @@ def read_points(
     d: int | None = None,
     labels: Sequence[str | int] = (),
 ) -> Records:
-    """Reads points, one per row, from a file, from all files of a folder or of a list, or with "-" from stdin.
+    """Read points, one per row, from a file, from all files of a folder or a list, or from stdin if the path is "-".
 
-    `format` is the ending of the file's name unless it is told (of stdin, "csv"): csv, tsv, both also with .gz,
-    parquet, arrow, feather, npy or npz. `columns` selects by name or by number from 1; names come first, and an integer
-    is always a number. `name` picks an array of an NPZ file. A single column of lists in a Parquet or Arrow file
-    becomes as many columns as the lists have numbers.
+    `format` is csv, tsv, csv.gz, tsv.gz, parquet, arrow, feather, npy or npz; by default the extension of the file's
+    name, or csv for stdin. `columns` selects by name or by number from 1; a text is a name if there is such a name, and
+    an integer is always a number. `name` selects an array of an NPZ file. A single column of lists in a Parquet or
+    Arrow file becomes as many columns as the lists have numbers.
 
-    Delimited text: the first line that is not blank is the header. With `header=None` a first line of numbers only is a
-    record instead, and one of names and numbers is an error; `header=True` and `header=False` say it. The delimiter is
-    the one of comma, semicolon, tab and bar that the header has, or is told; a file without a header has commas (tabs
-    for tsv) unless it is told. `decimal` is "." or ",", `encoding` is UTF-8 unless told. Blank lines are no records,
-    except in a file of one column, where they are missing values.
+    Delimited text: the first line that is not blank is the header. With `header=None`, a first line with numbers only
+    is a record instead, and one with both names and numbers raises an error; `header=True` or `header=False` decides.
+    The delimiter is the one among comma, semicolon, tab and bar that occurs in the header, unless it is given. A file
+    without a header has commas (tabs for tsv) by default. `decimal` is "." or ",", and `encoding` is UTF-8 by default.
+    Blank lines are not records, except in a file with one column, in which they are missing values.
 
-    With `nonfinite="raise"` an error names the first cell that is missing, infinite or no number. With "center" and
-    "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records, and no record can
-    cause an error, be shown, or decide how the others are read: every line after the header is one record (a blank one
-    too, and quotes end with their line), a line with another number of cells is NaN, a first line of numbers only is an
-    error until `header` is told, and a file without a header needs `columns` by number or the dimension ``d``, as lists
-    of no fixed length do.
+    With `nonfinite="raise"` an error names the first cell that is missing, infinite or not a number. With "center" and
+    "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records. Then no record can
+    cause an error, be shown, or decide how others are read. Every line after the header is one record, including blank
+    lines, and quotes end with their line. A line with another number of cells becomes NaN. A first line with numbers
+    only is an error unless `header` is given. A file without a header needs `columns` by number or the dimension ``d``,
+    and so do lists of no fixed length.
 
     Parameters
     ----------
     path : path, list of paths, or "-" for stdin
-        The file, or the folder or the files whose rows are read one after the other. Of a folder all files of one
-        format count, also those in its folders, without those whose names begin with "_" or ".".
+        The file, or the folder or list of files whose rows are read one file after the other. In a folder all files of
+        one format count, including those in subfolders; names that begin with "_" or "." are skipped.
     columns : list of str or int, optional
         Columns by name, or by number from 1; all by default.
     header : bool, optional
@@ -86,14 +86,14 @@ def read_points(
     name : str, optional
         An array of an NPZ file.
     nonfinite : {"raise", "center", "drop"}
-        What happens to cells that are no finite numbers.
+        What happens to cells that are not finite numbers.
     format, delimiter, decimal, encoding : str, optional
-        How the file is written, where its name or its header does not say it.
+        How the file is written, if its name or its header does not determine it.
     d : int, optional
         The public dimension, if no record may decide it.
     labels : list of str or int, optional
-        Columns beside the points, by name or by number from 1, that hold ids or the names of groups. Blanks around a
-        label do not count, and an empty one is missing.
+        Columns that hold ids or names of groups, by name or by number from 1. Blanks around a label are ignored, and an
+        empty label is missing.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def read_points(
 
 
 def _joined(files: Sequence[Path], columns: Sequence[str | int] | None, options: Mapping[str, Any]) -> Records:
-    """The rows of several files. The columns of the first are read of all of them, by their names."""
+    """The rows of several files. The columns of the first file are read from all files, by name."""
     parts: list[Records] = []
     for file in files:
         first = parts[0] if parts else None
@@ -155,7 +155,7 @@ def is_several(path: Any) -> bool:
 
 
 def files_of(path: Any, told: str | None) -> tuple[list[Path], str]:
-    """The files of a folder or of a list, and their format, of which there must be one."""
+    """The files of a folder or a list, and their common format."""
     if isinstance(path, (list, tuple)):
         files = [Path(file) for file in path]
         kinds = {file_format(file, told) for file in files}
@@ -178,7 +178,7 @@ def files_of(path: Any, told: str | None) -> tuple[list[Path], str]:
 def _visible_files(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
     """The files of a folder that belong to its data.
 
-    A file or folder whose name begins with "_" or "." is left out, as pyarrow, pandas and Spark do: it is temporary, a
+    A file or folder whose name begins with "_" or "." is skipped, as pyarrow, pandas and Spark do: it is temporary, a
     checkpoint or metadata (`_temporary`, `.ipynb_checkpoints`), and copies of rows would give a person several records.
     """
     for place, folders, names in os.walk(folder):
@@ -191,7 +191,7 @@ def _visible_files(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[BinaryIO]:
-    """The bytes of the file or of stdin, of which formats with an index at their end need all at once."""
+    """The bytes of the file or of stdin. Formats with an index at their end need all bytes at once."""
     text = kind.startswith(("csv", "tsv"))
     if os.fspath(path) != "-":
         with open(path, "rb") as file:
@@ -207,7 +207,7 @@ def _decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
 
 
 def file_format(path: str | os.PathLike[str], told: str | None) -> str:
-    """The format that was told, or that the name of the file says."""
+    """The format that the caller gave, or that the name of the file implies."""
     stdin = os.fspath(path) == "-"
     if told is not None and told not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {told!r}")
@@ -234,7 +234,7 @@ def _advice(path: str) -> str:
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
-    """Whether this is a device such as /dev/zero. A terminal and a pipe end, so these are none."""
+    """Whether this is a device such as /dev/zero. Terminals and pipes do not count, because they end."""
     mode = os.stat(path).st_mode
     if stat.S_ISBLK(mode):
         return True
