@@ -49,24 +49,24 @@ except ImportError as error:
 
 __all__ = ["PrivateGeometricMedian"]
 
-# A first step moves the model by at most this share of its first length, and a share of every movement is repeated.
-# `benches/federated.py` prints what training reaches with them: they are the same for all models and attacks there.
+# The first step moves the model by at most this share of its initial length; a share of each movement is repeated.
+# `benches/federated.py` prints how well training works with them; they are the same for all models and attacks there.
 _STEP_LENGTH, _MOMENTUM = 0.1, 0.5
 
-# The seeds of the numbers that follow the median length, in simulations: others than those of the steps.
+# The offset of the seeds for the noisy median length in simulations, so that they differ from those of the steps.
 _OTHER_SEED = 2**32
 
-# Parts of a budget add up to it in spite of rounding.
+# The relative rounding by which parts of a budget are reduced, so that they add up to it.
 _ROUNDING = 1e-9
 
-# The excess for which an error message says how many clients it would take.
+# The excess that an error message uses when it says how many clients are needed.
 _USEFUL_EXCESS = 0.01
 
 
 class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     """A Flower strategy that moves the model by a private geometric median of the clients' updates.
 
-    An update is what a client sends back minus what it was sent, all arrays of floating-point numbers flattened into
+    An update is what a client sends back minus what it was sent: all arrays of floating-point numbers flattened into
     one vector of d coordinates. Hostile clients, up to nearly a half, cannot pull the median far away, and no client's
     update shows. The server sees the updates: it is trusted, as in Flower's own central differential privacy.
 

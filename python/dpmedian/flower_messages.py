@@ -18,12 +18,12 @@ except ImportError as error:
 
 __all__ = ["arriving", "flat", "floating", "layers", "measured", "moved", "updates"]
 
-# So many coordinates are measured at a time.
+# The number of coordinates whose distance is computed at a time.
 _CHUNK = 1 << 16
 
 
 def layers(message: Message, model: ArrayRecord) -> Parts | None:
-    """The floating-point arrays of a reply in the order of the model, or None if names or shapes are others."""
+    """The floating-point arrays of a reply in the order of the model, or None if names or shapes differ."""
     try:
         if message.has_error():
             return None
@@ -36,7 +36,7 @@ def layers(message: Message, model: ArrayRecord) -> Parts | None:
         if any(arrays[key].dtype.kind not in "fiu" for key in model):
             return None
         return [layer for key in model if floating(model[key]) for layer in layers_of(arrays[key])]
-    except Exception:  # A client may send anything; whatever is wrong with it concerns this client alone.
+    except Exception:  # A client may send anything; an error in its message concerns this client alone.
         return None
 
 
@@ -45,7 +45,7 @@ def floating(array: Array) -> bool:
 
 
 def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -> Iterator[tuple[Parts | None, int]]:
-    """The layers of each client that was asked, from its own first reply of the model's names and shapes."""
+    """The layers of each client that was asked, from its first reply with the names and shapes of the model."""
     waiting = set(asked)
     for message in replies:
         node = message.metadata.src_node_id
@@ -58,7 +58,9 @@ def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -
 def measured(
     records: Iterable[tuple[Parts | None, int]], center: NDArray[np.float64], lengths: list[float]
 ) -> Iterator[tuple[Parts | None, int]]:
-    """The records, as they are read; `lengths` gets the distance of each from the center, a function of that record."""
+    """The records as they are read; `lengths` gets the distance of each record from the center, a function of this
+    record.
+    """
     for parts, weight in records:
         squares, at = 0.0, 0
         for part in parts or ():
@@ -75,7 +77,10 @@ def measured(
 def updates(
     replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], asked: list[int], *, only_there: bool
 ) -> NDArray[np.float64]:
-    """One row per client: its update, made of its own first reply alone. Others have no row, or one of zeros."""
+    """One row per client: its update, from its first reply alone.
+
+    A client without a valid reply has no row, or zeros.
+    """
     rows: dict[int, NDArray[np.float64]] = {}
     chosen = set(asked)
     for message in replies:
@@ -94,7 +99,7 @@ def updates(
 
 
 def flat(arrays: ArrayRecord) -> NDArray[np.float64]:
-    """All floating-point arrays in one vector. Others, such as counters, are left out."""
+    """All floating-point arrays in one vector. Other arrays, such as counters, are left out."""
     parts = [np.asarray(array.numpy(), dtype=np.float64).ravel() for array in arrays.values() if floating(array)]
     if not parts:
         raise ValueError("the model has no array of floating-point numbers")

@@ -43,13 +43,14 @@ def plan_groups(
 ) -> GroupsPlan:
     """Calibrate the releases of groups; nothing is spent.
 
-    Neighboring data sets differ in one unit with all of its rows, which was added or removed, or replaced.
+    Neighboring data sets differ in one unit with all of its rows, which is added, removed or replaced.
 
     Parameters
     ----------
     keys : list or None
-        The names of the groups, which are public; tuples for several key columns. Never take them from the data: which
-        groups occur is private. None lets the run select the groups that are large enough to be shown.
+        The names of the groups, which are public; tuples if there are several key columns. Never take them from the
+        data, because which groups occur is private. With None the run selects the groups that are large enough to be
+        shown.
     d : int
         The dimension.
     epsilon, delta, rho : float, optional
@@ -57,11 +58,11 @@ def plan_groups(
     n : int or mapping, optional
         A public guess of the number of units in each group, or one for each key.
     unit : str, optional
-        Whose contribution is protected, such as "person", where one has several rows.
+        Whose contribution is protected, such as "person", if a person has several rows.
     max_groups_per_unit : int
-        To how many groups a unit contributes at most; the budget is shared by so many.
+        The largest number of groups that a unit contributes to; that many groups share the budget.
     minimum : int, optional
-        A group whose noisy size is below has no point.
+        A group whose noisy size is below this number gets no point.
     method, radius, resolution, center, failure_probability, geometry, inference, weight_max, scales
         As in `plan`.
     neighbours : {"add_remove", "replace"}
@@ -71,7 +72,7 @@ def plan_groups(
     Returns
     -------
     GroupsPlan
-        `print(plan)` shows the groups and the plan of one; `plan.run(points, by)` spends the budget.
+        `print(plan)` shows the groups and the plan of one group; `plan.run(points, by)` spends the budget.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def plan_groups(
     arguments = locals()
     found = None if keys is None else group_keys(keys)
     relation = neighbours_of(neighbours)
-    # The plan of one group is for "add_remove" under either relation.
+    # The plan of one group is for "add_remove", under either relation of the whole.
     parameters = PublicParameters.from_arguments(arguments, n=None, d=whole("d", d), neighbours="add_remove")
     return plan_for_groups(
         found,
@@ -127,35 +128,35 @@ def geometric_medians(
     weight_max: float | None = None,
     scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Releases:
-    """Differentially private geometric medians of groups, under one budget: `plan_groups(...)`, then its `run`.
+    """Release differentially private geometric medians of groups under one budget: `plan_groups(...)`, then its `run`.
 
-    Neighboring data sets differ in one unit with all of its rows, which was added or removed, or replaced. A unit
-    contributes to a few groups only, so the number of groups does not matter for the cost, which is charged once,
-    before any group runs.
+    Neighboring data sets differ in one unit with all of its rows, which is added, removed or replaced. A unit
+    contributes to a few groups only, so the cost does not depend on the number of groups. It is charged once, before
+    any group runs.
 
     Parameters
     ----------
     points : array, data frame, Arrow table or stream, iterator of batches, path, Dask collection, or Dataset
         The rows.
     by : the name of a column or a list of names, or one label for each row
-        The group of each row; rows whose label is missing, or is no key, are left out. With several key columns, such
-        as ["district", "month"], the keys are tuples. If the points have no named columns, `by` may also be a list of
-        columns of labels.
+        The group of each row. Rows are left out if their label is missing or is not a key. With several key columns,
+        such as ["district", "month"], the keys are tuples. If the points have no named columns, `by` may also be a list
+        of columns of labels.
     keys : list, optional
-        The names of the groups, which are public. Never take them from the data: which groups occur is private. Without
-        a list, the groups whose noisy size exceeds a threshold are shown, and a small part of delta covers the rest;
-        their keys are text.
+        The names of the groups, which are public. Never take them from the data, because which groups occur is private.
+        Without a list, the groups whose noisy size exceeds a threshold are shown, and a small part of delta covers this
+        selection; their keys are text.
     epsilon, delta, rho : float, optional
         The budget of all groups together. There is no default.
     unit : one id for each row, or the name of a column, optional
-        Whose rows these are. In each of its groups the rows of a unit become one record.
+        Whose rows these are. The rows of a unit in each of its groups become one record.
     unit_reduce : {"median", "mean", "first"}
         How the rows of a unit become one record.
     max_groups_per_unit : int
-        To how many groups a unit contributes at most: those in which it has the most rows. The budget is shared by so
-        many.
+        The largest number of groups that a unit contributes to, namely those in which it has the most rows. That many
+        groups share the budget.
     minimum : int, optional
-        A group whose noisy size is below has no point.
+        A group whose noisy size is below this number gets no point.
     n : int or mapping, optional
         A public guess of the number of units in each group, or one for each key.
     method, radius, resolution, center, failure_probability, geometry, inference, scales
@@ -165,18 +166,18 @@ def geometric_medians(
     neighbours : {"add_remove", "replace"}
         Whether one unit is added or removed, or replaced, which needs more noise for the same budget.
     columns : list of str or int, optional
-        The coordinates, by name or by number from 1; all columns but `by`, `unit` and the weights by default.
+        The coordinates, by name or by number from 1; by default all columns except `by`, `unit` and the weights.
     sample_weight : one number for each row, or the name of a column, optional
         Weights, which are private like the rows and need `weight_max`. The weight of a unit in a group is the largest
-        of its rows there. Then `n` and `minimum` are about the sums of the weights over the cap.
+        weight of its rows there. `n` and `minimum` then refer to the sums of the weights over the cap.
     weight_max : float, optional
-        The public cap: larger weights count as it. Never take it from the data.
+        The public cap: larger weights count as the cap. Never take it from the data.
 
     Returns
     -------
     Releases
-        A release for every key, or a `ReleaseFailed` as its value: nothing is raised for a group that fails. Without
-        `keys`, one for every group that is shown. `.cost` is the cost of all of them, `.to_frame()` their table.
+        A release for every key, or a `ReleaseFailed` as its value: a group that fails raises nothing. Without `keys`,
+        one for every group that is shown. `.cost` is the cost of all groups together, `.to_frame()` their table.
 
     Examples
     --------

@@ -56,16 +56,16 @@ def geometric_median(
     unit_reduce: str = "median",
     geometry: str = "euclidean",
 ) -> NDArray[np.float64]:
-    """A point that minimises the sum of distances to the points, with a relative gap of the objective below 1e-10.
+    """A point that minimizes the sum of distances to the points, with a relative gap of the objective below 1e-10.
 
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read in place.
     weights : n numbers, optional
-        Weights of the rows, not negative; of a unit the largest counts.
+        Weights of the rows, not negative; a unit has the largest weight of its rows.
     unit, unit_reduce, geometry
-        As in `dpmedian.geometric_median`: what that estimates.
+        As in `dpmedian.geometric_median`, which estimates this median.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def geometric_median(
         records = as_unit_records(points, unit, reducer=unit_reduce, geometry=geometry)
         return _position(_core.nonprivate_median(_not_empty(records.array)), geometry)
     own = _weights(weights)
-    # On a scale of 0 to 1, of which a unit takes the largest; what counts is what a release could count.
+    # Weights are scaled to [0, 1]; a unit has the largest weight of its rows; records count as they would in a release.
     records = as_unit_records(
         points, unit, reducer=unit_reduce, geometry=geometry, weights=own, weight_max=float(own.max(initial=0.0)) or 1.0
     )
@@ -108,7 +108,7 @@ def geometric_medians(
     by, keys, unit, unit_reduce, max_groups_per_unit, geometry
         As in `dpmedian.geometric_medians`.
     weights : n numbers, optional
-        Weights of the rows, not negative; of a unit in a group the largest counts.
+        Weights of the rows, not negative; a unit has the largest weight of its rows in the group.
 
     Returns
     -------
@@ -145,20 +145,20 @@ def excess(
     unit_reduce: str = "median",
     sample_weight: Any = None,
 ) -> Any:
-    """How much larger than its minimum the sum of distances is at a released point: F(point)/F(median) - 1.
+    """By how much the sum of distances at a released point exceeds its minimum, relatively: F(point)/F(median) - 1.
 
     Parameters
     ----------
     releases : Release or Releases
         What was released.
     points, by, unit, unit_reduce, sample_weight
-        What it was released from. Weights count up to the public cap of the release.
+        The arguments of the release. Weights count up to the public cap of the release.
 
     Returns
     -------
     float, or a dict of them by key
-        The excess, not private; of groups those that have a point. On the sphere F sums straight distances, and the
-        median is the one that is projected onto it.
+        The excess, not private; for groups, of the groups that have a point. On the sphere F sums straight distances,
+        and the median is projected onto the sphere.
     """
     parameters = releases.plan.parameters
     reading = Reading(
@@ -193,7 +193,7 @@ def _excess(records: Records, point: NDArray[np.float64]) -> float:
 
 
 def _counted(records: Records) -> tuple[Floats, NDArray[np.float64] | None]:
-    """The records that count, and their weights in units of the cap, if they have any."""
+    """The records that count, and their weights in units of the cap, if there are weights."""
     if records.weights is None:
         return records.array, None
     kept = records.weights > 0
@@ -205,12 +205,12 @@ def _position(median: NDArray[np.float64], geometry: str) -> NDArray[np.float64]
 
 
 def objective(points: Any, theta: ArrayLike, *, weights: ArrayLike | None = None) -> float:
-    """The sum of the distances from `theta` to the points, each times its weight if there are any.
+    """The sum of the distances from `theta` to the points, each multiplied by its weight if there are weights.
 
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read in place.
     theta : d numbers
         The point from which distances are taken.
     weights : n numbers, optional
@@ -236,7 +236,7 @@ def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read in place.
     theta : d numbers
         The point at which the gradient is taken.
 
@@ -258,7 +258,7 @@ def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read in place.
     center : d numbers
         The center of the ball.
     fraction : float
@@ -282,7 +282,7 @@ def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read in place.
     radii : k numbers
         Finite and not negative, in any order.
 
@@ -302,7 +302,7 @@ def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read where they lie.
+        The records, one per row; arrays of float64 or float32 in C order are read in place.
     radii : k numbers
         Finite and not negative, in any order.
     m : int
@@ -324,7 +324,7 @@ def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
 
 
 def _array(points: Any) -> Floats:
-    """The points as an array, which the kernels read where it lies."""
+    """The points as an array, which the kernels read in place."""
     return _not_empty(as_records(points).array)
 
 
@@ -347,12 +347,12 @@ def _location(value: ArrayLike, name: str, points: Floats) -> NDArray[np.float64
         raise ValueError(f"{name} must have shape ({points.shape[1]},), got shape {location.shape}")
     if not np.isfinite(location).all():
         raise ValueError(f"{name} must be finite, got {location}")
-    # The same clamp as for the points: no difference of two coordinates overflows.
+    # Clamped like the points, so that no difference of two coordinates overflows.
     return np.clip(location, -(2.0**1000), 2.0**1000)
 
 
 def _radii(value: ArrayLike) -> tuple[list[float], NDArray[np.intp] | None]:
-    """The radii in ascending order, and where the caller had them unless they were in order."""
+    """The radii in ascending order, and their original positions unless they were in order."""
     radii = np.array(value, dtype=np.float64, order="C")
     if radii.ndim != 1:
         raise ValueError(f"radii must have shape (k,), got shape {radii.shape}")

@@ -9,8 +9,8 @@
 >>> measurement(np.full((1000, 2), 3.0)).shape
 (2,)
 
-Importing this module registers it for OpenDP's contexts, as `context.query().geometric_median()`. OpenDP asks for the
-feature "honest-but-curious" because it cannot check what a measurement from outside promises.
+Importing this module registers it for OpenDP's contexts, as `context.query().geometric_median()`. OpenDP requires the
+feature "honest-but-curious" because it cannot check the promises of a measurement from another library.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _CHANGES, _EDITS = ("ChangeOneDistance", "HammingDistance"), ("SymmetricDistance
 
 
 def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
-    """How many neighbors apart two data sets at this distance are, at most.
+    """The largest number of neighboring steps between two data sets at this distance.
 
-    With a size in the domain a neighbor has one changed record. A change is a removal and an addition: the metrics
-    that count those see every change twice. Without a size a neighbor has one record more or less, which is what they
-    count. Order does not matter: every aggregate is a sum over records, or over pairs that are drawn at random and stay
-    hidden.
+    If the domain has a size, a neighbor has one changed record. A change is a removal and an addition, so the metrics
+    that count additions and removals count every change twice. Without a size a neighbor has one record more or less,
+    as these metrics count. The order of the records does not matter: every aggregate is a sum over records, or over
+    random pairs that stay hidden.
     """
     kind = str(metric.type)
     public = relation_of(neighbours).size_is_public
@@ -84,19 +84,19 @@ def make_geometric_median(
     profile: str = "default",
     n: int | None = None,
 ) -> Measurement:
-    """A measurement that releases the geometric median of an array's rows under zero-concentrated divergence.
+    """A measurement that releases the geometric median of the rows of an array under zero-concentrated divergence.
 
-    `input_domain` is `dp.numpy.array2_domain` with a number of columns. No norm is needed: an L2 norm is the public
-    radius, around its origin. With a size in the domain `rho` is the cost of one changed record; without one the number
-    of rows is private, and `rho` is the cost of one row more or less. k of them cost k^2 rho. The result is an array,
-    or None when the release failed: a failure is an output with the same cost, not an error, so that a compositor
-    counts it.
+    `input_domain` is `dp.numpy.array2_domain` with a number of columns. No norm is needed; if there is an L2 norm, it
+    is the public radius around its origin. If the domain has a size, `rho` is the cost of one changed record; otherwise
+    the number of rows is private, and `rho` is the cost of one row more or less. k changes cost k^2 rho. The result is
+    an array, or None if the release failed: a failure is an output with the same cost and not an error, so that a
+    compositor counts it.
 
     Parameters
     ----------
     input_domain : opendp Domain
-        `dp.numpy.array2_domain(num_columns=..., T=float)`, with `size=...` if that is public, and with `norm=..., p=2`
-        if the L2 norm of the rows is bounded.
+        `dp.numpy.array2_domain(num_columns=..., T=float)`, with `size=...` if the size is public, and with `norm=...,
+        p=2` if the L2 norm of the rows is bounded.
     input_metric : opendp Metric
         Symmetric or insert-delete distance; with a size in the domain also change-one or Hamming distance.
     rho : float
@@ -109,7 +109,7 @@ def make_geometric_median(
     Returns
     -------
     opendp Measurement
-        From an array to its private geometric median, or None.
+        A measurement from an array to its private geometric median, or None.
     """
     bounds = _described(input_domain)
     neighbours: Neighbours = "add_remove" if bounds.size is None else "replace"
@@ -126,7 +126,7 @@ def make_geometric_median(
         center=None if bounds.norm is None else bounds.origin,
         failure_probability=failure_probability,
         profile=profile,
-        inference=False,  # Only the point is given back.
+        inference=False,  # Only the point is returned.
         neighbours=neighbours,
     )
 
@@ -135,21 +135,21 @@ def make_geometric_median(
     def release(points: NDArray[Any]) -> NDArray[np.float64] | None:
         shape = np.shape(points)
         if len(shape) != 2 or shape[1] != made.d or bounds.size not in (None, shape[0]):
-            # The number of rows is in the message only if it is public.
+            # The message contains the number of rows only if it is public.
             rows, found = ("any", shape[1:]) if bounds.size is None else (bounds.size, shape)
             raise ValueError(f"the domain has arrays of shape ({rows}, {made.d}), got {found}")
         try:
-            # The domain may contain NaN, and an error would tell: the record goes to the origin instead.
+            # The domain may contain NaN, and an error would reveal it, so such a record is moved to the origin.
             return made.run(points, nonfinite="center", progress=False).point
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:
-            # ReleaseFailed above all. OpenDP does not charge for exceptions, so none may depend on the data: whatever
-            # else goes wrong is an output too, a panic of the core included, which is no `Exception`.
+            # Mainly `ReleaseFailed`. OpenDP does not charge for exceptions, so no exception may depend on the data: any
+            # other error becomes an output, too, including a panic of the core, which is not an `Exception`.
             return None
 
     def privacy_map(distance: int) -> float:
-        # Group privacy of zCDP, rounded up where the product is no double.
+        # Group privacy of zCDP, rounded up if the product is not a double.
         exact = Fraction(rho) * _steps(input_metric, neighbours, distance) ** 2
         return float(exact) if Fraction(float(exact)) >= exact else math.nextafter(float(exact), math.inf)
 

@@ -32,21 +32,21 @@ __all__ = [
     "whole",
 ]
 
-# A coordinate above this magnitude is clamped, so no radius or center beyond it has a meaning.
+# Coordinates above this magnitude are clamped, so a larger radius or center makes no sense.
 LARGEST = 2.0**1000
 
-# If n is public, lattices are chosen from it so that totals fit 62 bits, and up to this many records none is too
-# coarse. If n is private they are chosen from the noise, and far larger totals would be clamped. See gaussian.md.
+# If n is public, lattices are chosen so that totals fit 62 bits, and up to this many records none is too coarse. If n
+# is private, lattices are chosen from the noise, and far larger totals would be clamped. See gaussian.md.
 RECORDS_MAX = 2**40
 PRIVATE_RECORDS_MAX = 2**30
 
-# No machine holds a record of so many numbers; sizes that are computed from the dimension stay integers of the core.
+# No machine holds a record with so many numbers; sizes that are computed from the dimension fit integers of the core.
 DIMENSIONS_MAX = 2**40
 
 GEOMETRIES = ("euclidean", "sphere")
-"""What points are: coordinates, or longitude and latitude in degrees, which become unit vectors."""
+"""The meaning of points: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
-# The arguments that only some methods use: giving one to a method that ignores it is an error.
+# The arguments that only some methods use; giving one of them to a method that ignores it is an error.
 METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim", "axes", "threshold")
 
 
@@ -54,14 +54,13 @@ METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "tr
 class PublicParameters:
     """What is known before the data are read. Every field is public and must not depend on the data.
 
-    `neighbours` says which data sets count as neighbors: "replace" for sets of the same public size n that differ in
-    one replaced record, "add_remove" for sets of which one has one record more. There the number of records is private,
-    and n is a public guess of it, or None; a method that runs is calibrated to parameters whose n is a noisy release.
-    `unit` says whose records they are. With
-    the `geometry` "sphere" they are the unit vectors of longitudes and latitudes. With a `weight_max`, the public cap
-    of weights, the sum of these takes the place of the number of records, and is private under both relations.
-    `lone_delta` bounds the probability that a group of a single contribution is shown, if the keys of groups are not
-    listed.
+    `neighbours` says which data sets are neighbors: "replace" means data sets of the same public size n that differ in
+    one replaced record, and "add_remove" means data sets of which one has one record more. In the latter case the
+    number of records is private, and n is a public guess of it, or None; a method that runs is calibrated to parameters
+    whose n is a noisy release. `unit` says whose records they are. With the `geometry` "sphere" records are the unit
+    vectors of longitudes and latitudes. If `weight_max`, the public cap of weights, is given, the sum of the weights
+    takes the place of the number of records and is private under both relations. `lone_delta` bounds the probability
+    that a group with a single contribution is shown, if the keys of groups are not listed.
     """
 
     n: int | None
@@ -77,7 +76,10 @@ class PublicParameters:
     geometry: str = "euclidean"
     weight_max: float | None = None
     scales: tuple[float, ...] | None = None
-    """One public scale for each column. Records are divided by them, and so is `center`, which is as it was given."""
+    """One public scale for each column.
+
+    Records are divided by the scales, and so is `center`, which is stored undivided.
+    """
     size_noise: float = 0.0
     """The standard deviation of n, if it is a noisy release."""
     inference: bool = True
@@ -85,11 +87,13 @@ class PublicParameters:
     clusters: int | None = None
     """The number of centers of k-medians; None for a single median."""
     trim: float = 0.0
-    """The share of the records, those farthest from all centers, that does not count for k-medians."""
+    """The share of the records that does not count for k-medians, namely those farthest from all centers."""
     axes: float = 0.0
-    """The share of the budget that is for the axes of the data."""
+    """The share of the budget for the axes of the data."""
     threshold: float | None = None
-    """The distance below which a record moves a robust step by less than 1, or 0; None for a release of points."""
+    """The distance below which a record moves a robust step by less than 1, or 0; None unless the release is a robust
+    step.
+    """
 
     @classmethod
     def of(
@@ -164,9 +168,9 @@ class PublicParameters:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
-        """Picks the public parameters out of the arguments of a public function, which passes its `locals()`.
+        """Pick the public parameters from the arguments of a public function, which passes its `locals()`.
 
-        Those for longitudes and latitudes become those for records of the unit ball.
+        Parameters for longitudes and latitudes become parameters for records of the unit ball.
         """
         names = inspect.signature(cls.of).parameters
         given = {name: value for name, value in {**arguments, **known}.items() if name in names}
@@ -174,12 +178,12 @@ class PublicParameters:
 
     @property
     def protection(self) -> Protection:
-        """When data sets are neighbors, whose records one of them has changed, and the cap of weights."""
+        """Which data sets are neighbors, whose records differ between them, and the cap of weights."""
         return Protection(self.neighbours, self.unit, self.weight_max)
 
     @property
     def private_size(self) -> bool:
-        """Whether the number of records, or the sum of their weights, is private: replacing a record may change it."""
+        """Whether the number of records, or the sum of weights, is private. Replacing a record may change the sum."""
         return not self.protection.size_is_public
 
     @property
@@ -189,22 +193,26 @@ class PublicParameters:
 
     @property
     def size(self) -> int:
-        """The number of records that a method is calibrated to: the public n, or if that is private a noisy one."""
+        """The number of records that a method is calibrated to: the public n, or a noisy number if n is private."""
         assert self.n is not None, "a method is calibrated to a number of records, which is released first"
         return self.n
 
     @property
     def records_most(self) -> int | None:
-        """How many records there can be, from which lattices are chosen; None where nothing public bounds them."""
+        """The largest possible number of records, from which lattices are chosen; None if no public number bounds
+        it.
+        """
         return None if self.private_size else self.n
 
     def at_size(self, n: int, noise: float = 0.0) -> PublicParameters:
-        """The same for another number of records, that must be public or released with this noise."""
+        """The same parameters for another number of records, which must be public or released with noise of this
+        sigma.
+        """
         return replace(self, n=max(n, 2), size_noise=noise)
 
     @property
     def origin(self) -> NDArray[np.float64]:
-        """The center that was given, in units of the scales if there are any, or the origin."""
+        """The given center, in units of the scales if there are any; by default the origin."""
         if self.center is not None and self.scales is None:
             return self.center
         origin = np.zeros(self.d) if self.center is None else self.center / np.array(self.scales)
@@ -225,8 +233,8 @@ class PublicParameters:
     def assumed_core_radii(self) -> tuple[float, float, float]:
         """The core radii of the data for which methods are compared: from a thousandth to a tenth of the radius.
 
-        Who knows a radius usually knows it within such a factor, and distances that matter are at most a tenth of the
-        core radius. Without a radius no prediction depends on the core radius: it is the unit.
+        A caller who knows a radius usually knows it within such a factor, and distances that matter are at most a tenth
+        of the core radius. Without a radius no prediction depends on the core radius, which is then the unit.
         """
         if self.radius is None:
             return (1.0, 1.0, 1.0)
@@ -236,17 +244,17 @@ class PublicParameters:
 
     @property
     def assumed_distance(self) -> float:
-        """How far the median is assumed to be from the center: a third of the radius, or a thousand core radii."""
+        """The assumed distance of the median from the center: a third of the radius, or a thousand core radii."""
         return 1000.0 * self.assumed_core_radius if self.radius is None else self.radius / 3.0
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The arguments for a method that differ from their default."""
+        """The method arguments that differ from their defaults."""
         defaults = {field.name: field.default for field in fields(self) if field.default is not MISSING}
         return tuple(name for name in METHOD_ARGUMENTS if _differs(getattr(self, name), defaults[name]))
 
     def require_proved_profile(self) -> None:
-        """Raises if the profile is not proved for these neighbors, or for a private sum of weights."""
+        """Raises if the profile has no proof for these neighbors, or for a private sum of weights."""
         if self.private_size and "add_remove" not in self.profile.relations:
             what = f"neighbours = {self.neighbours!r}" if not self.protection.relation.size_is_public else "weights"
             raise ValueError(
@@ -285,7 +293,7 @@ def positive(name: str, value: object) -> float:
 
 
 def _double(value: Real) -> float:
-    """The number as a double, or infinity if no double is so large."""
+    """The number as a double; infinity if it is larger than every double."""
     try:
         return float(value)
     except OverflowError:
@@ -312,7 +320,7 @@ def _records(n: object, private: bool) -> int | None:
     return n
 
 
-# With more centers, clusters that noise lets anybody see need tens of thousands of records.
+# With more centers, clusters that stand out of the noise need tens of thousands of records.
 _CLUSTERS_MOST = 100
 
 
@@ -336,7 +344,7 @@ def _share(name: str, value: object, of: str) -> float:
 
 
 def step_threshold(value: object) -> float:
-    """A threshold of a robust step: 0, or far from where the squares of doubles under- and overflow."""
+    """A threshold of a robust step: 0, or a number whose square is far from underflow and overflow."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"threshold must be a number, got {value!r}")
     threshold = float(value)

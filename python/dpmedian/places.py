@@ -1,4 +1,4 @@
-"""What k-medians give back: k centers, each with a noisy size and a radius."""
+"""The result of k-medians: k centers, each with a noisy size and a radius."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from dpmedian.spherical import kilometers
 
 __all__ = ["Places"]
 
-# What a row says beside the coordinates of a center.
+# The columns of a table of clusters in addition to the coordinates of the centers.
 _FACTS = ("cluster", "size", "size_sigma", "radius", "radius_km")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Places(Release):
-    """Differentially private k-medians, and what they cost.
+    """Differentially private k-medians, and their cost.
 
-    `centers` has one center a row, the one with the largest noisy size first, which is `point` too. `sizes` are the
-    noisy numbers of records nearest to each center, before its last small step, and `size_sigma` is the standard
+    `centers` has one center in each row, the one with the largest noisy size first, which is also `point`. `sizes` are
+    the noisy numbers of records nearest to each center, before its last small step, and `size_sigma` is the standard
     deviation of their noise: a size below about three of these may be noise, and `notes` say so. `radii` are noisy
-    estimates of the median distance of these records from their center, in units of the public scales if there are any
-    and on the sphere in degrees of arc. `scale` is the core radius of all records, the
-    distance from their median within which 40 % of them lie. Everything here is private already. There is no confidence
-    region for a center, because the records that belong to it depend on the data.
+    estimates of the median distance of these records from their center, in units of the public scales if there are any,
+    and on the sphere in degrees of arc. `scale` is the core radius of all records, the distance from their median
+    within which 40 % of them lie. All values are released. There is no confidence region for a center, because the
+    records that belong to it depend on the data.
     """
 
     centers: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
@@ -37,7 +37,7 @@ class Places(Release):
 
     @classmethod
     def of(cls, release: Release, result: ClusterResult) -> Places:
-        """A release of k-medians, with the clusters of its result."""
+        """A release of k-medians with the clusters of its result."""
         return cls(
             **vars(release),
             centers=result.centers,
@@ -63,8 +63,8 @@ class Places(Release):
     def rows(self) -> list[dict[str, float]]:
         """One mapping for each cluster: the coordinates of its center by name, `size`, `size_sigma` and `radius`.
 
-        A column that has one of these names becomes "center_size" and the like. On the sphere a radius is in degrees of
-        arc, and `radius_km` in kilometers on the Earth.
+        If a coordinate has one of these names, the value is called "center_size" and so on. On the sphere a radius is
+        in degrees of arc, and `radius_km` in kilometers on the Earth.
         """
         sphere = self.plan.parameters.geometry == "sphere"
         names = list(self.names)
@@ -80,7 +80,7 @@ class Places(Release):
         ]
 
     def to_series(self) -> Any:
-        """Raises: k centers are no series. `to_frame` has them."""
+        """Raises, because k centers are not a series; use `to_frame`."""
         raise ValueError("k-medians release several centers: use to_frame()")
 
     def to_frame(self) -> Any:

@@ -24,11 +24,11 @@ _LINES = ("#9ecae1", "#2171b5", "#08306b")
 # The share of the records that the picture of a release shows; far outliers would shrink the rest to a dot.
 _SHOWN = 0.9
 
-# More records than this in one picture are a density: dots would be a solid block.
+# More records than this are drawn as a density, because dots would be a solid block.
 DENSE = 5000
 DENSITY = "Greys"
 
-# The most coordinates that are drawn.
+# The largest number of coordinates that are drawn.
 _COORDINATES = 40
 
 # An error circle that takes a smaller share of the picture than this is shown again, enlarged.
@@ -36,7 +36,7 @@ _SMALL = 0.06
 
 
 def axes_of(ax: Any) -> Any:
-    """The axes, or new ones."""
+    """The given axes, or new ones."""
     if ax is not None:
         return ax
     try:
@@ -48,23 +48,24 @@ def axes_of(ax: Any) -> Any:
 
 @picture.register
 def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = None) -> Any:
-    """The released point with its predicted error, over the records if they are given. Returns the axes.
+    """Plot the released point with its predicted error, over the records if they are given. Returns the axes.
 
-    On the line the records are a histogram, in the plane a cloud, or with many records its density. In more dimensions
-    every coordinate has the interval that the error radius leaves, over the middle halves and the middle nine tenths of
-    the records. Broken lines are the 95 % confidence region for the median of the population, if there is one.
+    On the line the records are a histogram; in the plane they are dots, or with many records a density. In more
+    dimensions each coordinate shows the interval from the error radius, over the middle halves and the middle nine
+    tenths of the records. Broken lines are the 95 % confidence region for the median of the population, if there is
+    one.
 
-    With points the picture shows private data: it is for their holder, and says so. Without, it shows what was
-    released, and may go wherever the release goes.
+    With points the picture shows private data: it is for the holder of the data, and says so. Without points it shows
+    only what was released, and may be published like the release.
 
     Parameters
     ----------
     release : Release
-        In any dimension; of more than 40 coordinates the first 40 are drawn.
+        The release, in any dimension; if there are more than 40 coordinates, the first 40 are drawn.
     points : array, data frame or Arrow table of shape (n, d), optional
         The private records.
     ax : matplotlib axes, optional
-        Where to draw; new axes by default.
+        The axes to draw on; by default new axes.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
 
 
 def mark_private(ax: Any) -> None:
-    """Writes into the picture that it shows private data."""
+    """Write into the picture that it shows private data."""
     ax.text(
         0.99,
         0.01,
@@ -106,13 +107,13 @@ def mark_private(ax: Any) -> None:
 
 
 def draw_square(release: Release, array: Floats, ax: Any) -> None:
-    """The records and the released point in two dimensions, without words."""
+    """Draw the records and the released point in two dimensions, without text."""
     array = _around(release, array)
     _square(release, array, ax, _shown(release, array if len(array) else None)[0], "")
 
 
 def _around(release: Release, array: Floats) -> Floats:
-    """The records as they are drawn: positions around the point, also across the date line."""
+    """The records as they are drawn: positions relative to the point, also across the date line."""
     if release.plan.parameters.geometry != "sphere":
         return array
     east = np.remainder(array[:, 0] - release.point[0] + 180.0, 360.0) - 180.0
@@ -135,7 +136,7 @@ def _region_label(region: Region) -> str:
 
 
 def _degrees(release: Release) -> Any:
-    """How wide the unit of every coordinate is drawn: away from the equator a degree of longitude is shorter."""
+    """The width of one degree or unit of every coordinate: away from the equator a degree of longitude is shorter."""
     if release.plan.parameters.geometry != "sphere":
         return np.array(release.plan.parameters.scales or np.ones(release.point.size))
     return np.array([1.0 / max(float(np.cos(np.radians(release.point[1]))), 0.05), 1.0])
@@ -146,7 +147,7 @@ def _records_label(hidden: int) -> str:
 
 
 def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
-    """A histogram of the records, the point and its interval."""
+    """Draw a histogram of the records, the point and its interval."""
     half, hidden = _shown(release, array)
     center = float(release.point[0])
     if array is not None:
@@ -169,7 +170,9 @@ def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...
 
 
 def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
-    """The cloud or its density, the point and the circle of its error; a small circle is shown again, enlarged."""
+    """Draw the records or their density, the point and the circle of its error; a small circle is drawn again,
+    enlarged.
+    """
     half, hidden = _shown(release, array)
     _square(release, array, ax, half, _records_label(hidden))
     region = release.shown_region
@@ -185,7 +188,7 @@ def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ..
 
 
 def _square(release: Release, array: Floats | None, ax: Any, half: float, label: str) -> None:
-    """Records, point and error circle in a square of the given half width around the point."""
+    """Draw records, point and error circle in a square of this half width around the point."""
     center, degrees = release.point, _degrees(release)
     (left, low), (right, high) = center - half * degrees, center + half * degrees
     if array is not None:
@@ -193,7 +196,7 @@ def _square(release: Release, array: Floats | None, ax: Any, half: float, label:
         if len(near) > DENSE:
             extent = (left, right, low, high)
             ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=DENSITY, linewidths=0.1)
-            # A density has no handle of its own in a legend.
+            # A density has no legend entry of its own, so an empty series provides one.
             ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
         else:
             ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
@@ -211,7 +214,7 @@ def _square(release: Release, array: Floats | None, ax: Any, half: float, label:
 
 
 def _coordinates(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
-    """Every coordinate with its interval, over the middle halves and nine tenths of the records."""
+    """Draw every coordinate with its interval, over the middle halves and nine tenths of the records."""
     shown = min(release.point.size, _COORDINATES)
     places, center = np.arange(shown), release.point[:shown]
     if array is not None:
@@ -242,16 +245,16 @@ def _error_label(release: Release) -> str:
 
 @picture.register
 def plot_plan(plan: Plan, ax: Any = None) -> Any:
-    """The predicted error against the budget, for n/4, n and 4n records; the plan itself is marked. Returns the axes.
+    """Plot the predicted error against the budget, for n/4, n and 4n records, and mark the plan. Returns the axes.
 
-    Nothing here depends on data. A plan without a guess of its private n is drawn for the sizes that it shows.
+    The picture does not depend on data. A plan without a guess of its private n is drawn for the sizes that it shows.
 
     Parameters
     ----------
     plan : Plan
-        Of a method that predicts an error.
+        A plan whose method predicts an error.
     ax : matplotlib axes, optional
-        Where to draw; new axes by default.
+        The axes to draw on; by default new axes.
 
     Returns
     -------
@@ -265,7 +268,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     budget, asked = plan.parameters.budget, curves.asked
     values = asked * np.geomspace(1 / 8, 8, 13)
     for n, color in zip(curves.sizes, _LINES, strict=True):
-        # None, if no plan is possible or its release would probably fail, is a gap in the line.
+        # The value is None if no plan is possible or its release would probably fail; the line then has a gap.
         errors = np.array([curves.predicted(n, value) for value in values], dtype=np.float64)
         ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:

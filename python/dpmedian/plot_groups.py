@@ -16,7 +16,7 @@ from dpmedian.sources.records import as_records
 
 __all__ = ["draw", "plot_groups", "plot_map"]
 
-# More small pictures cannot be read.
+# More small pictures than this could not be read.
 _MOST = 48
 
 
@@ -27,20 +27,20 @@ def draw(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
 
 
 def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
-    """One small picture for each group: its point over the cloud of its records. Returns the figure.
+    """Plot a small picture for each group: its point over its records. Returns the figure.
 
-    The clouds are the private data themselves: the picture is for the holder of the data, and says so.
+    The pictures show the private data: they are for the holder of the data, and say so.
 
     Parameters
     ----------
     releases : Releases
-        In two dimensions, of at most 48 groups.
+        The releases, in two dimensions, of at most 48 groups.
     points : array, data frame or Arrow table of shape (n, 2)
         The private rows.
     by : the name of a column or a list of names, or one label for each row
         The group of each row.
     ax : matplotlib figure, optional
-        Where to draw; a new figure by default.
+        The figure to draw on; by default a new one.
 
     Returns
     -------
@@ -78,16 +78,16 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
 
 
 def plot_map(releases: Releases, ax: Any = None) -> Any:
-    """All released points in one picture, each with the circle of its error and its name. Returns the axes.
+    """Plot all released points in one picture, each with the circle of its error and its name. Returns the axes.
 
-    Nothing private is in it: it may be published like the releases.
+    The picture shows nothing private, and may be published like the releases.
 
     Parameters
     ----------
     releases : Releases
-        In two dimensions.
+        The releases, in two dimensions.
     ax : matplotlib axes, optional
-        Where to draw; new axes by default.
+        The axes to draw on; by default new axes.
 
     Returns
     -------

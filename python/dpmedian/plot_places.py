@@ -16,29 +16,29 @@ from dpmedian.sources.records import as_records
 
 __all__ = ["plot_places"]
 
-# Around the centers and their radii the picture shows so much more, as a share of its width.
+# The margin around the centers and their radii, as a share of the width of the picture.
 _MARGIN = 0.15
 
-# In more dimensions than two at most so many coordinates are drawn.
+# In more than two dimensions at most this many coordinates are drawn.
 _COORDINATES = 40
 
 
 @picture.register
 def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None) -> Any:
-    """The centers, each with a circle of its radius and its noisy size. Returns the axes.
+    """Plot the centers, each with a circle of its radius and its noisy size. Returns the axes.
 
-    In the plane and on the sphere the records are a cloud, or with many records its density; on the line a histogram;
-    in more dimensions the coordinates of every center are a line. With points the picture shows private data: it is for
-    their holder, and says so.
+    In the plane and on the sphere the records are dots, or with many records a density; on the line they are a
+    histogram; in more dimensions the coordinates of every center are a line. With points the picture shows private
+    data: it is for the holder of the data, and says so.
 
     Parameters
     ----------
     places : Places
-        What `dpmedian.k_medians` released.
+        The result of `dpmedian.k_medians`.
     points : array, data frame or Arrow table of shape (n, d), optional
         The private records.
     ax : matplotlib axes, optional
-        Where to draw; new axes by default.
+        The axes to draw on; by default new axes.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def _limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def _west(longitudes: Floats) -> float:
-    """Where a map begins: in the middle of the widest part of the globe without a center."""
+    """The longitude at which a map begins: in the middle of the widest part of the globe without a center."""
     around = np.sort(longitudes)
     gaps = np.diff(around, append=around[0] + 360.0)
     widest = int(np.argmax(gaps))
@@ -73,7 +73,7 @@ def _west(longitudes: Floats) -> float:
 
 
 def _plane(places: Places, array: Floats | None, ax: Any) -> None:
-    """Records, centers and circles; on the sphere a degree of longitude is shorter away from the equator."""
+    """Draw records, centers and circles; on the sphere a degree of longitude is shorter away from the equator."""
     centers = places.centers.copy()
     stretch = np.tile(places.plan.parameters.scales or (1.0, 1.0), (len(places.centers), 1))
     if places.plan.parameters.geometry == "sphere":
@@ -111,7 +111,7 @@ def _plane(places: Places, array: Floats | None, ax: Any) -> None:
 
 
 def _line(places: Places, array: Floats | None, ax: Any) -> None:
-    """A histogram of the records and a line for every center."""
+    """Draw a histogram of the records and a line for every center."""
     centers, radii = places.centers[:, 0], places.radii * (places.plan.parameters.scales or (1.0,))[0]
     low, high = _limits((centers - 2.5 * radii).min(), (centers + 2.5 * radii).max())
     if array is not None:
@@ -129,7 +129,7 @@ def _line(places: Places, array: Floats | None, ax: Any) -> None:
 
 
 def _coordinates(places: Places, array: Floats | None, ax: Any) -> None:
-    """The coordinates of every center as a line, over the middle nine tenths of the records."""
+    """Draw the coordinates of every center as a line, over the middle nine tenths of the records."""
     import matplotlib.pyplot as plt
 
     shown = min(places.centers.shape[1], _COORDINATES)

@@ -1,8 +1,8 @@
-"""Geometry on values that are private already: whatever is done here costs nothing.
+"""Geometry on released values, which is post-processing and costs nothing.
 
-`VolumetricCenter(origin, radius)` is a ball cut by half-spaces: `.center` is its volumetric center, `.cut(direction)`
-keeps the half on which the direction does not ascend, or returns False when the region has collapsed in double
-precision, and `VolumetricCenter.TAU` is the fraction of the volume that plans expect a cut to remove.
+`VolumetricCenter(origin, radius)` is a ball cut by half-spaces: `.center` is its volumetric center. `.cut(direction)`
+keeps the half in which the direction does not ascend, or returns False if the region has collapsed in double precision.
+`VolumetricCenter.TAU` is the fraction of the volume that plans expect a cut to remove.
 """
 
 from __future__ import annotations
@@ -20,43 +20,45 @@ __all__ = ["VolumetricCenter", "onto_ball", "semicircle", "spikes", "stands_out"
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Deviations of a chi-square that noise rarely has. An eigenvalue that is 12 % beyond the edge before the noise is added
-# to it, and a third after that, lifts the mean by as much, so that half of these are seen.
+# The number of standard deviations of a chi-square that noise rarely exceeds. An eigenvalue that is 12 % beyond the
+# edge before the noise is added (a third beyond it afterwards) raises the mean by as much, so half of such eigenvalues
+# are seen.
 _DEVIATIONS = 2.5
-# An eigenvalue this far beyond the edge of the semicircle is no noise.
+# An eigenvalue that exceeds the edge of the semicircle by this factor is not noise.
 _BEYOND_EDGE = 1.05
-# Steps of Lanczos: those few eigenvalues beyond the edge that are well apart from it need about half of them.
+# The number of Lanczos steps; a few eigenvalues that are well beyond the edge need about half of them.
 _LANCZOS = 48
 
 
 def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
-    """The nearest point of the ball; without a radius, the point with its coordinates kept below 2^1000.
+    """The nearest point of the ball, or without a radius the point with its coordinates clamped to 2^1000.
 
-    A coordinate that is no number counts as the center's, so that no iterate is ever lost, as in the core's projection.
+    A coordinate that is not a number becomes that of the center, as in the core, so that every iterate stays finite.
     """
     point = np.clip(np.where(np.isnan(point), center, point), -LARGEST, LARGEST)
     if radius is None:
         return point
     offset = point - center
-    # The largest coordinate is divided out first, so that no square overflows.
+    # The largest coordinate is divided out first, so that squares do not overflow.
     largest = float(np.max(np.abs(offset)))
     length = 0.0 if largest == 0.0 else largest * float(np.linalg.norm(offset / largest))
     return point if length <= radius else np.asarray(center + offset * (radius / length))
 
 
 def semicircle(noise: float, d: int) -> float:
-    """The edge of the eigenvalues of a symmetric matrix with this noise on the diagonal, and 1/sqrt(2) of it elsewhere.
+    """The edge of the eigenvalues of a symmetric matrix of noise with this sigma on the diagonal and 1/sqrt(2) of it
+    elsewhere.
 
-    Their law is a semicircle in many dimensions.
+    In many dimensions their distribution is a semicircle.
     """
     return noise * math.sqrt(2.0 * d)
 
 
 def stands_out(matrix: Matrix, noise: float) -> bool:
-    """Whether a released symmetric matrix has more beside its trace than noise explains, without its eigenvalues.
+    """Whether a released symmetric matrix differs from its trace part by more than noise explains, without eigenvalues.
 
-    The noise is that of `semicircle`. The sum of its squares is a chi-square; an eigenvalue beyond the edge of the
-    semicircle lifts it by some standard deviations, but one near the edge may go unseen.
+    The noise is that of `semicircle`. Its sum of squares is a chi-square. An eigenvalue beyond the edge of the
+    semicircle raises this sum by some standard deviations, but an eigenvalue near the edge may not be noticed.
     """
     d = len(matrix)
     freedom = d * (d + 1) / 2.0 - 1.0
@@ -65,11 +67,12 @@ def stands_out(matrix: Matrix, noise: float) -> bool:
 
 
 def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vector, Matrix, float]:
-    """Eigenvalues and vectors of a released symmetric matrix without its trace, and the edge of its noise's semicircle.
+    """Eigenvalues and eigenvectors of a released symmetric matrix without its trace, and the edge of the noise's
+    semicircle.
 
-    The noise is that of `semicircle`. Of eigenvalues beyond it the part that noise adds is taken off (Benaych-Georges
-    and Nadakuditi 2011); the others shrink as a whole, by their energy: with the power 1 to what is nearest in the
-    mean, with 1/2 to what has the right sum of squares.
+    The noise is that of `semicircle`. From eigenvalues beyond the edge the contribution of the noise is subtracted
+    (Benaych-Georges and Nadakuditi 2011). The others shrink by a common factor that depends on their energy: with power
+    1 to the best approximation in mean square, and with power 1/2 to the right sum of squares.
     """
     d = len(matrix)
     found, vectors = np.linalg.eigh(matrix - np.eye(d) * np.trace(matrix) / d)
@@ -83,11 +86,12 @@ def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vec
 
 
 def spikes(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
-    """The same for many dimensions, with the eigenvectors of what lies beyond the edge only: the first eigenvalues.
+    """The same for many dimensions, with the eigenvectors of eigenvalues beyond the edge only; these eigenvalues come
+    first.
 
-    The others count as equal, so that the trace vanishes. What lies beyond is found by the Lanczos method, which takes
-    a few products of the matrix and a vector; an eigenvalue so near the edge that it has not converged stands for those
-    around it, or remains with the others.
+    The other eigenvalues are set equal, so that the trace is zero. The Lanczos method finds the eigenvalues beyond the
+    edge with a few products of the matrix and a vector. An eigenvalue that is so near the edge that it has not
+    converged represents the eigenvalues around it, or counts among the others.
     """
     d, edge = len(matrix), semicircle(noise, len(matrix))
     mean, basis = float(np.trace(matrix)) / d, np.empty((min(_LANCZOS, d), d))
@@ -111,5 +115,5 @@ def spikes(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
 
 
 def _taken_off(found: Vector, edge: float) -> Vector:
-    """Eigenvalues beyond the edge without the part that noise adds."""
+    """Eigenvalues beyond the edge minus the contribution of the noise."""
     return np.asarray(0.5 * (found + np.sign(found) * np.sqrt(np.maximum(found**2 - edge**2, 0.0))))

@@ -1,4 +1,4 @@
-"""Profiles: one frozen table of constants, consumed by one code path."""
+"""Profiles: frozen tables of constants that the same code uses."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ __all__ = ["DEFAULT", "Profile"]
 
 @dataclass(frozen=True)
 class Profile:
-    """The constants of the paper's algorithms that are ours to choose. Both profiles keep the same privacy promise."""
+    """The constants of the paper's algorithms that can be chosen freely.
+
+    Both profiles keep the same privacy promise.
+    """
 
     name: str
     relations: frozenset[str]
-    """The neighbors that its methods are proved for: the sums of ball counts would show how many records there are."""
+    """The neighbors for which its methods are proved; the sums of ball counts would reveal the number of records."""
 
     # RadiusFinder.
     radius_search: str
-    """What is counted: "ball counts", quadratic in n, by AboveThreshold, or "pair counts", linear, by bisection."""
+    """What is counted: "ball counts", quadratic in n, by AboveThreshold, or "pair counts", linear in n, by
+    bisection.
+    """
     pair_fraction: float
-    """The fraction of random pairs that the radius must cover, by the proof at least."""
+    """The smallest fraction of random pairs that the radius must cover according to the proof."""
     pair_margin: float
-    """How far the target lies above that fraction, because of the noise and the sampling of pairs."""
+    """How far the target lies above that fraction, to allow for the noise and the sampling of pairs."""
     pairings: int
-    """Most pairings that are averaged."""
+    """The largest number of pairings that are averaged."""
     pairs: int
-    """Pairs that are enough: large data sets need fewer pairings."""
+    """The number of pairs that suffices; large data sets need fewer pairings for it."""
     ball_sensitivity: float
-    """Charged sensitivity of the mean of the largest ball counts."""
+    """The charged sensitivity of the mean of the largest ball counts."""
     ball_offset: float
-    """The threshold lies this many units of log(...)/sqrt(2 rho) above gamma n."""
+    """The threshold lies above gamma n by this number times log(...)/sqrt(2 rho)."""
 
     # Localization.
     localization_step: str
-    """A rule of `methods/paper/dpgd.py`, like all steps here."""
+    """The name of a step rule in `methods/paper/dpgd.py`, like all steps here."""
     localization_steps: int
     """The number of noisy gradients in a round."""
 
@@ -42,17 +47,19 @@ class Profile:
     fine_steps_least: int
     fine_steps_most: int
     fine_burn_in: float
-    """Fraction of the steps that are left out of the average."""
+    """The fraction of the steps that are left out of the average."""
     descent_step: str
     descent_steps_most: int
 
     # Cutting plane.
     late_cuts: float
-    """Share of the cuts' budget that their second half gets."""
+    """The share of the cuts' budget for their second half."""
     selection_windows: tuple[float, ...]
-    """Candidates are fitted to these last fractions of the cuts; if empty, all centers are candidates."""
+    """Candidates are fitted to these last fractions of the cuts; if there are none, all centers are candidates."""
     selection_weight: float | None
-    """F is weighted by this times epsilon/scale; None: as much as the candidates' diameter allows."""
+    """The weight of F is this number times epsilon/scale; with None it is as large as the diameter of the candidates
+    allows.
+    """
 
     @staticmethod
     def named(name: str) -> Profile:
@@ -65,7 +72,7 @@ DEFAULT = Profile(
     name="default",
     relations=frozenset({"replace", "add_remove"}),
     radius_search="pair counts",
-    # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D: the target lies in between.
+    # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D; the target is just below.
     pair_fraction=0.6,
     pair_margin=0.02,
     pairings=8,
@@ -75,7 +82,8 @@ DEFAULT = Profile(
     localization_step="proof",
     localization_steps=128,
     fine_step="short",
-    # Few steps suffice, for the noise of the average does not depend on their number; more would make large n slow.
+    # Few steps suffice, because the noise of the average does not depend on their number; more steps would only take
+    # longer.
     fine_steps_least=128,
     fine_steps_most=512,
     fine_burn_in=0.25,
@@ -100,12 +108,12 @@ _PAPER = Profile(
     localization_steps=500,
     fine_step="printed",
     fine_steps_least=1,
-    # The printed count grows with n^2: beyond this the run would be cubic in n and never end.
+    # The printed count grows with n^2; without this limit the run would be cubic in n and never end.
     fine_steps_most=2**17,
     fine_burn_in=0.0,
     descent_step="printed",
     descent_steps_most=2**17,
-    # As printed: the same noise on every cut, all iterates, weights exp(-epsilon F/(448 scale)).
+    # As printed: the same noise for every cut, all iterates are candidates, weights exp(-epsilon F/(448 scale)).
     late_cuts=0.5,
     selection_windows=(),
     selection_weight=1.0 / 448.0,

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar that depends on public step counts only."""
+"""Progress of long work: a bar that depends only on public numbers of steps."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from types import TracebackType
 
 __all__ = ["Progress"]
 
-# A bar appears on a terminal when a run takes longer than this, and then moves at most ten times a second.
+# A bar appears on a terminal if a run takes longer than this, and is updated at most ten times a second.
 _PATIENCE = 2.0
 _INTERVAL = 0.1
 _WIDTH = 32
 
 
 class Progress:
-    """Counts planned passes over the data. A kernel's pulse reports the fraction of its own pass.
+    """Counts the planned passes over the data. The pulse of a kernel reports the fraction of its own pass.
 
-    As a context manager it reports 0 at the beginning and 1 at the end of a run that succeeded; in between the reports
+    As a context manager it reports 0 at the beginning and 1 at the end of a run that succeeded; reports never decrease.
     never go back.
     """
 
@@ -27,7 +27,7 @@ class Progress:
         self._passes = max(passes, 1.0)
         self._done = 0.0
         self._callback = show if callable(show) else None
-        # A program without a terminal may have no stderr at all.
+        # A program without a terminal may have no stderr.
         self._bar = sys.stderr is not None and (show is True or (show is None and sys.stderr.isatty()))
         self._started = time.monotonic()
         self._patience = 0.0 if show is True else _PATIENCE
@@ -49,7 +49,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None and self._callback is not None:
-            # What was paid for must not be lost to a callback that stumbles over the last report.
+            # A callback that raises at the last report must not lose a result that was paid for.
             with contextlib.suppress(Exception):
                 self._show(1.0)
         if self._drawn:
@@ -74,5 +74,5 @@ class Progress:
             sys.stderr.write(text)
             sys.stderr.flush()
             self._drawn = True
-        except (OSError, ValueError):  # A terminal that is gone must not take with it what was paid for.
+        except (OSError, ValueError):  # A terminal that was closed must not lose a result that was paid for.
             self._bar = self._drawn = False

@@ -77,7 +77,10 @@ class Shown:
 
 
 class Recorded:
-    """A plan, a release, a failure, or those of groups: all that is known about them is in `to_dict`."""
+    """A plan, a release, a failure, or the plan or releases of groups.
+
+    `to_dict` contains all that is known about it.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """The audit record: what is or was done, every stage with its sensitivity and noise, and the cost in its parts.
@@ -97,16 +100,17 @@ class Recorded:
         return as_json(self.to_dict())
 
     def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Writes a page about this, for those who approve or review it: one HTML file without network.
+        """Write a page about this object for those who approve or review it: one HTML file that loads nothing from the
+        network.
 
-        It is made from the audit record alone, so it shows no private data.
+        The page is made from the audit record alone, so it shows no private data.
 
         Parameters
         ----------
         path : path-like
             The file, which is overwritten.
         ledger : Ledger, optional
-            Show what else was spent of it.
+            A ledger whose entries are shown, too.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What a run gives back: a `Release`, or `ReleaseFailed`, which is an output too and has its cost."""
+"""The result of a run: a `Release`, or `ReleaseFailed`, which is an output, too, and has its cost."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def now() -> str:
 class ReleaseFailed(Recorded, RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
-    `ran` is the cost of what ran, if that is known: after a noisy size that said that the rest would be hopeless, and
-    of a run of "adaptive"; a ledger in rho charges no more than that, and then `cost` is the same. The message contains
-    public or already noisy values only. `size` is the noisy number of records, where that is private and was released.
-    `trace` lists what was released before. A failure of a plan carries it, with the name of the release, its date and
-    whether it was seeded: its audit record is `to_dict()`, because a failure is an output.
+    `ran` is the cost of what ran, if it is known: after a noisy size that showed that the rest would be hopeless, or in
+    a run of "adaptive". A ledger in rho charges no more than `ran`, and `cost` is then the same. The message contains
+    public or noisy values only. `size` is the noisy number of records, if the number is private and was released.
+    `trace` lists what was released before. A failure of a plan also has the plan, the name of the release, its date and
+    whether it was seeded. Its audit record is `to_dict()`, because a failure is an output.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ReleaseFailed(Recorded, RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """What a method returns to the plan that ran it: everything here is already private."""
+    """What a method returns to the plan that ran it; all of it is released."""
 
     point: NDArray[np.float64]
     scale: float | None = None
@@ -86,7 +86,7 @@ class MethodResult:
 
 @dataclass(frozen=True, eq=False)
 class ClusterResult(MethodResult):
-    """What k-medians return: the median of all records, and k centers of which each has a size and a radius."""
+    """The result of k-medians: the median of all records, and k centers, each with a size and a radius."""
 
     centers: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     radii: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -96,7 +96,7 @@ class ClusterResult(MethodResult):
 
 @dataclass(frozen=True, eq=False)
 class StepResult(MethodResult):
-    """What a robust step returns: the private mean of unit or clipped differences, and how far these agree."""
+    """The result of a robust step: the private mean of unit or clipped differences, and how far these agree."""
 
     coherence: float = 0.0
     coherence_interval: tuple[float, float] = (0.0, 1.0)
@@ -108,13 +108,14 @@ class Release(Shown, Recorded):
     """A differentially private geometric median, and what it cost.
 
     `scale` is a private estimate of the core radius and `error_radius` predicts the distance to the exact median, as
-    post-processing; both are None where the method does not give them. The default method's `error_radius` covers it in
-    19 runs of 20 on data with one middle; with clusters of which none has half of the records, or one half scattered,
-    in fewer, and `notes` say where it may be too small. `seeded` says whether the noise came from a seed: such a
-    release protects nobody. `name` is what the caller called it, `date` when it was made (UTC, ISO 8601) and `version`
-    which version of this package made it. Where neighbours add or remove a record, n is None, `size` is a noisy number
-    of records (None if the method needs none), and `plan` is the plan at that size. `moments` are what
-    `confidence_region` is made of; None where the method releases none, or `inference` was False.
+    post-processing; both are None if the method does not provide them. For the default method, the distance is at most
+    `error_radius` in 19 runs of 20 on data with one middle. It is so in fewer runs if no cluster has half of the
+    records, or if half of the records are scattered; `notes` say when it may be too small. `seeded` says whether the
+    noise came from a seed: such a release protects nobody. `name` is the caller's name of the release, `date` says when
+    it was made (UTC, ISO 8601), and `version` is the version of this package. If neighbors add or remove a record, n is
+    None, `size` is a noisy number of records (None if the method needs none), and `plan` is the plan at that size.
+    `confidence_region` is computed from `moments`, which is None if the method releases none, or if `inference` was
+    False.
     """
 
     point: NDArray[np.float64]
@@ -133,11 +134,11 @@ class Release(Shown, Recorded):
     version: str = __version__
     moments: Moments | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False)
-    """Every noisy release of the run, as data; None of a release that was read from a record without its trace."""
+    """Every noisy release of the run; None for a release that was read from a record without its trace."""
 
     @property
     def neighbours(self) -> Neighbours:
-        """When data sets are neighbours: "replace" or "add_remove"."""
+        """Which data sets are neighbors: "replace" or "add_remove"."""
         return self.cost.neighbours
 
     def __post_init__(self) -> None:
@@ -149,15 +150,15 @@ class Release(Shown, Recorded):
         return self.cost.unit
 
     def axes(self) -> Axes:
-        """The directions in which the data extend most, as far as they stand out of the noise. It costs nothing.
+        """The directions in which the data extend most, as far as they stand out of the noise. This costs nothing.
 
-        With public scales they are those of the divided columns.
+        With public scales these are the directions of the divided columns.
 
         Returns
         -------
         Axes
-            `.vectors` with one unit vector a row, strongest first, and `.angles`, a bound of the angle between each and
-            the true axis, in degrees.
+            `.vectors` with one unit vector in each row, strongest first, and `.angles`, bounds on the angles between
+            each vector and the true axis, in degrees.
 
         Raises
         ------
@@ -167,7 +168,7 @@ class Release(Shown, Recorded):
         return axes_of(self._directed())
 
     def shape(self) -> Shape:
-        """The relative standard deviations of the data, if their population is elliptical. It costs nothing.
+        """The relative standard deviations of the data, if the population is elliptical. This costs nothing.
 
         Returns
         -------
@@ -182,7 +183,7 @@ class Release(Shown, Recorded):
         return shape_of(self._directed())
 
     def _directed(self) -> Moments | None:
-        """The moments, which axes and shape are made of."""
+        """The moments from which axes and shape are computed."""
         if self.method != "adaptive":
             raise ValueError(f"method {self.method!r} releases no directions to make axes of: 'adaptive' does")
         return self.moments
@@ -200,30 +201,31 @@ class Release(Shown, Recorded):
     def to_csv(self) -> str:
         """The point as one row of comma-separated values with a header.
 
-        The columns are the coordinates; the ends of the 95 % interval of each; `error_radius`, `scale`, `size`,
-        `outcome` and `reason`; on the sphere also `error_km`, the error radius in kilometers. A value that does not
-        exist is an empty cell. If a coordinate has one of these names, ours becomes `release_size` and the like.
+        The columns are the coordinates; the ends of the 95 % interval of each coordinate; `error_radius`, `scale`,
+        `size`, `outcome` and `reason`; on the sphere also `error_km`, the error radius in kilometers. A value that does
+        not exist is an empty cell. If a coordinate has one of these names, the package's column is called
+        `release_size` and so on.
         """
         return as_csv(self)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """The release that was recorded. Its plan says what was done; it cannot run again.
+        """The release in a record. Its plan says what was done; the plan cannot be run again.
 
         Parameters
         ----------
         text : str
-            What `to_json` gave, or the command printed.
+            The output of `to_json`, or of the command.
 
         Returns
         -------
         Release
-            With the date and the version of the record.
+            A release with the date and the version of the record.
 
         Raises
         ------
         ValueError
-            If the text is no record of a release. Nothing is checked beyond its form: see `dpmedian.verify`.
+            If the text is not the record of a release. Only its form is checked: see `dpmedian.verify`.
         """
         found: Release = release_from(text)
         return found
@@ -235,22 +237,23 @@ class Release(Shown, Recorded):
         return None if self.moments is None or large else self.confidence_region()
 
     def confidence_region(self, level: float = 0.95) -> Region:
-        """A region that holds the median of the population, from which the records are a sample.
+        """A region that contains the median of the population, from which the records are a sample.
 
-        `error_radius` is about the median of these very records; this is about that of those who were not asked too. It
-        is made of what the run released already: any level at any time, at no further cost.
+        `error_radius` is about the median of the given records; this region is about the median of the population that
+        they come from. It is computed from what the run released already, so every level is available at any time at no
+        further cost.
 
         Parameters
         ----------
         level : float
-            The probability with which the region holds the median: asymptotically, for records that are drawn
-            independently from one population whose median is a single point.
+            The probability with which the region contains the median: asymptotically, for records that are drawn
+            independently from one population with a unique median.
 
         Returns
         -------
         Region
-            `.radius` of a ball, and where the plan affords an ellipsoid `.covariance` and `.standard_errors`;
-            `.contains(point)`.
+            `.radius` of a ball; if the plan's budget suffices for an ellipsoid, also `.covariance` and
+            `.standard_errors`; and `.contains(point)`.
         """
         if self.moments is None:
             raise ValueError(

@@ -1,8 +1,9 @@
 """The experiment of the paper's figure: the loss ratio against the public radius, beside the published curve.
 
 Data: 90 % of the records are normal around a random point at distance 50 from the origin, 10 % are uniform in the ball
-of radius 100. The data do not depend on the radius R that the methods are told; a good method's loss does not either.
-The loss ratio is F(released)/F(median), F the sum of distances. Data are simulated, so runs are seeded.
+of radius 100. The data do not depend on the radius R that the methods are given, and the loss of a good method does not
+depend on it either. The loss ratio is F(released)/F(median), where F is the sum of distances. Data are simulated, so
+runs are seeded.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _curve(*ratios: float) -> dict[float, float]:
     return dict(zip(RADII, ratios, strict=True))
 
 
-# Read off the published figure, to about two digits: {(method, epsilon): {R: loss ratio}}.
+# Values read off the published figure, to about two digits: {(method, epsilon): {R: loss ratio}}.
 PUBLISHED: dict[tuple[str, float], dict[float, float]] = {
     ("loc_dpgd", 2.0): _curve(1.0, 1.03, 1.2, 3.0, 3.3, 13.0, 23.0, 23.0),
     ("dpgd", 2.0): _curve(1.2, 1.35, 7.3, 90.0, 900.0, 8.8e3, 9e4, 9e5),
@@ -69,7 +70,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """The figure's settings by default. The inliers' sigma is that of the authors' code; their text has 0.01."""
+    """The settings of the figure. The sigma of the inliers is that of the authors' code; their text has 0.01."""
 
     n: int = 3000
     d: int = 200
@@ -84,13 +85,13 @@ class Experiment:
     curves: tuple[Curve, ...] = field(default=CURVES)
 
     def quick(self) -> Experiment:
-        """Few radii and repeats, one epsilon: a minute or two."""
+        """Few radii and repeats, and one epsilon, so that the experiment takes a minute or two."""
         return replace(self, epsilons=(2.0,), radii=(1e3, 1e6, 1e10), repeats=3)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One release; the loss ratio of a failed one is not a number."""
+    """One release; the loss ratio of a failed release is NaN."""
 
     method: str
     profile: str
@@ -135,7 +136,7 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
             method=curve.method,
             profile=curve.profile,
             radius=radius,
-            # Plain descent has no use for a resolution.
+            # Plain descent does not use a resolution.
             resolution=experiment.resolution if "resolution" in METHODS[curve.method].uses else None,
             failure_probability=experiment.failure_probability,
         )
@@ -144,7 +145,7 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
     work = [made.calibrated.passes for made in plans]
     runs = []
     with warnings.catch_warnings(), Progress(math.fsum(work) * experiment.repeats, progress) as meter:
-        # The data are simulated: nobody needs the protection that a seed takes away.
+        # The data are simulated, so a seed harms nobody.
         warnings.simplefilter("ignore", InsecureSeedWarning)
         for repeat in range(experiment.repeats):
             points = simulate(experiment, repeat)
@@ -164,9 +165,9 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
 def _released(
     made: Plan, points: NDArray[np.float64], seed: int, pulse: Callable[[float], object]
 ) -> MethodResult | None:
-    """What the method released, or None where it failed.
+    """What the method released, or None if it failed.
 
-    The runner is called without the plan's refusal of releases that are worth nothing: the figure is about them.
+    The runner is called without the plan's refusal of useless releases, because the figure shows those, too.
     """
     try:
         session = Session(made.cost, method=made.method, seed=seed)
@@ -186,7 +187,7 @@ def write(runs: Iterable[Run], path: Path) -> None:
 
 
 def _quartiles(runs: Sequence[Run]) -> tuple[float, float, float]:
-    """Of the loss ratio; a failed release counts as infinite."""
+    """The quartiles of the loss ratio; a failed release counts as infinite."""
     ratios = [math.inf if math.isnan(run.loss_ratio) else run.loss_ratio for run in runs]
     low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75], method="nearest")
     return float(low), float(middle), float(high)
@@ -216,14 +217,16 @@ def table(experiment: Experiment, runs: Sequence[Run]) -> str:
 
 
 def draw(experiment: Experiment, runs: Sequence[Run], path: Path) -> None:
-    """Loss ratio against R on log axes, median and quartiles, a column per epsilon; needs the extra `plot`."""
+    """Draw the loss ratio against R on log axes, with median and quartiles, one column per epsilon; needs the extra
+    `plot`.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("a picture needs matplotlib: pip install 'dpmedian[plot]'; the CSV is written") from error
     columns = len(experiment.epsilons)
     figure = Figure(figsize=(5.2 * columns, 6.4), layout="constrained")
-    # The same runs twice: as the paper draws them, and as excess, where small differences from 1 can be seen.
+    # The same runs twice: as the paper draws them, and as excess, which shows small differences from 1.
     rows: Any = figure.subplots(2, columns, sharex=True, sharey="row", squeeze=False)
     for panels, subtracted in zip(rows, (0.0, 1.0), strict=True):
         for panel, epsilon in zip(panels, experiment.epsilons, strict=True):

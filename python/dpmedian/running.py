@@ -1,4 +1,4 @@
-"""The one runner: check, charge, give out a capped tape, run, mark. Plans, groups and building blocks go through it."""
+"""The one runner: check, charge, create a capped tape, run, mark. Plans, groups and building blocks use it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     "require_unit",
 ]
 
-# Budgets from here on are mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
+# Larger budgets are probably mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
 _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
 
 Value = TypeVar("Value")
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 
 class Runnable(Protocol[Value_co]):
-    """Calibrated stages that can run: a method, or a part of one."""
+    """Calibrated stages that can run: a method, or a part of a method."""
 
     needs_local_records: ClassVar[bool]
 
@@ -64,7 +64,9 @@ def check_nonfinite(nonfinite: str, parameters: PublicParameters) -> None:
 
 
 def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
-    """Raises, before anything is spent, if the run asks thousands of times and the records are not in this process."""
+    """Raises, before anything is spent, if the run makes thousands of queries and the records are not in this
+    process.
+    """
     if calibrated.needs_local_records and source.local is None:
         raise ValueError(
             "this method asks for exact scores thousands of times, which takes all records in this process: load them "
@@ -73,11 +75,11 @@ def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
 
 
 class Session:
-    """A budget that is charged once: the only way to a tape.
+    """A budget that is charged once; only a session creates tapes.
 
-    A session checks the ledger when it is made, charges the full cost when its block begins, gives out tapes that
-    release no more than was charged, and marks in the ledger how the block ended. Whatever ends the block, the cost
-    stays charged.
+    A session checks the ledger when it is created and charges the full cost when its block begins. It creates tapes
+    that release no more than was charged, and marks in the ledger how the block ended. The cost stays charged, however
+    the block ends.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Mark how the block ended. What it raised goes on."""
+        """Mark how the block ended. An exception that it raised is passed on."""
         self._state = "closed"
         if isinstance(error, ReleaseFailed):
             error.trace = self.trace
@@ -126,7 +128,7 @@ class Session:
             raise RuntimeError(f"a session answers no query {when}: use it as `with session(...) as s:`")
 
     def tape(self) -> Tape:
-        """Return the tape, with noise that costs at most what was charged."""
+        """Return the tape, whose releases cost at most what was charged."""
         self.require_open()
         if self._tape is None:
             self._tape = capped_tape(self.cost, self._key)
@@ -135,8 +137,8 @@ class Session:
     def part(self, cost: PrivacyCost, label: bytes) -> Tape:
         """Return a tape of its own for a part of the run, such as a group.
 
-        What all parts cost together is for the caller to prove; it is what the session was charged. A label is used
-        once, because the noise of a seeded part follows from it.
+        The caller must prove what all parts cost together, which is what the session was charged. A label is used once,
+        because the noise of a seeded part is derived from it.
         """
         self.require_open()
         with self._lock:
@@ -163,11 +165,11 @@ class Session:
     ) -> Result:
         """Run calibrated stages on the points, in a block of this session.
 
-        Whatever raises before the charge depends on public parameters, on the shape (if the number of records is
-        private, on the dimension only), or, if `nonfinite` is "raise", on values that the curator alone sees.
-        Afterwards a failure is an output, and every error says that the cost is spent. `finish` is post-processing that
-        may fail, too: it makes what the caller gets. `failing` completes a failure. Both run before the entry of the
-        ledger is marked, so that the ledger gets the digest of the record.
+        An error before the charge depends on public parameters, on the shape (if the number of records is private, on
+        the dimension only), or, if `nonfinite` is "raise", on values that only the curator sees. After the charge a
+        failure is an output, and every error says that the cost is spent. `finish` is post-processing that turns the
+        result into what the caller gets, and may fail, too. `failing` completes a failure. Both run before the entry of
+        the ledger is marked, so that the ledger gets the digest of the record.
         """
         require_fit(data, parameters)
         if self.cost.neighbours != parameters.neighbours:
@@ -188,7 +190,7 @@ class Session:
         return result
 
     def keep(self, result: object) -> None:
-        """Tell the ledger what the block made: if it has an audit record, the entry gets its digest."""
+        """Store the result of the block for the ledger: if it has an audit record, the entry gets its digest."""
         self._outcome.value = result
 
     def weighted(self, source: Source, parameters: PublicParameters) -> Source:
@@ -199,7 +201,7 @@ class Session:
 
     @contextlib.contextmanager
     def spent(self) -> Iterator[None]:
-        """Make every error within say that the cost is spent, in blocks of the package's own code."""
+        """Make every error in this block of the package's own code say that the cost is spent."""
         try:
             yield
         except ReleaseFailed:
@@ -209,7 +211,7 @@ class Session:
 
 
 def _warn_if_weak(cost: PrivacyCost) -> None:
-    """Warns of a cost that protects little. One in rho is judged by the epsilon that it has at a delta that is weak."""
+    """Warn of a cost that protects little. A cost in rho is judged by its epsilon at the delta that counts as weak."""
     epsilon = cost.epsilon if cost.epsilon is not None else cost.epsilon_at(_WEAK_DELTA)
     if epsilon >= _WEAK_EPSILON or (cost.delta or cost.delta0) >= _WEAK_DELTA:
         warn_caller(
@@ -220,7 +222,7 @@ def _warn_if_weak(cost: PrivacyCost) -> None:
 
 
 def check_name(name: object) -> None:
-    """Raises unless it is text or None: the record of a release that is called otherwise could not be read back."""
+    """Raises unless it is text or None, because a record with another name could not be read back."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r} of type {type(name).__name__}")
     if name is not None:
@@ -228,7 +230,7 @@ def check_name(name: object) -> None:
 
 
 def require_unit(found: str, planned: str, *, given: bool) -> None:
-    """Raises unless the records are those of the plan's unit. Ids without a name of their own take the plan's."""
+    """Raises unless the records have the plan's unit. Ids whose column has no name take the plan's unit."""
     if found == planned or (given and found == UNNAMED and planned != RECORD):
         return
     if planned == RECORD:
@@ -244,7 +246,7 @@ def require_unit(found: str, planned: str, *, given: bool) -> None:
 
 
 def require_fit(data: Dataset, parameters: PublicParameters) -> None:
-    """Raises, before anything is spent, unless the dataset is one for these parameters."""
+    """Raises, before anything is spent, unless the dataset fits these parameters."""
     require_options(data, parameters)
     require_unit(data.unit, parameters.unit, given=data.has_ids)
     data.require_ids(parameters.neighbours)
@@ -255,7 +257,7 @@ def require_fit(data: Dataset, parameters: PublicParameters) -> None:
 
 
 def require_options(data: Dataset, parameters: PublicParameters) -> None:
-    """Raises unless the rows of the dataset became records as the parameters say."""
+    """Raises unless the rows of the dataset became records in the way that the parameters state."""
     check_nonfinite(data.nonfinite, parameters)
     for option in ("geometry", "scales", "weight_max"):
         own, planned = getattr(data, option), getattr(parameters, option)

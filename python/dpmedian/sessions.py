@@ -1,7 +1,7 @@
-"""`session`: the guarded way to write a mechanism of your own, from noisy answers under one charged budget.
+"""`session` is the guarded way to write a mechanism of your own, from noisy answers under one charged budget.
 
-Everything that a session answers is a sum over records, released with exact Gaussian noise on an integer lattice. It is
-charged once, in full, when its block begins; the tape refuses a query that would exceed the charge. What is computed
+Every answer of a session is a sum over records, released with exact Gaussian noise on an integer lattice. The session
+is charged once, in full, when its block begins; the tape refuses a query that would exceed the charge. What is computed
 from the answers, and which query comes next, is post-processing: adaptive composition of Gaussian releases whose noise
 is chosen from earlier answers costs no more than the cap (mechanisms/spender.md).
 """
@@ -37,30 +37,30 @@ __all__ = ["NoisyValue", "QuerySession", "SessionExceeded", "session"]
 
 Vector = NDArray[np.float64]
 
-# A session releases at most so many numbers: the charge has the slack of discrete noise for all of them.
+# The most numbers that a session releases: the charge contains the discretization of the noise of all of them.
 _NUMBERS_MAX = 2**30
 
-# The budget is calibrated to within 1e-11, and the costs of queries are rounded up: a query costs this much less.
+# The budget is calibrated to within 1e-11, and the cost of a query is rounded up: a query costs this much less.
 _ROUNDING = 1e-9
 
 
 class NoisyValue(NamedTuple):
-    """A noisy answer, and the standard deviation of its noise in every entry."""
+    """A noisy answer, and the standard deviation of the noise of each entry."""
 
     value: Any
     sigma: float
 
 
 class SessionExceeded(ValueError):
-    """A query asks for more than is left of its session. Nothing was released, and the session goes on."""
+    """A query costs more than is left of its session. Nothing was released, and the session goes on."""
 
 
 class QuerySession:
     """Noisy answers under one budget: `with dpmedian.session(points, rho=0.1) as s:`.
 
     Neighbors: those of the session. Sensitivity: that of the statistic of each query, which the answer itself carries
-    to the place where the noise is drawn. Cost: the whole budget, charged when the block begins, whatever is queried in
-    it. Failure: a query that asks for more than is left raises `SessionExceeded`, and releases nothing.
+    to the tape, which draws the noise. Cost: the whole budget, charged when the block begins, for any queries. Failure:
+    a query that costs more than is left raises `SessionExceeded` and releases nothing.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class QuerySession:
     """
 
     def __init__(self, data: Dataset, parameters: PublicParameters, runner: Session) -> None:
-        """For `session`."""
+        """Called by `session`."""
         self._data, self._parameters, self._runner = data, parameters, runner
         self._source: Source | None = None
         self._spent, self._numbers = 0.0, 0
@@ -79,12 +79,12 @@ class QuerySession:
         self.d = parameters.d
 
     def __enter__(self) -> QuerySession:
-        """Validate the records, and then charge the budget."""
+        """Validate the records, then charge the budget."""
         source = self._data.source(self._parameters, Progress(1.0, show=False))
         self._runner.__enter__()
         try:
             self._source = self._runner.weighted(source, self._parameters)
-        except BaseException as error:  # Even then the charge has an end in the ledger.
+        except BaseException as error:  # Even then the entry of the charge gets a final state.
             self._runner.__exit__(type(error), error, error.__traceback__)
             raise
         return self
@@ -97,7 +97,7 @@ class QuerySession:
 
     @property
     def cost(self) -> PrivacyCost:
-        """What the session costs: the whole budget."""
+        """The cost of the session: the whole budget."""
         return self._runner.cost
 
     @property
@@ -115,12 +115,12 @@ class QuerySession:
         return self._runner.cost.mu_squared
 
     def count(self, *, center: ArrayLike | None = None, radius: float | None = None, rho: float) -> NoisyValue:
-        """The number of records within a radius of a center, or of all records.
+        """The number of records within a radius of a center, or the number of all records.
 
         Parameters
         ----------
         center : d numbers, optional
-            The center. Without a center and a radius all records are counted, if their number is private.
+            The center. Without center and radius all records are counted, if their number is private.
         radius : float, optional
             The radius, which must be finite; a record at this distance counts.
         rho : float
@@ -129,7 +129,7 @@ class QuerySession:
         Returns
         -------
         NoisyValue
-            `.value` and `.sigma`. Sensitivity: 1. With weights it is the sum of the weights over their cap.
+            `.value` and `.sigma`. Sensitivity: 1. With weights the value is the sum of the weights over their cap.
         """
         parameters = self._parameters
         if (center is None) != (radius is None):
@@ -183,7 +183,7 @@ class QuerySession:
         -------
         NoisyValue
             `.value`, an array of d numbers, and `.sigma`. Sensitivity: 2 if a record is replaced, 1 if one is added or
-            removed, and the rounding.
+            removed, plus the rounding.
         """
         theta = self._point("at", at)
         made = NoisyGradient.of("gradient", _part(rho), self._parameters, releases=1)
@@ -207,7 +207,7 @@ class QuerySession:
         -------
         NoisyValue
             `.value`, an array of d numbers, and `.sigma`. Sensitivity: twice the radius if a record is replaced, the
-            radius if one is added or removed, and the rounding.
+            radius if one is added or removed, plus the rounding.
         """
         theta, reach = self._point("center", center), positive("radius", radius)
         if not 2.0**-1020 <= reach <= 2.0**1020:
@@ -235,7 +235,7 @@ class QuerySession:
         -------
         NoisyValue
             `.value`, an array of d numbers, and `.sigma`. Sensitivity: twice the threshold if a record is replaced, the
-            threshold if one is added or removed, and the rounding.
+            threshold if one is added or removed, plus the rounding.
         """
         theta, length = self._point("center", center), step_threshold(positive("threshold", threshold))
         made = NoisyStep.of("clipped sum", _part(rho), self._parameters)
@@ -262,9 +262,9 @@ class QuerySession:
         return self._vector(made, lambda source: made.release(self._tape, source.answer(Ranks(at, made.bits))))
 
     def second_moments(self, *, at: ArrayLike, rho: float) -> NoisyValue:
-        """The sum of u u^T over the records, with u the unit vectors from the records to a point.
+        """The sum of u u^T over the records, where u is the unit vector from a record to the point.
 
-        The gradient at the point is released with it, at no further cost if a record is replaced; the trace has it.
+        The gradient at the point is released with it, for free if a record is replaced; the trace shows it.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class QuerySession:
         _, moments = made.at(self._records, self._tape, theta)
         return NoisyValue(moments, made.noise / made.weight)
 
-    # How a query is paid for.
+    # Paying for a query.
 
     @property
     def _tape(self) -> Any:
@@ -319,7 +319,7 @@ class QuerySession:
         return NoisyValue(query(self._records), made.noise)
 
     def _require(self, mu_squared: float) -> None:
-        """Raise unless so much is left. The tape checks the same when it draws the noise."""
+        """Raise unless this much is left. The tape checks the same when it draws the noise."""
         self._runner.require_open()
         if not self._spent + mu_squared <= self._cap:
             raise SessionExceeded(
@@ -361,13 +361,13 @@ def session(
     """Open a charged budget for queries of your own: `with dpmedian.session(points, rho=0.1) as s:`.
 
     Neighbors: data sets of the same public size that differ in one replaced record, or with "add_remove" data sets of
-    which one has one record more. Cost: the whole budget, charged when the block begins, whatever is queried in it.
-    After the block every query is refused.
+    which one has one record more. Cost: the whole budget, charged when the block begins, for any queries. After the
+    block every query is refused.
 
     Parameters
     ----------
     points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
-        The records, one per row. A `Dataset` says more: units, weights, scales, columns.
+        The records, one per row. A `Dataset` may also have units, weights, scales and columns.
     epsilon, delta, rho : float, optional
         The budget of all queries together: epsilon and delta, rho, or rho and delta. There is no default. Queries take
         parts of rho, which add up; `s.remaining` says how much is left.
@@ -378,7 +378,7 @@ def session(
     seed : int, optional
         Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
     name : str, optional
-        What the session is called in the ledger.
+        The name of the session in the ledger.
 
     Returns
     -------
@@ -421,5 +421,5 @@ def session(
 
 
 def _part(rho: float) -> float:
-    """Return the cost that noise is calibrated to, so that parts that add up to the budget fit in spite of rounding."""
+    """Return the cost that noise is calibrated to, reduced so that parts fit the budget despite rounding."""
     return positive("rho", rho) * (1.0 - _ROUNDING)

@@ -34,11 +34,11 @@ __all__ = ["PrivateGeometricMedian", "PrivateKMedians"]
 
 
 class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """A differentially private geometric median, released by `fit`: every call is another release with its own cost.
+    """A differentially private geometric median, released by `fit`: every call is a new release with its own cost.
 
     There is no default budget: `fit` raises without one. Only the release is private. A step before it in a pipeline
-    must work on each record alone, like `Normalizer`: one that learns from the data, like `StandardScaler`, releases
-    what it learned without noise and outside of `cost_`.
+    must work on each record alone, like `Normalizer`. A step that learns from the data, like `StandardScaler`, would
+    release what it learned without noise, and `cost_` would not include it.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     radius, resolution, center : optional
         The public ball that holds the records, and the smallest distance that matters; "adaptive" needs none of them.
     failure_probability : float
-        The probability with which the accuracy may be missed.
+        The accepted probability of a failed or useless release.
     profile : {"default", "paper"}
         The table of constants of the paper's methods.
     geometry : {"euclidean", "sphere"}
@@ -59,7 +59,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
-        With "add_remove", where the number of samples is private, a public guess of it; with `weight_max` one of the
+        With "add_remove" a public guess of the number of samples, which is private; with `weight_max` a guess of the
         sum of the weights over the cap.
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
@@ -75,9 +75,10 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
     scale_, error_radius_ : float or None
         A private estimate of the core radius, and the predicted distance to the exact median.
     cost_ : PrivacyCost
-        What `fit` cost.
+        The cost of `fit`.
     release_ : Release
-        All of it; `confidence_region(level)` is a region for the median of the population that X is a sample of.
+        The whole release; `confidence_region(level)` is a region for the median of the population that X is a sample
+        of.
     """
 
     location_: NDArray[np.float64]
@@ -124,13 +125,13 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> PrivateGeometricMedian:
-        """Clones share the ledger: a copied accountant would let every clone spend the whole budget."""
+        """Clones share the ledger, because with a copied one every clone could spend the whole budget."""
         copy: PrivateGeometricMedian = _clone(self)
         return copy
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateGeometricMedian:
-        """Releases the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
-        # If the number of records is private nothing may depend on it: not even an error for hardly any of them.
+        """Release the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
+        # If the number of records is private, nothing may depend on it, not even an error about too few records.
         hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
         _forget(self)
         points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
@@ -165,11 +166,11 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
 
 
 class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """Differentially private k-medians, released by `fit`: every call is another release with its own cost.
+    """Differentially private k-medians, released by `fit`: every call is a new release with its own cost.
 
-    There is no default budget: `fit` raises without one. Only the centers and their sizes are private: labels, which
-    `predict` and `fit_predict` compute from the records themselves, are for the holder of the data. A step before it in
-    a pipeline must work on each record alone.
+    There is no default budget: `fit` raises without one. Only the centers and their sizes are private. Labels, which
+    `predict` and `fit_predict` compute from the records, are for the holder of the data. A step before it in a pipeline
+    must work on each record alone.
 
     Parameters
     ----------
@@ -178,13 +179,13 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
     epsilon, delta, rho : float, optional
         The budget of every `fit`: epsilon and delta, rho, or rho and delta.
     trim : float
-        The share of the samples, those farthest from all centers, that does not count.
+        The share of the samples that does not count, namely those farthest from all centers.
     failure_probability : float
         The accepted probability that clusters of equal sizes are not found.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
-        With "add_remove", where the number of samples is private, a public guess of it; with `weight_max` one of the
+        With "add_remove" a public guess of the number of samples, which is private; with `weight_max` a guess of the
         sum of the weights over the cap.
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
@@ -196,15 +197,15 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
     Attributes
     ----------
     cluster_centers_ : ndarray of one row for each cluster
-        The centers, that with the largest noisy size first.
+        The centers, the one with the largest noisy size first.
     sizes_ : ndarray of one number for each cluster
         The noisy sizes.
     labels_ : ndarray of one number for each sample
-        The nearest center of each sample. Not private: one label belongs to one record.
+        The nearest center of each sample. Labels are not private: each belongs to one record.
     cost_ : PrivacyCost
-        What `fit` cost.
+        The cost of `fit`.
     release_ : Places
-        All of it.
+        The whole release.
     """
 
     cluster_centers_: NDArray[np.float64]
@@ -241,12 +242,12 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> PrivateKMedians:
-        """Clones share the ledger: a copied accountant would let every clone spend the whole budget."""
+        """Clones share the ledger, because with a copied one every clone could spend the whole budget."""
         copy: PrivateKMedians = _clone(self)
         return copy
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateKMedians:
-        """Releases private centers of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
+        """Release private centers of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
         hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
         _forget(self)
         points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
@@ -273,17 +274,20 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
         return self
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """The index of the nearest center of each row of X. It is not private: a label shows something of its row."""
+        """The index of the nearest center of each row of X.
+
+        It is not private, because a label reveals something about its row.
+        """
         check_is_fitted(self)
         return _nearest(_validated(self, X, reset=False), self.cluster_centers_)
 
 
-# So many distances are computed at a time.
+# The number of distances that are computed at a time.
 _BLOCK = 1 << 22
 
 
 def _nearest(points: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The nearest center of each row, of several equally near ones the first."""
+    """The index of the nearest center of each row; of several equally near centers, the first one."""
     rows = max(_BLOCK // centers.size, 1)
     found = [
         np.linalg.norm(points[first : first + rows, None] - centers[None], axis=2).argmin(axis=1)
@@ -292,7 +296,7 @@ def _nearest(points: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArr
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
-# What scikit-learn says about samples without printing one of them.
+# Messages of scikit-learn that do not print values of samples.
 _SAFE = (
     "contains NaN",
     "contains infinity",
@@ -307,7 +311,7 @@ _SAFE = (
 
 
 def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float64]:
-    """The samples as scikit-learn checks them; an error names the place and the kind of what is wrong, no value."""
+    """The samples after scikit-learn's checks; an error names the place and the kind of the problem, and no value."""
     try:
         points: NDArray[np.float64] = validate_data(estimator, samples, dtype=np.float64, **options)
         return points
@@ -324,12 +328,12 @@ def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float
             f"{first}. Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
             "array.reshape(1, -1) if it contains a single sample."
         )
-    as_records(samples)  # It names the place of a cell that is no number.
+    as_records(samples)  # Its error names the place of a cell that is not a number.
     raise kind("X must be an array of shape (samples, features) that holds real numbers only") from None
 
 
 def _forget(estimator: Any) -> None:
-    """Takes away what an earlier fit released: after a fit that fails it would be taken for a result of that one."""
+    """Delete the results of an earlier fit, so that after a failed fit they are not mistaken for its results."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 
@@ -343,7 +347,7 @@ def _clone(estimator: Any) -> Any:
 
 
 def _seed(random_state: Any) -> int | None:
-    """None stays None, which is the operating system's randomness; anything else becomes a seed that warns."""
+    """None stays None, which means the operating system's randomness; anything else becomes a seed, which warns."""
     if random_state is None:
         return None
     if isinstance(random_state, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""American spelling of keywords whose names of version 0.2.0 stay."""
+"""American spelling of keywords; the names of version 0.2.0 keep working."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def american(function: Function) -> Function:
-    """Accept `neighbors=` in place of `neighbours=`; both at once are an error."""
+    """Accept `neighbors=` instead of `neighbours=`; both at once are an error."""
 
     @functools.wraps(function)
     def spelled(*arguments: Any, **named: Any) -> Any:

@@ -11,7 +11,7 @@ __all__ = ["as_arc", "as_chord", "kilometers", "on_unit_ball"]
 # The mean radius of the Earth, in kilometers.
 _EARTH = 6371.0088
 
-# What a caller may not say about a sphere, since it is known.
+# Arguments that a caller may not pass for a sphere, because they are fixed.
 _KNOWN = {
     "radius": "records lie on the unit sphere, whose radius is known",
     "center": "the search begins at the center of the unit ball",
@@ -19,7 +19,7 @@ _KNOWN = {
 
 
 def on_unit_ball(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a plan for longitude and latitude as those of one for records of the unit ball.
+    """Turn the arguments of a plan for longitude and latitude into arguments for records of the unit ball.
 
     Degrees of arc become chords.
     """
@@ -39,7 +39,7 @@ def on_unit_ball(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_chord(degrees: float) -> float:
-    """The straight distance between two points of the unit sphere that are so many degrees of arc apart."""
+    """The straight distance between two points of the unit sphere that are this many degrees of arc apart."""
     return 2.0 * math.sin(math.radians(degrees) / 2.0)
 
 

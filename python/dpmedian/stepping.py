@@ -44,41 +44,41 @@ def robust_step(
 ) -> Step:
     """Differentially private mean of the unit vectors from a public point to the records, in any number of dimensions.
 
-    One step of a search for the geometric median from a public point, such as a round of federated training from the
-    current model: there it works although the median itself would be lost in the noise. A record moves the sum by at
-    most 1, wherever it lies.
+    A robust step is one step of a search for the geometric median from a public point, such as a round of federated
+    training from the current model. In so many dimensions a step works although the noise would hide the median itself.
+    A record moves the sum by at most 1, wherever it lies.
 
-    Neighbors are data sets of which one has one record more; with "replace" data sets of the same public size n that
-    differ in one replaced record. Sensitivity: 1, or 2 with "replace". The full cost is charged before the first record
-    is read, and stays charged if the run fails.
+    Neighbors are data sets of which one has one record more; with "replace" they are data sets of the same public size
+    n that differ in one replaced record. Sensitivity: 1, or 2 with "replace". The full cost is charged before the first
+    record is read, and stays charged if the run fails.
 
     Parameters
     ----------
     points : array of shape (n, d), or an iterable of records
-        Each record is an array of d numbers, or a list of arrays that lie one after the other, such as the layers of a
-        model. An iterable is read once, and no record is kept: the memory is that of two vectors, for any number of
-        records. A record with a value that is not finite is left out, or with "replace" counts as one that does not
-        move. A `Dataset` is taken, too.
+        Each record is an array of d numbers, or a list of arrays, such as the layers of a model, which are
+        concatenated. An iterable is read once, and no record is kept: the memory is that of two vectors, for any number
+        of records. A record with a value that is not finite is left out, or with "replace" counts as a record that does
+        not move. A `Dataset` is accepted, too.
     d : int, optional
-        The dimension; needed if there is no center and `points` is no array.
+        The dimension; required if there is no center and `points` is not an array.
     center : d numbers, optional
-        The public point from which the differences are taken; the origin by default, for records that are differences
-        already. Singles stay singles.
+        The public point from which the differences are taken; by default the origin, for records that are already
+        differences. Single precision is kept.
     threshold : float
-        Records nearer than this move the step by their distance over the threshold, so that it grows shorter near the
-        median. It is public. 0, the default, counts every record alike and has nothing to tune.
+        A record nearer than this moves the step by its distance over the threshold, so the step becomes shorter near
+        the median. The threshold is public. 0, the default, counts all records alike and needs no tuning.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho, or rho and delta. There is no default.
     neighbours : {"add_remove", "replace"}
-        Whether a neighbor has one record more or less, so that their number is private, or one replaced.
+        Whether a neighbor has one record more or less, so that the number is private, or one replaced record.
     n : int, optional
-        With "add_remove" or weights a public number by which the sum is divided. It is never counted, and then no
-        budget is spent on a noisy number. With "replace" the public number of records; those that do not arrive count
-        as records that do not move.
+        With "add_remove" or weights a public number by which the sum is divided. It must not be counted in the data;
+        with it no budget is spent on a noisy number. With "replace" it is the public number of records, and records
+        that do not arrive count as records that do not move.
     unit : str, optional
-        What a record is called in costs and ledgers, such as "client".
+        The name of a record in costs and ledgers, such as "client".
     sample_weight : one number for each record, optional
-        Private weights; larger ones than `weight_max` count as that.
+        Private weights; weights above `weight_max` count as `weight_max`.
     weight_max : float, optional
         The public cap of the weights. Never take it from the data.
     ledger : Ledger, optional
@@ -86,14 +86,14 @@ def robust_step(
     seed : int, optional
         Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
     name : str, optional
-        What is released, for the ledger and the reader.
+        What is released, for the ledger and for readers.
 
     Returns
     -------
     Step
         `.point` (d,), the mean of the contributions with noise; `.coherence`, an estimate of its length without the
-        noise; `.withstands`, the share of hostile records below which it still points forward; `.size`; `.cost`.
-        `ReleaseFailed` is raised instead if hardly any record was seen; its cost is spent.
+        noise; `.withstands`, the share of hostile records below which it still points forward; `.size`; `.cost`. If
+        hardly any record was seen, `ReleaseFailed` is raised instead; its cost is spent.
 
     Examples
     --------
@@ -150,14 +150,14 @@ def plan_step(
     Returns
     -------
     Plan
-        Its stages, their noise and its cost.
+        A plan with its stages, their noise and its cost.
     """
     known: dict[str, Any] = {"threshold": threshold, "inference": False, "neighbours": neighbours}
     return make_plan(PublicParameters.of(n, d, **known, **arguments), "robust_step")
 
 
 def taken_step(made: Plan, data: Dataset, center: ArrayLike | None, **options: Any) -> Step:
-    """The step of a plan from a public point."""
+    """Run the step of a plan from a public point."""
     if not isinstance(made.calibrated, CalibratedStep):
         raise TypeError("this plan is for no robust step")
     calibrated = replace(made.calibrated, center=None if center is None else _center(center, made.d))

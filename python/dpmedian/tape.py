@@ -1,7 +1,7 @@
-"""The tape of a run: the one place where exact answers get their noise, and where that noise comes from.
+"""The tape of a run: the only place at which noise is added to exact answers.
 
-`Tape` is the core's: it opens an `Exact`, takes the sensitivity from it, adds the noise and keeps no copy. Its
-randomness is fresh from the operating system, or comes from a seed with the warning that this deserves.
+`Tape` is a class of the core: it opens an `Exact`, takes the sensitivity from it, adds the noise and keeps no copy. Its
+randomness comes from the operating system, or from a seed with a warning.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["Tape", "capped_tape", "seed_bytes"]
 def capped_tape(cost: PrivacyCost, key: bytes | None = None) -> Tape:
     """Create the tape of a run that is charged this cost, with fresh noise or with noise from a key.
 
-    The tape has the neighbor relation of the cost. It adds up what Gaussian releases and choices cost and refuses the
-    release that would exceed the charge. The package creates a tape nowhere else, so no run has a tape without a cap.
+    The tape has the neighbor relation of the cost. It adds up the costs of Gaussian releases and choices, and refuses a
+    release that would exceed the charge. The package creates tapes only here, so no run has a tape without a cap.
     """
     tape = Tape.draw(key, cost.neighbours)
     tape.allow(cost.mu_squared, math.fsum(cost.bounded_ranges))
@@ -28,7 +28,7 @@ def capped_tape(cost: PrivacyCost, key: bytes | None = None) -> Tape:
 
 
 def seed_bytes(seed: int | None) -> bytes | None:
-    """Return a seed as the key of a tape, after an `InsecureSeedWarning`; None, which is fresh noise, stays None."""
+    """Return a seed as the key of a tape, after an `InsecureSeedWarning`; None, which means fresh noise, stays None."""
     if seed is None:
         return None
     seed = whole("seed", seed)

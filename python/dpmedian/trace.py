@@ -1,8 +1,8 @@
-"""What a run did, as data: every noisy release with its query, its noise, its cost and its answer.
+"""The trace of a run: every noisy release with its query, its noise, its cost and its answer.
 
-A trace is made of public parameters and released values only, so it costs nothing, and whoever may see a release may
-see its trace. AboveThreshold appears with the index that it released and not with the values that it compared, a choice
-with its index, and a hidden sample not at all.
+A trace consists of public parameters and released values only, so it costs nothing, and whoever may see a release may
+see its trace. For AboveThreshold it has the released index and not the compared values, for a choice its index, and for
+a hidden sample nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dpmedian.tape import Tape
 
 __all__ = ["Query", "Trace", "array_names", "rho_of", "trace_of"]
 
-# The public numbers of each statistic: those before its point or points, and those after the bits of its lattice. The
-# order is that of the wire format in the core.
+# The public numbers of each statistic: those before its point or points, and those after the bits of its lattice. They
+# are in the order of the wire format in the core.
 _PARAMETERS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "gradient": ((), "theta", ()),
     "mean shift": (("radius",), "theta", ()),
@@ -48,11 +48,12 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
 class Query:
     """One noisy release of a run.
 
-    `stage` is its name in the plan and `statistic` what was computed of the records, with its public `parameters`: of
-    Gaussian noise also `bits`, because it lies on multiples of 2^-bits, and of other noise its `eta` or `epsilon`.
-    `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`, the standard deviation of
-    the noise, are in the units of `value`; sigma is None if the noise is not Gaussian. `rho` is the cost. `value` is
-    what was released: numbers with noise, the index of a choice, or None if the trace became too long for it.
+    `stage` is its name in the plan and `statistic` the name of what was computed from the records, with its public
+    `parameters`. These include `bits` for Gaussian noise, which lies on multiples of 2^-bits, and `eta` or `epsilon`
+    for other noise. `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`, the
+    standard deviation of the noise, are in the units of `value`; sigma is None if the noise is not Gaussian. `rho` is
+    the cost. `value` is what was released: numbers with noise, the index of a choice, or None if the trace became too
+    long to keep it.
     """
 
     stage: str
@@ -86,7 +87,7 @@ class Trace(Shown, Sequence[Query]):
 
     @property
     def rho(self) -> float:
-        """What was spent in fact; the cost of a run is its cap, which may be larger."""
+        """What was actually spent; the cost of a run is its cap, which may be larger."""
         return math.fsum(query.rho for query in self)
 
     def to_frame(self) -> Any:
@@ -115,7 +116,7 @@ def _query(
     if query is not None and noise == "Gaussian":
         unit = math.ldexp(1.0, -query[2][0])
         parameters["bits"] = query[2][0]
-    elif noise in ("choice", "draw"):  # Two scores of a draw may move against each other; a choice states their range.
+    elif noise in ("choice", "draw"):  # Scores of a draw may move in opposite directions; a choice states its range.
         parameters["eta"] = sensitivity / scale if noise == "choice" else 2.0 * sensitivity / scale
     elif noise == "above threshold":
         parameters["epsilon"] = sensitivity / scale
@@ -132,7 +133,7 @@ def _query(
 
 
 def rho_of(noise: str, sensitivity: float, sigma: float | None, parameters: Mapping[str, Any]) -> float:
-    """Return what a query costs, from its sensitivity and its noise."""
+    """Return the cost of a query, from its sensitivity and its noise."""
     if noise == "Gaussian":
         ratio = sensitivity / float(sigma or 0.0)
         return 0.5 * ratio * ratio
@@ -140,7 +141,7 @@ def rho_of(noise: str, sensitivity: float, sigma: float | None, parameters: Mapp
 
 
 def array_names(statistic: str | None) -> tuple[str, ...]:
-    """Return the names of those parameters of a statistic that are arrays of numbers."""
+    """Return the names of the parameters of a statistic that are arrays of numbers."""
     return _PARAMETERS[statistic][1:2] if statistic in _PARAMETERS else ()
 
 

@@ -19,7 +19,9 @@ __all__ = [
 
 
 class ConversionWarning(UserWarning):
-    """A ledger charges a multiple of a cost, because it counts other neighbors or another unit than the release."""
+    """A ledger charges a multiple of a cost, because it counts other neighbors or another unit than the release
+    does.
+    """
 
 
 class InsecureSeedWarning(UserWarning):
@@ -27,7 +29,7 @@ class InsecureSeedWarning(UserWarning):
 
 
 class LikelyFailureWarning(UserWarning):
-    """A release is predicted to fail more often than `failure_probability`; it would be charged all the same."""
+    """A release is predicted to fail more often than `failure_probability`; it would be charged in any case."""
 
 
 class LongRunWarning(UserWarning):
@@ -35,17 +37,17 @@ class LongRunWarning(UserWarning):
 
 
 class PlainConnectionWarning(UserWarning):
-    """Exact sums and records travel between machines in plain: start the cluster with TLS."""
+    """Exact sums and records travel between machines without encryption: start the cluster with TLS."""
 
 
 class WeakPrivacyWarning(UserWarning):
-    """A budget so large that it promises next to nothing."""
+    """A budget is so large that it promises next to nothing."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warns at the first frame outside of this package, so that each line of a user's script warns once."""
+    """Warn at the first frame outside of this package, so that each line of a user's script warns once."""
     here = os.path.dirname(os.path.abspath(__file__))
-    # Our own context managers are entered by way of the standard library.
+    # Our context managers are entered through the standard library, so its frames are skipped, too.
     ours = (here + os.sep, os.path.abspath(contextlib.__file__))
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):

@@ -1,4 +1,4 @@
-"""A plan for groups: the plan of each of them, and what all of them cost together."""
+"""A plan for groups: the plan of each group, and the cost of all groups together."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from dpmedian.trace import Trace, trace_of
 
 __all__ = ["GroupsPlan", "budget_of_one", "contributions", "plan_for_groups"]
 
-# The share of delta for groups that are shown although they have a single contribution: the threshold hardly depends on
+# The share of delta for groups that are shown although they have a single contribution. The threshold hardly depends on
 # it, and the rest hardly changes epsilon. key_selection.md says more.
 _SELECTION_DELTA = 0.1
 
-# More groups for one unit leave nothing of a budget for each, and a plan shows what up to 16 of them mean.
+# With more groups per unit no budget is left for each; a plan shows the effect of up to 16 groups per unit.
 _MOST_GROUPS, _MOST_SHOWN_GROUPS = 2**20, 16
 
 
@@ -50,9 +50,9 @@ class GroupsPlan(Shown, Recorded):
     """Calibrated releases of groups. `run` spends the budget on data.
 
     Made by `dpmedian.plan_groups`. `plans` has the plan of each group, in the order of `keys`; groups with the same
-    guess of their size share one. If nobody has listed the keys, `keys` is None, and `plans` has the one plan that all
-    groups share, whose first stage selects the groups that are shown. A unit contributes to at most
-    `max_groups_per_unit` groups.
+    guess of their size share a plan. If nobody has listed the keys, `keys` is None, and `plans` has one plan for all
+    groups, whose first stage selects the groups that are shown. A unit contributes to at most `max_groups_per_unit`
+    groups.
     """
 
     keys: tuple[Hashable, ...] | None
@@ -64,7 +64,7 @@ class GroupsPlan(Shown, Recorded):
 
     @property
     def parameters(self) -> PublicParameters:
-        """Those of the first group; the others differ in the guess of their size only."""
+        """The parameters of the first group; other groups differ in the guess of their size only."""
         return self.plans[0].parameters
 
     @property
@@ -74,13 +74,13 @@ class GroupsPlan(Shown, Recorded):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost of all groups together: that of as many as a unit contributes to, or changes."""
+        """The cost of all groups together: of as many groups as a unit contributes to, or changes."""
         together = cost_of_groups((plan.cost for plan in self.plans), self.max_groups_per_unit, self.neighbours)
         return together.asked(self.budget.epsilon, self.budget.delta)
 
     @property
     def selection(self) -> KeySelection | None:
-        """What selects the groups that are shown, if nobody has listed the keys."""
+        """The release that selects the groups that are shown, if nobody has listed the keys."""
         calibrated = self.plans[0].calibrated
         size = calibrated.size if isinstance(calibrated, PrivateSize) else None
         return size if isinstance(size, KeySelection) else None
@@ -88,15 +88,15 @@ class GroupsPlan(Shown, Recorded):
     def contribution_choices(self) -> dict[int, GroupsPlan]:
         """The same plan for other values of `max_groups_per_unit`: 1, 2, 4, ... and its own. Nothing is spent.
 
-        The budget is shared by as many groups as a unit contributes to, so a larger number means more noise in each
-        group; it is worth that if units have rows in several groups. All plans have the guess of the first group.
+        The groups that a unit contributes to share the budget, so a larger number means more noise in each group. It is
+        useful if units have rows in several groups. All plans use the guess of the first group.
         """
         limit = _MOST_SHOWN_GROUPS if self.keys is None else min(_MOST_SHOWN_GROUPS, len(self.keys))
         doubled = {2**power for power in range(limit.bit_length()) if 2**power <= limit}
         found = {}
         for most in sorted(doubled | {self.max_groups_per_unit} if self.parameters.unit != RECORD else {1}):
             parameters = replace(self.parameters, budget=self.budget, lone_delta=None, n=None)
-            with contextlib.suppress(ValueError):  # Shared by so many, the budget may fit no lattice.
+            with contextlib.suppress(ValueError):  # Divided by so many groups, the budget may fit no lattice.
                 found[most] = plan_for_groups(
                     self.keys,
                     parameters,
@@ -109,7 +109,7 @@ class GroupsPlan(Shown, Recorded):
         return found
 
     def refuse_if_hopeless(self) -> None:
-        """Raises, before anything is spent, if every group would be worth nothing at the size that was guessed."""
+        """Raises, before anything is spent, if every group would be useless at its guessed size."""
         plans = set(self.plans)
         if all(hopeless(plan.calibrated, plan.parameters) is not None for plan in plans):
             self.plans[0].refuse_if_hopeless()
@@ -136,7 +136,7 @@ class GroupsPlan(Shown, Recorded):
         points : array, data frame, Arrow table, or a Dask array or data frame
             One row for each label.
         by : the name of a column or a list of names, or one label for each row
-            The group of each row; rows whose label is no key are left out.
+            The group of each row; rows whose label is not a key are left out.
         unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight, columns
             As in `dpmedian.geometric_medians`.
 
@@ -214,7 +214,7 @@ class GroupsPlan(Shown, Recorded):
     def _blocks(
         self, grouped: GroupRecords, groups: list[int], nonfinite: str
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """Return what opens the source of each group, in blocks of what this process holds at a time."""
+        """Return functions that open the source of each group, in blocks that this process holds at a time."""
         whole = any(getattr(plan.calibrated, "needs_local_records", False) for plan in set(self.plans))
         return grouped.blocks(groups, self.parameters, nonfinite, whole)
 
@@ -227,15 +227,15 @@ class GroupsPlan(Shown, Recorded):
     def _listed(
         self, place: int, session: Session, opened: Callable[[], Source]
     ) -> tuple[MethodResult | ReleaseFailed, Trace]:
-        """Open a group of those that are listed, and run it: only the groups that run now are in memory twice."""
+        """Open a listed group and run it: only the groups that run at the moment are in memory twice."""
         if self.keys is None:
             raise ValueError("groups that nobody has listed are selected first")
         return self._group(place, self.keys[place], session).run(opened)
 
     def _shown(self, grouped: GroupRecords, session: Session, nonfinite: str) -> list[_Group]:
-        """The groups that are shown if nobody has listed them, in an order that depends on their keys alone.
+        """The groups that are shown if nobody has listed them; their order depends on their keys alone.
 
-        Only groups that have a contribution are candidates, and nothing remains of those that are not shown:
+        Only groups with a contribution are candidates, and nothing remains of groups that are not shown:
         mechanisms/key_selection.md has the proof.
         """
         (plan,), selection = self.plans, self.selection
@@ -260,7 +260,7 @@ class GroupsPlan(Shown, Recorded):
         seeded: bool,
         trace: Trace,
     ) -> Release | ReleaseFailed:
-        """Return what a caller sees of a group: of one whose noisy size is below the minimum no more than that."""
+        """Return what a caller sees of a group. If its noisy size is below the minimum, only that is shown."""
         plan, size = self.plan_of(key), outcome.size
         own = key_text(key) if name is None else f"{name}: {key_text(key)}"
         if self.minimum is not None and size is not None and size < self.minimum:
@@ -302,7 +302,7 @@ class _Group:
 
 
 def contributions(name: str, value: int, keys: tuple[Hashable, ...] | None) -> int:
-    """The number of groups to which a unit contributes at most, checked."""
+    """The largest number of groups that a unit contributes to, checked."""
     most, limit = whole(name, value), _MOST_GROUPS if keys is None else len(keys)
     if not 1 <= most <= limit:
         raise ValueError(f"{name} must lie between 1 and {'the number of keys, ' if keys else ''}{limit}, got {most}")
@@ -319,7 +319,7 @@ def plan_for_groups(
     minimum: int | None,
     neighbours: Neighbours,
 ) -> GroupsPlan:
-    """The plans of groups, of which a unit touches so many that together they cost the budget of the parameters.
+    """The plans of groups. A unit contributes to several groups, which together cost the budget of the parameters.
 
     `neighbours` is the relation of all groups together. The parameters, and the plan of one group, are always for
     "add_remove": a replaced unit may leave one group and enter another.
@@ -350,7 +350,7 @@ def plan_for_groups(
 
 
 def _lone_delta(budget: Budget, most: int) -> float:
-    """The bound of the probability that one group of a single contribution is shown."""
+    """The bound on the probability that one group with a single contribution is shown."""
     if not budget.delta:
         raise ValueError(
             f"keys=None selects groups by a noisy size, which needs a delta, and the budget is {budget}: pass delta, "
@@ -382,7 +382,9 @@ def _at(parameters: PublicParameters, guess: int | None, budget: Budget) -> Publ
 def budget_of_one(
     parameters: PublicParameters, method: str, guesses: list[int | None], most: int, relation: Neighbours = "add_remove"
 ) -> Budget:
-    """What one group may cost, so that as many as a unit contributes to, or changes, cost the budget together."""
+    """The budget of one group, such that all groups that a unit contributes to, or changes, cost the budget
+    together.
+    """
     budget, lone_delta = parameters.budget, parameters.lone_delta
     if budget.pure:
         assert budget.epsilon is not None

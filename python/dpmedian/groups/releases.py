@@ -1,4 +1,4 @@
-"""The releases of groups: every key has a release or a failure."""
+"""The releases of groups: a release or a failure for every key."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["Releases"]
 class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     """What was released for every key, in their order: a `Release`, or `ReleaseFailed` as a value, which is an output.
 
-    If nobody has listed the keys, the groups are those that are shown. `by` has the names of the key columns; with
-    several of them the keys are tuples. `date` says when the releases were made (UTC, ISO 8601). `cost` is that of all
-    of them together. A unit contributes to a few groups only, so the cost is far less than the sum of the releases' own
-    costs, each of which is that of a single group.
+    If nobody has listed the keys, the groups are those that are shown. `by` has the names of the key columns; if there
+    are several, the keys are tuples. `date` says when the releases were made (UTC, ISO 8601). `cost` is the cost of all
+    of them together. A unit contributes to a few groups only, so this cost is far less than the sum of the costs of the
+    releases, each of which is the cost of a single group.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     @property
     def cost(self) -> PrivacyCost:
-        """What all groups cost together, which was charged before any of them ran."""
+        """The cost of all groups together, which was charged before any of them ran."""
         return self.plan.cost
 
     @property
@@ -67,7 +67,7 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     @property
     def failed(self) -> dict[Hashable, ReleaseFailed]:
-        """The groups without one."""
+        """The groups without a point."""
         return {key: value for key, value in self._values.items() if isinstance(value, ReleaseFailed)}
 
     @property
@@ -86,7 +86,7 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The names of the key columns in tables: `by`, with `key_` before a name that another column has."""
+        """The names of the key columns in tables: `by`, with `key_` in front of a name that is also a coordinate."""
         names = row_names(self.columns, self._sphere)
         for name in self.by:
             while name in names:
@@ -97,11 +97,11 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     def to_frame(self) -> Any:
         """One row for each key, as a pandas DataFrame.
 
-        The index has the key, with one level for each key column. The columns are the coordinates of the point; the
-        ends of the 95 % interval of each, such as `x0_low` and `x0_high`; `error_radius`, `scale`, `size`; `outcome`,
-        which is "released" or "failed"; and `reason`, which says why there is no point. On the sphere `error_km` is the
-        error radius in kilometers. A value that does not exist is missing. If a coordinate has one of these names, ours
-        becomes `release_size` and the like. Needs pandas.
+        The index has the key, with one level for each key column. The columns are: the coordinates of the point; the
+        ends of the 95 % interval of each coordinate, such as `x0_low` and `x0_high`; `error_radius`, `scale`, `size`;
+        `outcome`, which is "released" or "failed"; and `reason`, which says why there is no point. On the sphere
+        `error_km` is the error radius in kilometers. A value that does not exist is missing. If a coordinate has one of
+        these names, the package's column is called `release_size` and so on. Needs pandas.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]

@@ -1,4 +1,4 @@
-"""Many small runs in parallel: by processes that share the memory of the records."""
+"""Many small runs in parallel, in processes that share the memory of the records."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["in_parallel"]
 
 Result = TypeVar("Result")
 
-# Fewer runs are done before processes have started.
+# Fewer runs are faster without starting processes.
 _MANY = 64
 
 
 def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Result]]:
     """Do all of the work, and return each result with its place, in any order.
 
-    Runs on few records spend most of their time in the interpreter, of which a process has one at a time. So where
-    processes can be forked, which lets them see the records without a copy, there are as many as threads; elsewhere the
-    runs follow each other. A result is the same either way: every run has noise of its own.
+    Runs on few records spend most of their time in the interpreter, and a process runs one interpreter at a time. If
+    processes can be forked, so that they see the records without a copy, there are as many processes as threads. On
+    other systems the runs follow each other. The results are the same either way, because every run has noise of its
+    own.
     """
     count = len(work)
     workers = min(_core.threads(), count)
@@ -40,8 +41,8 @@ def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Res
             reader, writer = context.Pipe(duplex=False)
             process = context.Process(target=_serve, args=(count, work, counter, writer), daemon=True)
             with warnings.catch_warnings():
-                # Python warns of forks in programs with threads. Ours are keyed by the process, and the children only
-                # compute.
+                # Python warns of forks in programs with threads. Our threads are keyed by process, and the children
+                # only compute.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
             writer.close()
@@ -56,7 +57,7 @@ def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Res
 
 
 def _serve(count: int, work: Sequence[Callable[[], Any]], counter: Any, writer: Any) -> None:
-    """Takes one run after the other until none is left."""
+    """Run one piece of work after the other until none is left."""
     _core.set_threads(1)
     try:
         while True:

@@ -1,9 +1,9 @@
 """A budget, what was spent of it, and the filter that decides what may still be spent. Proofs: ledger.md.
 
-A release is checked against the ledger before its data are touched and charged as *pending* before its first access to
-them; afterwards it is marked as released, failed or interrupted. Every entry counts as spent, whatever its state: a
-failure is an output, an interruption may have been seen, and a crash leaves the entry pending. The mark carries the
-digest of the audit record, and all lines are chained: see log.py.
+A release is checked against the ledger before its data are read, and charged as *pending* before the first access to
+them. Afterwards it is marked as released, failed or interrupted. Every entry counts as spent, in any state: a failure
+is an output, an interruption may have been seen, and a crash leaves the entry pending. The mark contains the digest of
+the audit record, and all lines are chained: see log.py.
 """
 
 from dpmedian.ledger.charging import Account, Charge, Outcome, spending

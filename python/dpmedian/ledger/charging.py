@@ -1,4 +1,4 @@
-"""What a release needs of a ledger, and the order in which it is charged, run and marked."""
+"""What a release requires of a ledger, and the order in which it is charged, run and marked."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Charge:
 
     _mark: Callable[[FinalState, PrivacyCost | None, str | None], bool]
     keeps_digest: bool = True
-    """Whether the digest of a record is kept: otherwise none needs to be computed."""
+    """Whether the account keeps the digest of a record; if not, no digest needs to be computed."""
 
     def mark(self, state: FinalState, *, digest: str | None = None) -> None:
-        """Says how the run ended, and with which record. The cost stays charged in every case.
+        """Record how the run ended, and with which record. The cost stays charged in every case.
 
         Parameters
         ----------
@@ -42,16 +42,16 @@ class Charge:
         self._mark(state, None, digest)
 
     def fail_after(self, ran: PrivacyCost, *, digest: str | None = None) -> bool:
-        """Says that the run failed after a first part of this cost, and whether only that stays charged.
+        """Record that the run failed after a first part with this cost. Return whether only this cost stays charged.
 
-        That it ended may be decided by what the part released, but its cost must have been fixed beforehand: see "A
-        release that ends early" in ledger.md. More than was charged, or what is said after `mark`, is an error.
+        What the part released may decide that the run ended, but the cost of the part must have been fixed beforehand:
+        see "A release that ends early" in ledger.md. A cost above the charge, or a call after `mark`, is an error.
         """
         return self._mark("failed", ran, digest)
 
 
 class Account(Protocol):
-    """What a release needs of a ledger."""
+    """The interface that a release requires of a ledger."""
 
     def check(self, cost: PrivacyCost) -> None:
         """Raises if the cost would exceed the budget."""
@@ -69,7 +69,7 @@ class Account(Protocol):
 
 
 class Unrecorded:
-    """No ledger: everything is allowed, nothing is remembered."""
+    """No ledger: every cost is allowed, and nothing is stored."""
 
     def check(self, cost: PrivacyCost) -> None:
         """Allows every cost."""
@@ -83,16 +83,16 @@ class Unrecorded:
         seeded: bool = False,
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
-        """Remembers nothing."""
+        """Store nothing."""
         return Charge(lambda state, ran, digest: False, keeps_digest=False)
 
 
 @dataclass
 class Outcome:
-    """What became of a run: the block that ran it says so here, and the ledger keeps the digest of its record."""
+    """The result of a run, which the block that ran it stores here; the ledger keeps the digest of its record."""
 
     value: object = None
-    """What has an audit record, such as a release, or anything else."""
+    """The result, which has an audit record if it is, for example, a release."""
 
 
 @contextlib.contextmanager
@@ -105,11 +105,12 @@ def spending(
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
 ) -> Iterator[Outcome]:
-    """Charges the full cost before the block runs; a failure carries it, and stays charged like an interruption.
+    """Charge the full cost before the block runs. A failure carries the cost, and stays charged, as does an
+    interruption.
 
-    The block may put what it made into the `Outcome`: if that has an audit record, the ledger gets its digest, in the
-    same step in which the entry is marked. A failure that says what `ran`, because it ended after a first part, carries
-    that cost where the ledger keeps it.
+    The block may store its result in the `Outcome`. If the result has an audit record, the ledger gets its digest in
+    the same step in which the entry is marked. If a failure has a cost `ran`, because it ended after a first part, and
+    the ledger supports this, only that cost stays charged.
 
     Parameters
     ----------
@@ -120,11 +121,11 @@ def spending(
     cost : PrivacyCost
         The full planned cost.
     name : str, optional
-        What the release is called; the method's name by default.
+        The name of the release; by default the name of the method.
     seeded : bool
-        Whether a seed chooses the noise, which every rendering of the ledger shows.
+        Whether a seed determines the noise; every rendering of the ledger shows this.
     record : mapping, optional
-        A JSON object to be stored with the entry.
+        A JSON object that is stored with the entry.
     """
     charge = account.charge(name or method, method, cost, seeded=seeded, record=record)
 
@@ -134,14 +135,14 @@ def spending(
             if ran is not None:
                 return charge.fail_after(ran, digest=digest)
             charge.mark(state, digest=digest)
-        except Exception as error:  # Whatever became of the ledger during the run.
-            # The cost stays charged as pending, and neither what was paid for nor what went wrong must be lost.
+        except Exception as error:  # The ledger may have become unusable during the run, for any reason.
+            # The cost stays charged as pending. Neither the paid result nor the error must be lost.
             what = (
                 f"the ledger could not note {name or method!r} as {state}, its cost is spent and stays charged: {error}"
             )
             try:
                 warnings.warn(what, stacklevel=5)
-            except Exception:  # An error of its own, or one made of a warning, would take the result's place.
+            except Exception:  # An error here, or a warning turned into one, would take the place of the result.
                 with contextlib.suppress(Exception):
                     print(what, file=sys.stderr)
         return False
@@ -150,7 +151,7 @@ def spending(
     try:
         yield outcome
     except ReleaseFailed as failed:
-        # What ran is a part of what was charged, so it holds for the same neighbours and the same unit.
+        # What ran is a part of the charge, so it holds for the same neighbors and the same unit.
         ran = None if failed.ran is None else replace(failed.ran, neighbours=cost.neighbours, unit=cost.unit)
         failed.ran = ran
         failed.cost = ran if mark("failed", failed, ran) and ran is not None else cost
@@ -162,7 +163,7 @@ def spending(
 
 
 def _digest(value: object) -> str | None:
-    """The digest of the audit record of a value, if it has one. That of a building block's failure does not exist."""
+    """The digest of the audit record of a value, if it has a record. The failure of a building block has none."""
     if not isinstance(value, Recorded) or (isinstance(value, ReleaseFailed) and value.plan is None):
         return None
     return value.digest

@@ -1,4 +1,4 @@
-"""What a conversion of a cost to a ledger's neighbors and unit means, in words, and how it is avoided."""
+"""Explains a conversion of a cost to the neighbors and unit of a ledger, and how to avoid it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["converted", "explained", "factor_of", "warn_of_conversion", "whose"]
 
 
 def whose(cost: PrivacyCost) -> str:
-    """Return for whom a cost holds, in a few words."""
+    """Return in a few words whom a cost is about."""
     return f"one {cost.unit} that is " + cost.protection.relation.changed
 
 
 def factor_of(asked: PrivacyCost, cost: PrivacyCost) -> float:
-    """Return by how much a conversion multiplied rho; 1 if nothing is spent."""
+    """Return by which factor a conversion multiplied rho; 1 if nothing is spent."""
     return cost.rho / asked.rho if asked.rho > 0.0 else 1.0
 
 
@@ -46,7 +46,7 @@ def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: s
 
 
 def explained(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) -> str:
-    """Say why a cost that a ledger refused is larger than the one that was asked for."""
+    """Say why a refused cost is larger than the requested one."""
     return (
         f"the release protects {whose(asked)}, so its rho counts {factor_of(asked, cost):.3g} times here, and once in "
         f"a ledger of its own kind: {_creation(budget, asked)}"
@@ -64,7 +64,7 @@ def warn_of_conversion(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) ->
 
 
 def _creation(budget: Budget, asked: PrivacyCost) -> str:
-    """Return the command that creates a ledger with this budget that counts what a release protects."""
+    """Return the command that creates a ledger with this budget for the neighbors and the unit of a release."""
     terms = [(name, getattr(budget, name)) for name in ("epsilon", "delta", "rho")]
     options = [f"--{name} {value:g}" for name, value in terms if value is not None]
     options += [f"--neighbours {asked.neighbours}"] if asked.protection.relation is not REPLACE else []

@@ -18,40 +18,45 @@ EntryState = Literal["pending", "released", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One release. Its cost counts as spent in every state; `remaining` is what it left, in the budget's measure."""
+    """One release.
+
+    Its cost counts as spent in every state; `remaining` is the budget left after it, in the budget's unit.
+    """
 
     name: str
-    """What the release is called, chosen by the analyst."""
+    """The name of the release, chosen by the analyst."""
     method: str
-    """The method or building block that made it."""
+    """The method or building block of the release."""
     time: str
-    """When it was charged, in UTC, as ISO 8601 writes it."""
+    """The time of the charge, in UTC, in ISO 8601 format."""
     cost: PrivacyCost
-    """What was charged, under the ledger's neighbours and for its unit."""
+    """The cost that was charged, under the neighbors and for the unit of the ledger."""
     state: EntryState
-    """How it ended: a pending one may be running, or its process died."""
+    """How the release ended. A pending release may be running, or its process died."""
     remaining: float
     """What was left of the budget after it."""
     seeded: bool = False
-    """Whether a seed chose the noise: such a release protects nobody who can guess the seed."""
+    """Whether a seed determined the noise: such a release protects nobody from a reader who can guess the seed."""
     record: Mapping[str, Any] | None = None
     """A JSON object that was stored with the entry, such as the audit record of the plan."""
     digest: str | None = None
-    """The digest of the audit record of what the run gave; None before its end, and if there is no such record."""
+    """The digest of the audit record of the result; None before the end, and if there is no such record."""
     converted_from: str | None = None
-    """For whom the cost held before it was converted to the ledger's neighbors and unit; None if it was not."""
+    """The protection of the cost before it was converted to the ledger's neighbors and unit; None if it was not
+    converted.
+    """
     factor: float | None = None
-    """By how much that conversion multiplied rho; None if there was none."""
+    """The factor by which the conversion multiplied rho; None if there was no conversion."""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as JSON can hold it; what is missing is left out."""
+        """The entry as JSON; entries that are None are left out."""
         return {
             name: value for name, value in {**self.__dict__, "cost": self.cost.to_dict()}.items() if value is not None
         }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Entry:
-        """The entry that was stored, also by version 0.1.0, which did not know of seeds and records."""
+        """The stored entry, also from version 0.1.0, which had no seeds and records."""
         entry = cls(**{**stored, "cost": PrivacyCost.from_dict(stored["cost"])})
         for name in ("name", "method", "time"):
             if not isinstance(getattr(entry, name), str):
@@ -68,7 +73,7 @@ class Entry:
 
 
 def json_object(name: str, value: object) -> dict[str, Any] | None:
-    """A copy of a JSON object, or an error before anything is charged; None stays None."""
+    """A copy of a JSON object, or an error before anything is charged; None is returned unchanged."""
     if value is None:
         return None
     if not isinstance(value, Mapping):

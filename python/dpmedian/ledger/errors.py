@@ -1,4 +1,4 @@
-"""The refusal of a ledger, and a ledger that does not fit together."""
+"""The errors of a ledger: a refusal, and an inconsistent ledger."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ __all__ = ["BrokenChain", "BudgetExceeded"]
 
 
 class BrokenChain(ValueError):
-    """A line of the ledger's log was changed, removed or moved after it was written, or the terms were."""
+    """A line of the ledger's log, or the terms, was changed, removed or moved after it was written."""
 
 
 class BudgetExceeded(ValueError):
-    """The release would exceed the ledger's budget; nothing was charged and no data were touched.
+    """The release would exceed the ledger's budget; nothing was charged and no data were read.
 
     Attributes
     ----------
     asked, spent : PrivacyCost
-        What the release would cost, and what all earlier ones cost together.
+        The cost of the release, and the cost of all earlier releases together.
     budget : Budget
         The limits of the ledger.
     composition : str
         The filter that refused, see `Ledger`.
     used, remaining : float
-        What is spent and what is left by that filter, in the budget's measure.
+        The part of the budget that is spent, and the part that is left, by this filter, in the budget's unit.
     advice : str
         What would fit.
     """

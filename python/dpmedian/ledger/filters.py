@@ -1,12 +1,13 @@
-"""Privacy filters: which costs may still be spent when an analyst chooses each after seeing the results before it.
+"""Privacy filters decide which costs may still be spent if an analyst chooses each cost after seeing earlier results.
 
-A ledger commits to one filter when it is created. "Fits by this bound or by that one" is not a filter: an analyst who
-sees results could steer each outcome towards the bound that is blind to it. Theorems and proofs: ledger.md.
+A ledger commits to one filter when it is created. "The costs fit by this bound or by that one" is not a filter: an
+analyst who sees results could choose costs so that always the more lenient bound decides. Theorems and proofs:
+ledger.md.
 
 * `concentrated`, for budgets in rho and (epsilon, delta): rho adds up. Costs may be chosen adaptively.
 * `pure`, for budgets in epsilon alone: all epsilons and etas add up. Costs may be chosen adaptively.
-* `gaussian`, the default for (epsilon, delta): mu^2 adds up. All costs but the first may be chosen adaptively.
-* `pairs`, for (epsilon, delta): the pairs that were asked for add up. Costs may be chosen adaptively.
+* `gaussian`, the default for (epsilon, delta): mu^2 adds up. All costs except the first may be chosen adaptively.
+* `pairs`, for (epsilon, delta): the requested pairs add up. Costs may be chosen adaptively.
 * `costs_fixed_beforehand`, for (epsilon, delta): exact composition. The costs must not depend on results.
 """
 
@@ -29,19 +30,21 @@ __all__ = ["ENDS_EARLY", "TOLERANCE", "Composition", "Filter", "filter_of", "pai
 Composition = Literal["concentrated", "pure", "gaussian", "pairs", "costs_fixed_beforehand"]
 
 ENDS_EARLY: tuple[Composition, ...] = ("concentrated",)
-"""The filters that charge a release which ended after its first part for that part only: see ledger.md."""
+"""The filters that charge a release which ended after its first part for this part only: see ledger.md."""
 
 TOLERANCE = 2.0**-48
-"""A ledger promises its budget times 1 + this: ten releases at epsilon 0.1 fit epsilon 1, although ten doubles near 0.1
-add up to slightly more than 1."""
+"""A ledger promises its budget times 1 + this number: ten releases at epsilon 0.1 fit epsilon 1, although ten doubles
+near 0.1 add up to slightly more than 1.
+"""
 
-# The share of delta that is set aside for the discretization of the noise. It costs less than a thousandth in noise; at
-# sigma = 2^30 and delta = 1e-6 it covers 1e11 released coordinates at epsilon = 1, and 2e7 at epsilon = 10.
+# The share of delta that is set aside for the discretization of the noise. It increases the noise by less than a
+# thousandth; at sigma = 2^30 and delta = 1e-6 it covers 1e11 released coordinates at epsilon = 1, and 2e7 at epsilon =
+# 10.
 _RESERVE = 0.01
 
 
 def pair_of(cost: PrivacyCost) -> tuple[float, float] | None:
-    """The pair that was asked for, if the cost keeps to it; that of a pure cost; or None."""
+    """The requested pair if the cost satisfies it, the pair of a pure cost, or None."""
     if cost.epsilon is not None and cost.delta_at(cost.epsilon) <= (cost.delta or 0.0):
         return cost.epsilon, cost.delta or 0.0
     return (cost.epsilon_at(0.0), 0.0) if cost.is_pure else None
@@ -56,7 +59,7 @@ def _reserve(budget: Budget) -> float:
 
 @dataclass(frozen=True)
 class Filter(ABC):
-    """A rule that admits a sequence of costs or not. It sees costs only, never results."""
+    """A rule that admits or refuses a sequence of costs. It sees costs only, never results."""
 
     budget: Budget
 
@@ -66,34 +69,35 @@ class Filter(ABC):
 
     @abstractmethod
     def spent(self, costs: Sequence[PrivacyCost]) -> float:
-        """What the costs use up, in the budget's measure; infinite where no number of it would do."""
+        """What the costs use up, in the budget's unit; infinite if no number would be enough."""
 
     @abstractmethod
     def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
-        """What would fit after these costs, and why what was asked for does not."""
+        """What would fit after these costs, and why the requested cost does not fit."""
 
     def remaining(self, costs: Sequence[PrivacyCost]) -> float:
-        """What the costs leave, in the budget's measure; 0 if nothing."""
+        """What the costs leave, in the budget's unit; 0 if nothing is left."""
         limit = self.budget.epsilon if self.budget.rho is None else self.budget.rho
         assert limit is not None
         return max(limit - self.spent(costs), 0.0)
 
     additive: ClassVar[str] = "rho"
-    """What adds up, so that shares of it can be added: rho, or epsilon."""
+    """The quantity that adds up, so that shares of it can be added: rho, or epsilon."""
 
     def weight(self, cost: PrivacyCost) -> float:
-        """What a cost uses of what adds up."""
+        """How much a cost uses of the quantity that adds up."""
         return cost.dominating_mu_squared / 2.0
 
     def room(self, costs: Sequence[PrivacyCost]) -> float:
-        """How much of what adds up is left after these costs."""
+        """How much of the quantity that adds up is left after these costs."""
         return self.split(costs, 1)
 
     def shares(self, costs: Sequence[PrivacyCost]) -> tuple[list[float], float]:
-        """The share of every cost in what adds up, and the share that is left; together they are 1, but for rounding.
+        """The share of every cost in the quantity that adds up, and the share that is left; their sum is 1 up to
+        rounding.
 
-        What adds up is, for a budget in (epsilon, delta), not exactly the same for all costs, so the shares are those
-        of what was spent and what is left now.
+        For a budget in (epsilon, delta), the quantity that adds up depends slightly on the costs, so the shares refer
+        to what is spent and left now.
         """
         weights, room = [self.weight(cost) for cost in costs], self.room(costs)
         whole = math.fsum(weights) + room
@@ -106,12 +110,12 @@ class Filter(ABC):
         return {"rho": self.split(costs, k)}
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
-        """The largest rho, to eleven digits, of which k more Gaussian releases are admitted; 0 if there is none."""
+        """The largest rho, to eleven digits, such that k more Gaussian releases are admitted; 0 if there is none."""
         start = PrivacyCost(neighbours=costs[0].neighbours, unit=costs[0].unit) if costs else PrivacyCost()
         start = replace(start, discretization=self._room(costs))
 
         def excess(octave: float) -> float:
-            """Positive exactly where k releases of 2^octave do not fit."""
+            """Positive if and only if k releases of 2^octave do not fit."""
             mu_squared = 2.0 * math.pow(2.0, octave)
             others = PrivacyCost(product_up(k - 1, mu_squared), neighbours=start.neighbours, unit=start.unit)
             return -1.0 if self.admits([*costs, replace(start, mu_squared=mu_squared), others]) else 1.0
@@ -121,16 +125,16 @@ class Filter(ABC):
         return math.pow(2.0, border(excess, good=_LEAST, bad=_MOST, absolute=1e-11))
 
     def _room(self, costs: Sequence[PrivacyCost]) -> float:
-        """The discretization for which a split leaves room, beside what the filter sets aside by itself."""
+        """The discretization for which a split leaves room, in addition to what the filter sets aside."""
         return 0.0
 
 
-# No budget allows more than rho = 2^17, and none that is smaller than 2^-200 is worth splitting. In octaves.
+# In octaves: no budget allows more than rho = 2^17, and a budget below 2^-200 is not worth splitting.
 _LEAST, _MOST = -200.0, 18.0
 
 
 class _Concentrated(Filter):
-    """The filter of zero-concentration: rho adds up, whoever chose it."""
+    """The filter of zero-concentration: rho adds up, also if costs are chosen adaptively."""
 
     def weight(self, cost: PrivacyCost) -> float:
         return cost.rho
@@ -162,7 +166,7 @@ class _Concentrated(Filter):
 
 
 class _Pure(Filter):
-    """Basic composition of pure steps: epsilons add up, whoever chose them."""
+    """Basic composition of pure releases: epsilons add up, also if costs are chosen adaptively."""
 
     additive = "epsilon"
 
@@ -194,7 +198,7 @@ class _Pure(Filter):
 
 
 class _Pairs(Filter):
-    """Basic composition: the pairs that were asked for add up, whoever chose them."""
+    """Basic composition: the requested pairs add up, also if costs are chosen adaptively."""
 
     additive = "epsilon"
 
@@ -240,14 +244,14 @@ class _Pairs(Filter):
 
 
 class _Gaussian(Filter):
-    """The filter of Gaussian differential privacy: mu^2 adds up, whoever chose it.
+    """The filter of Gaussian differential privacy: mu^2 adds up, also if costs are chosen adaptively.
 
-    The first cost was chosen before any result, so it is accounted for exactly; of the later ones every pure or
-    bounded-range step counts as the Gaussian that dominates it. Their discretization has a fixed share of delta.
+    The first cost was chosen before any result, so it is counted exactly. Every later pure or bounded-range release
+    counts as the Gaussian that dominates it. The discretization of later releases has a fixed share of delta.
     """
 
     def _dominating(self, costs: Sequence[PrivacyCost]) -> PrivacyCost | None:
-        """A cost that no choice of these costs can exceed; None where the filter cannot admit them."""
+        """A cost that no adaptive choice of these costs can exceed; None if the filter cannot admit them."""
         first, later = costs[0], [cost for cost in costs[1:] if cost.dominating_mu_squared or cost.delta0]
         if not later:
             return first
@@ -290,7 +294,7 @@ class _Gaussian(Filter):
         return advice
 
     def _room(self, costs: Sequence[PrivacyCost]) -> float:
-        # The first release is not among those that the filter sets something aside for.
+        # The share that the filter sets aside is not for the first release.
         return 0.0 if costs else 0.1 * _reserve(self.budget)
 
 
@@ -343,7 +347,7 @@ _FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_of(budget: Budget, composition: str | None = None) -> tuple[Composition, Filter]:
-    """The filter of that name; with None the budget's default, and every default admits adaptively chosen costs."""
+    """The filter of that name, or with None the budget's default; every default admits adaptively chosen costs."""
     suitable: tuple[Composition, ...]
     if budget.rho is not None:
         suitable = ("concentrated",)

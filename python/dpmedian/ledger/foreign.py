@@ -1,4 +1,4 @@
-"""Accountants of other libraries in the place of a ledger."""
+"""Accountants of other libraries that are used in place of a ledger."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from dpmedian.ledger.ledger import Ledger
 
 __all__ = ["PairAccountant", "as_ledger"]
 
-# An accountant of (epsilon, delta) pairs that meets a cost asked for in rho is charged epsilon_at(delta0 + this).
+# An accountant of (epsilon, delta) pairs is charged epsilon_at(delta0 + this number) for a cost in rho.
 DELTA_OF_RHO = 1e-6
 
 
 class PairAccountant:
-    """An accountant of (epsilon, delta) pairs, such as diffprivlib's, in the place of a ledger.
+    """An accountant of (epsilon, delta) pairs, such as diffprivlib's, that is used in place of a ledger.
 
-    It is charged the pair that was asked for. A cost asked for in rho has none, so it is charged
-    (epsilon_at(delta), delta) with delta = delta0 + 1e-6, which composes worse than rho does: a `Ledger` in rho loses
-    nothing. Such accountants know of no neighbours or units: a cost under "add_remove" is charged as what it is for a
-    replaced record, with a warning, since the pairs in it must all mean the same; a cost per unit under "replace"
-    bounds nothing for a record, and is refused. The accountant's own errors pass through unchanged.
+    The accountant is charged the requested pair. A cost in rho has no pair, so it is charged (epsilon_at(delta), delta)
+    with delta = delta0 + 1e-6, which composes worse than rho does; a `Ledger` in rho loses nothing. Such accountants
+    know neither neighbors nor units, and all pairs in them must have the same meaning. So a cost under "add_remove" is
+    charged as the cost for a replaced record, with a warning; a cost per unit under "replace" bounds nothing for a
+    record, and is refused. The accountant's own errors are not changed.
     """
 
-    # Accountants check and append in two steps; the lock makes them one for the threads of this process.
+    # Accountants check and append in two steps; the lock makes them one step for the threads of this process.
     _lock = threading.Lock()
 
     def __init__(self, accountant: Any) -> None:
         self._accountant = accountant
 
     def check(self, cost: PrivacyCost) -> None:
-        """Asks the accountant whether the pair of the cost is permitted."""
+        """Check with the accountant whether the pair of the cost is permitted."""
         self._require(*_priced(cost))
 
     def charge(
@@ -47,7 +47,7 @@ class PairAccountant:
         seeded: bool = False,
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
-        """Spends the pair of the cost; the accountant has no place for the rest."""
+        """Spend the pair of the cost; the accountant cannot store the rest."""
         epsilon, delta = _priced(cost)
         if not cost.protection.is_default:
             warnings.warn(
@@ -78,7 +78,7 @@ def _priced(cost: PrivacyCost) -> tuple[float, float]:
 
 
 def as_ledger(ledger: object) -> Account:
-    """A ledger, or what can stand for one: an accountant with diffprivlib's `check` and `spend`, or None for none."""
+    """An account for a ledger, for an accountant with diffprivlib's `check` and `spend`, or for None."""
     if ledger is None:
         return Unrecorded()
     if isinstance(ledger, (Ledger, Unrecorded, PairAccountant)):

@@ -36,30 +36,30 @@ class Ledger:
     epsilon, delta, rho : float, optional
         The budget: (epsilon, delta), epsilon alone for pure differential privacy, rho, or rho with delta.
     path : path-like, optional
-        A JSON file for the entries. Several processes may share it: a lock file beside it makes check and charge one
-        step, and the file is replaced as a whole, so a crash leaves the old or the new one. An existing file is opened
-        if it was created on the same terms, and never overwritten.
+        A JSON file for the entries. Several processes may share it: a lock file makes check and charge one step, and
+        the file is replaced as a whole, so a crash leaves the old or the new file. An existing file is opened if it was
+        created on the same terms, and is never overwritten.
     composition : str, optional
-        The filter that decides what fits, fixed for good. The defaults let an analyst choose every cost after seeing
-        the results before it: "concentrated" (rho adds up) for rho, "pure" (epsilons add up) for epsilon alone,
-        "gaussian" for (epsilon, delta): mu^2 adds up, and pure steps and selections count as the Gaussians that
-        dominate them. Under (epsilon, delta) there are also "concentrated", "pairs" (the pairs asked for add up), and
-        "costs_fixed_beforehand": the exact composition, valid only if no cost depends on a result.
+        The filter that decides what fits, fixed at creation. With the defaults an analyst may choose every cost after
+        seeing earlier results: "concentrated" (rho adds up) for rho, "pure" (epsilons add up) for epsilon alone,
+        "gaussian" (mu^2 adds up, and other releases count as the Gaussians that dominate them) for (epsilon, delta).
+        (epsilon, delta) also allows "concentrated", "pairs" (requested pairs add up), and "costs_fixed_beforehand": the
+        exact composition, valid only if no cost depends on a result.
     neighbours : {"replace", "add_remove"}
-        The relation that is counted. A cost under "add_remove" is converted for a ledger under "replace"; the other
-        way is impossible.
+        The relation for which costs are counted. A cost under "add_remove" is converted for a ledger under "replace";
+        the opposite conversion is impossible.
     unit : str
         Whose contribution is protected, "record" or a label. A cost per unit under "add_remove" is converted for a
-        ledger per record; under "replace" it is refused, since a record that changes its unit may change the number of
-        units. From records to units, see `cost.for_group(k, unit=...)`.
+        ledger per record. Under "replace" it is refused, because a record that moves to another unit may change the
+        number of units. For a conversion from records to units, see `cost.for_group(k, unit=...)`.
 
     Notes
     -----
-    The promise is the budget times 1 + 2^-48, which allows for the rounding of decimal numbers. What may be claimed
-    after costs were chosen adaptively is the budget, see `Budget.epsilon_at`, not what `spent` amounts to.
+    The promise is the budget times 1 + 2^-48, which allows for the rounding of decimal numbers. If costs were chosen
+    adaptively, only the budget may be claimed, see `Budget.epsilon_at`, not the smaller number that `spent` implies.
 
-    An in-memory ledger belongs to one process: its copies could each spend the whole budget, so it refuses to be copied
-    or pickled, and a forked copy refuses every charge.
+    An in-memory ledger belongs to one process. Each of its copies could spend the whole budget, so it refuses to be
+    copied or pickled, and a forked copy refuses every charge.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Ledger:
     >>> charge.mark("released")
     >>> round(ledger.remaining, 3)
     0.603
-    >>> round(ledger.split(4), 5)  # The rho of which four more releases fit.
+    Four more releases with this rho fit.
     0.00575
     """
 
@@ -114,7 +114,7 @@ class Ledger:
 
     @property
     def protection(self) -> Protection:
-        """Whom the costs are about."""
+        """The neighbors and the unit that the costs are about."""
         return Protection(self.neighbours, self.unit)
 
     @property
@@ -142,53 +142,53 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """The last link of the chain of all lines, which stands for the whole history.
+        """The last link of the chain of all lines, which identifies the whole history.
 
-        Who notes it elsewhere notices later if the file was written again with other entries.
+        Whoever notes it elsewhere can detect later if the file was rewritten with other entries.
         """
         return self._store.read().log.head
 
     @property
     def taken_over(self) -> int:
-        """How many entries, the first ones, are from a version that did not chain them."""
+        """The number of entries at the beginning that come from a version that did not chain them."""
         return int(self._store.read().start["taken_over"])
 
     @property
     def spent(self) -> PrivacyCost:
-        """The cost of all entries together, as if they had been fixed beforehand."""
+        """The cost of all entries together, computed as if the costs had been fixed beforehand."""
         return self._total(self._entries())
 
     @property
     def remaining(self) -> float:
-        """What is left by the ledger's filter, in the budget's measure: rho, or epsilon at the budget's delta.
+        """The budget that is left by the ledger's filter, as rho, or as epsilon at the budget's delta.
 
-        Epsilon does not add up exactly: more than this may fit, since a sum of releases costs less than the sum of
-        their epsilons.
+        Epsilon does not add up exactly: more than this may fit, because several releases together cost less than the
+        sum of their epsilons.
         """
         return self._terms.filter.remaining(_costs(self._entries()))
 
     @property
     def additive(self) -> str:
-        """What adds up in this ledger, so that shares can be added: "rho", or "epsilon" for pure steps and pairs."""
+        """The quantity that adds up, so that shares can be added: "rho", or "epsilon" for pure releases and pairs."""
         return self._terms.filter.additive
 
     @property
     def shares(self) -> tuple[list[float], float]:
-        """The share of every entry in what adds up, and the share that is left; together they are 1."""
+        """The share of every entry in the quantity that adds up, and the share that is left; together they are 1."""
         return self._terms.filter.shares(_costs(self._entries()))
 
     @property
     def counts(self) -> str:
-        """Whom this ledger protects, in a few words."""
+        """The neighbors and the unit of this ledger, in a few words."""
         return whose(PrivacyCost(neighbours=self.neighbours, unit=self.unit))
 
     def per_release(self, k: int) -> dict[str, float]:
-        """The arguments with which each of k more releases fits what is left.
+        """The arguments with which each of k more releases fits the budget that is left.
 
         Parameters
         ----------
         k : int
-            How many releases are to share what is left.
+            The number of releases that share the budget that is left.
 
         Returns
         -------
@@ -199,23 +199,23 @@ class Ledger:
         return self._terms.filter.per_release(_costs(self._entries()), _shares(k))
 
     def split(self, k: int) -> float:
-        """The rho of which k more releases fit what is left.
+        """The rho with which k more releases fit the budget that is left.
 
         Parameters
         ----------
         k : int
-            How many releases are to share what is left.
+            The number of releases that share the budget that is left.
 
         Returns
         -------
         float
-            To be asked for with `rho=`, k times. It is what Gaussian releases may cost; in a ledger under
-            (epsilon, delta), pure steps and selections count more than their rho. 0 if nothing fits.
+            The number to pass as `rho=`, k times. It applies to Gaussian releases; in a ledger under (epsilon, delta),
+            pure releases and selections count more than their rho. 0 if nothing fits.
 
         Raises
         ------
         ValueError
-            If the ledger counts epsilons or pairs: the error says which of them k releases may ask for.
+            If the ledger counts epsilons or pairs; the error says which of them k releases may use.
         """
         return self._terms.filter.split(_costs(self._entries()), _shares(k))
 
@@ -232,16 +232,16 @@ class Ledger:
         seeded: bool = False,
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
-        """Checks and records the cost as pending, in one step that no thread or process can come between.
+        """Check the cost and record it as pending, in one step that no other thread or process can interrupt.
 
         Parameters
         ----------
         name, method : str
-            What the release is called, and what makes it.
+            The name and the method of the release.
         cost : PrivacyCost
-            What it costs. It is converted to the ledger's neighbours and unit where that is possible.
+            The cost of the release. It is converted to the ledger's neighbors and unit if that is possible.
         seeded : bool
-            Whether a seed chooses the noise.
+            Whether a seed determines the noise.
         record : mapping, optional
             A JSON object that is stored with the entry.
 
@@ -255,7 +255,7 @@ class Ledger:
         BudgetExceeded
             If the cost does not fit; nothing is charged.
         ValueError
-            If the cost holds for other neighbours or another unit and cannot be converted.
+            If the cost holds for other neighbors or another unit and cannot be converted.
         """
         for argument, value in (("name", name), ("method", method)):
             if not isinstance(value, str):
@@ -287,22 +287,22 @@ class Ledger:
         neighbours: Neighbours | None = None,
         unit: str | None = None,
     ) -> None:
-        """Charge what another program has released, or will release, about the same data.
+        """Charge for a release that another program has made, or will make, from the same data.
 
         Parameters
         ----------
         name : str
-            What it is called.
+            The name of the release.
         cost : PrivacyCost or dp_accounting event, optional
-            What it costs: a `PrivacyCost`, or an event of Google's library dp_accounting.
+            The cost: a `PrivacyCost`, or an event of Google's library dp_accounting.
         epsilon, delta : float, optional
-            In place of `cost`: a release that is (epsilon, delta)-differentially private, or pure without delta.
+            Instead of `cost`: the release is (epsilon, delta)-differentially private, or pure without delta.
         rho : float, optional
-            In place of `cost`: a release that is rho-zero-concentrated. Only the filter "concentrated" adds it up.
+            Instead of `cost`: the release is rho-zero-concentrated. Only the filter "concentrated" adds it up.
         library : str
-            The program that made it.
+            The program that makes the release.
         neighbours, unit : str, optional
-            The relation for which the cost holds, and whose contribution it protects; those of the ledger by default.
+            The relation for which the cost holds, and whose contribution it protects; by default those of the ledger.
 
         Raises
         ------
@@ -329,7 +329,7 @@ class Ledger:
         self.charge(name, library, cost).mark("released")
 
     def _converted(self, cost: PrivacyCost) -> PrivacyCost:
-        """The cost for the ledger's neighbours and unit."""
+        """The cost for the ledger's neighbors and unit."""
         return converted(cost, self.budget, self.neighbours, self.unit)
 
     def _require(self, entries: Sequence[Entry], cost: PrivacyCost, asked: PrivacyCost) -> None:
@@ -349,7 +349,7 @@ class Ledger:
     ) -> bool:
         lowered = ran is not None and self.composition in ENDS_EARLY
         with self._store.transaction(self._terms) as log:
-            # A file that was restored to an older copy may have no such entry, or that of another release.
+            # A file that was restored from an older copy may lack this entry, or have that of another release.
             if not log.has(number, link):
                 raise ValueError(
                     f"the ledger has lost entry {number} ({charged.name}), which cost {charged.cost} and is spent all "
@@ -376,7 +376,7 @@ class Ledger:
             )
         return Ledger.open, (self._store.path,)
 
-    # How it reads.
+    # Displaying a ledger.
 
     def __repr__(self) -> str:
         where = f", path={str(self.path)!r}" if self.path else ""
@@ -397,12 +397,12 @@ class Ledger:
 
 
 def _shares(k: int) -> int:
-    """A number of releases that share what is left."""
+    """Check a number of releases that share the budget."""
     if whole("k", k) > _MOST_SHARES:
         raise ValueError(f"k must be at most {_MOST_SHARES} releases, got {k}")
     return int(k)
 
 
 def _costs(entries: Sequence[Entry]) -> list[PrivacyCost]:
-    """What every entry costs, whatever became of it."""
+    """The cost of every entry, in any state."""
     return [entry.cost for entry in entries]

@@ -1,8 +1,8 @@
-"""The events of a ledger in order: every charge, and how each run ended, in a chain of digests.
+"""The events of a ledger in order (every charge, and how each run ended) in a chain of digests.
 
-A line of the log is a JSON object, and its `link` is the SHA-256 digest of the link before it and of its own content.
-So a line that was changed, removed or moved no longer fits the links after it, and the head, which is the last link,
-stands for the whole history. Lines are only ever added.
+A line of the log is a JSON object, and its `link` is the SHA-256 digest of the previous link and the line's own
+content. If a line is changed, removed or moved, the following links no longer match. The head, which is the last link,
+identifies the whole history. Lines are only ever appended.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["Log", "now"]
 
 
 def now() -> str:
-    """Return the time of a line. Nothing is decided by it, so a clock that jumps does no harm."""
+    """Return the time for a line. Nothing depends on it, so a clock that jumps does no harm."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 class Log:
-    """Lines that fit together, and the entries that they amount to."""
+    """Consistent lines, and the entries that they describe."""
 
     def __init__(self, start: Mapping[str, Any]) -> None:
-        """An empty log. `start` is what the first link is made of: the terms of the ledger and its identity."""
+        """An empty log. The first link is computed from `start`: the terms of the ledger and its identity."""
         self.lines: list[dict[str, Any]] = []
         self.entries: list[Entry] = []
         self.head = _digest("", start)
-        # The link of the charge of every entry.
+        # For every entry, the link of its charge.
         self._charged: list[str] = []
 
     @classmethod
     def read(cls, start: Mapping[str, Any], lines: Sequence[Any], head: object) -> Log:
-        """The log of these stored lines, or `BrokenChain` if one of them was changed, removed or moved."""
+        """The log with these stored lines, or `BrokenChain` if a line was changed, removed or moved."""
         log = cls(start)
         for number, line in enumerate(lines):
             content = {name: value for name, value in line.items() if name != "link"}
@@ -59,7 +59,7 @@ class Log:
 
     @classmethod
     def of_former(cls, start: Mapping[str, Any], entries: Sequence[Entry]) -> Log:
-        """The log of entries that a former version stored without a chain."""
+        """The log with entries that an earlier version stored without a chain."""
         log = cls(start)
         for number, entry in enumerate(entries):
             log.charge(replace(entry, state="pending"))
@@ -75,7 +75,7 @@ class Log:
         return other
 
     def charge(self, entry: Entry) -> tuple[int, str]:
-        """Add the charge of a pending entry. Returns its number and the link that `has` recognizes it by."""
+        """Add the charge of a pending entry. Return its number, and the link by which `has` recognizes it."""
         content = {name: value for name, value in entry.to_dict().items() if name != "state"}
         self._add(content, _digest(self.head, content))
         return len(self.entries) - 1, self.head
@@ -89,7 +89,7 @@ class Log:
         digest: str | None = None,
         lowered: tuple[PrivacyCost, float] | None = None,
     ) -> None:
-        """Add how the run of an entry ended: with which record, and what it costs and leaves if that is less."""
+        """Record how the run of an entry ended: with which record, and, if this is less, what it costs and leaves."""
         content: dict[str, Any] = {"entry": number, "state": state, "time": time, "digest": digest}
         if lowered is not None:
             content |= {"cost": lowered[0].to_dict(), "remaining": lowered[1]}
@@ -97,7 +97,7 @@ class Log:
         self._add(content, _digest(self.head, content))
 
     def has(self, number: int, link: str) -> bool:
-        """Whether the entry of this number is the charge with this link."""
+        """Whether the entry with this number is the charge with this link."""
         return number < len(self._charged) and self._charged[number] == link
 
     def _add(self, content: dict[str, Any], link: str) -> None:

@@ -1,9 +1,9 @@
-"""Where a ledger's entries live: in memory, or in a JSON file that several processes share.
+"""The storage of a ledger's entries: in memory, or in a JSON file that several processes share.
 
-The file is replaced as a whole, so a crash leaves the old or the new one. Whoever changes it holds two locks: that of
-the file beside it, which is there also before the ledger is, and that of the ledger's file itself, which nobody can
-delete without losing the ledger. The format is "dpmedian ledger 3", a log whose lines are chained; formats 1 and 2, of
-versions 0.1.0 and 0.2.0, are read as well and become format 3 with the next charge.
+The file is replaced as a whole, so a crash leaves the old or the new file. A process that changes it holds two locks:
+one on the lock file, which exists before the ledger does, and one on the ledger's file itself, which nobody can delete
+without losing the ledger. The format is "dpmedian ledger 3", a log of chained lines. Formats 1 and 2, of versions 0.1.0
+and 0.2.0, can be read and become format 3 with the next charge.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["FileStore", "MemoryStore", "Terms"]
 
 _FORMAT, _SECOND_FORMAT, _FIRST_FORMAT = (f"dpmedian ledger {number}" for number in (3, 2, 1))
 
-# How often a lock is tried again because its file was replaced while we waited. Nobody deletes files so often, but a
-# file system without stable numbers of files would look like it, and waiting for ever would not say why.
+# How often a lock is tried again because its file was replaced in the meantime. Nobody deletes files so often, but a
+# file system without stable file numbers would look like it, and waiting forever would give no reason.
 _TRIES = 1000
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a ledger commits to when it is created, and what never changes afterwards."""
+    """The terms that a ledger commits to when it is created, and that never change afterwards."""
 
     budget: Budget
     composition: Composition
@@ -49,7 +49,7 @@ class Terms:
 
     @classmethod
     def of(cls, budget: Budget, composition: str | None, neighbours: object, unit: object) -> Terms:
-        """The terms that were asked for, checked; None takes the budget's default filter."""
+        """The requested terms, checked; None takes the budget's default filter."""
         name, _ = filter_of(budget, composition)
         return cls(budget, name, neighbours_of(neighbours), unit_of(unit))
 
@@ -59,7 +59,7 @@ class Terms:
         return filter_of(self.budget, self.composition)[1]
 
     def difference(self, asked: Terms) -> str | None:
-        """What these terms have, and those that were asked for have not; None if they agree."""
+        """The first term that differs from the requested terms, in words; None if they agree."""
         if _limits(self.budget) != _limits(asked.budget):
             return f"the budget {self.budget}, not {asked.budget}"
         for name in ("composition", "neighbours", "unit"):
@@ -69,14 +69,14 @@ class Terms:
         return None
 
     def to_dict(self) -> dict[str, object]:
-        """The terms as JSON can hold them."""
+        """The terms as JSON."""
         names = {"composition": self.composition, "neighbours": self.neighbours, "unit": self.unit}
         return {"budget": self.budget.to_dict(), **names}
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A ledger as it is stored: its terms, its log, and what the chain of the log starts with."""
+    """A ledger as it is stored: its terms, its log, and what the first link of the log is computed from."""
 
     terms: Terms
     log: Log
@@ -84,17 +84,18 @@ class Stored:
 
     @classmethod
     def new(cls, terms: Terms, former: list[Entry] | None = None) -> Stored:
-        """A ledger of its own identity, empty or with the entries of a former format, which had no chain."""
+        """A ledger with a new identity, empty or with the entries of an earlier format, which had no chain."""
         start = {"format": _FORMAT, "id": secrets.token_hex(16), **terms.to_dict(), "taken_over": len(former or ())}
         return cls(terms, Log(start) if former is None else Log.of_former(start, former), start)
 
     @classmethod
     def parse(cls, text: str) -> Stored:
-        """The ledger of a file's text."""
+        """Parse the text of a file."""
         stored = parse_object(text, "this is no ledger")
         budget = Budget.of(**stored["budget"])
         if stored["format"] == _FIRST_FORMAT:
-            # It admitted by one bound or another, which is no filter. From now on its entries are held to one.
+            # Format 1 admitted a release by one bound or another, which is no filter. From now on its entries are held
+            # to one filter.
             terms = Terms.of(budget, None, "replace", RECORD)
         elif stored["format"] in (_SECOND_FORMAT, _FORMAT):
             terms = Terms.of(budget, stored["composition"], stored["neighbours"], stored["unit"])
@@ -107,7 +108,7 @@ class Stored:
 
     @property
     def text(self) -> str:
-        """What the file holds: one line for each line of the log."""
+        """The content of the file: one line of text for each line of the log."""
         start = json.dumps(self.start, indent=2, ensure_ascii=False, allow_nan=False)
         lines = [json.dumps(line, ensure_ascii=False, allow_nan=False) for line in self.log.lines]
         log = "".join(f"{',' if number else ''}\n    {line}" for number, line in enumerate(lines))
@@ -119,7 +120,7 @@ def _limits(budget: Budget) -> tuple[float | None, float, float | None]:
 
 
 class MemoryStore:
-    """The log of one process: its copies could each spend the whole budget, so a forked one refuses every charge."""
+    """The log in one process. Each copy could spend the whole budget, so a forked copy refuses every charge."""
 
     path: Path | None = None
 
@@ -129,12 +130,12 @@ class MemoryStore:
         self._process = os.getpid()
 
     def read(self) -> Stored:
-        """What is stored now. A transaction replaces the log and never changes it, so reading needs no lock."""
+        """The stored ledger. A transaction replaces the log and never changes it in place, so reading needs no lock."""
         return self._stored
 
     @contextlib.contextmanager
     def transaction(self, terms: Terms) -> Iterator[Log]:
-        """A copy of the log, which replaces it at the end, unless there was an error."""
+        """A copy of the log, which replaces the log at the end, unless there was an error."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"this in-memory ledger belongs to process {self._process}, and process {os.getpid()} has a copy of it "
@@ -147,26 +148,26 @@ class MemoryStore:
 
 
 class FileStore:
-    """The stored form: one JSON object, replaced as a whole. The lock file beside it is empty and stays."""
+    """A ledger in a file: one JSON object, replaced as a whole. The lock file is empty and stays."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # Resolved once: a later change of directory, or a link, must not lead to another ledger.
+        # Resolved once, so that a later change of directory, or of a link, does not lead to another ledger.
         self.path = Path(os.path.realpath(path))
-        # The identity of the ledger in the file, once it has one that is stored.
+        # The identity of the ledger in the file, once it is stored.
         self._id: str | None = None
 
     @property
     def _fresh(self) -> Path:
-        """Where new content is written before it replaces the file."""
+        """The path to which new content is written before it replaces the file."""
         return self.path.with_name(self.path.name + ".new")
 
     def create(self, terms: Terms) -> None:
-        """Creates the file, or makes sure that the one that is there has the same terms; it is never overwritten."""
+        """Create the file, or check that an existing one has the same terms; an existing file is never overwritten."""
         with self._lock():
             try:
                 self._read()
             except FileNotFoundError:
-                # Whatever made the file invisible: if there is one after all, the exclusive creation leaves it alone.
+                # If the file was only invisible and does exist, the exclusive creation does not change it.
                 with contextlib.suppress(FileExistsError):
                     self._create(terms)
             stored = self._read()
@@ -178,14 +179,14 @@ class FileStore:
 
     def read(self) -> Stored:
         """What is stored now."""
-        # The file is replaced as a whole, so reading needs no lock, except on Windows, where no file can be replaced
-        # while somebody reads it.
+        # The file is replaced as a whole, so reading needs no lock, except on Windows, on which a file cannot be
+        # replaced while it is read.
         with self._lock() if sys.platform == "win32" else contextlib.nullcontext():
             return self._read()
 
     @contextlib.contextmanager
     def transaction(self, terms: Terms) -> Iterator[Log]:
-        """The stored log, written back at the end, unless there was an error; nobody can come between."""
+        """The stored log, written back at the end unless there was an error; no other process can interrupt."""
         with self._lock(), self._content_lock():
             self._require_one_name()
             stored = self._read()
@@ -199,8 +200,10 @@ class FileStore:
             self._id = stored.start["id"]
 
     def _require_one_name(self) -> None:
-        """Raises if the file has a second name: a charge replaces one of them, and the other keeps its full budget."""
-        # A crash during the creation of the ledger may have left the file under this second name.
+        """Raises if the file has a second name: a charge would replace one of them, and the other would keep its full
+        budget.
+        """
+        # A crash during the creation of the ledger may have left this second name of the file.
         self._fresh.unlink(missing_ok=True)
         links = self.path.stat().st_nlink
         if links > 1:
@@ -239,12 +242,13 @@ class FileStore:
         stored = Stored.new(terms)
         fresh = self._write_beside(stored)
         try:
-            # Unlike a replacement, a link is refused where there is a file, and it appears with all of its content.
+            # Unlike a replacement, a link is refused if the file exists, and it appears with all of its content.
             os.link(fresh, self.path)
         except FileExistsError:
             raise
         except OSError:
-            # A file system without links: the file appears empty for a moment, but still only if there was none.
+            # On a file system without links the file is empty for a moment, but it is still created only if there was
+            # none.
             with open(self.path, "xb") as file:
                 file.write(fresh.read_bytes())
                 file.flush()
@@ -261,8 +265,8 @@ class FileStore:
 
     def _write_beside(self, stored: Stored) -> Path:
         text = stored.text
-        # One name suffices for the new file, since only the holder of the lock writes it; a crash leaves at most this.
-        # It may have left it as a second name of the ledger, so it is removed and never written into.
+        # One name suffices for the new file, because only the holder of the lock writes it, and a crash leaves at most
+        # this file. A crash may have left it as a second name of the ledger, so it is removed and never written into.
         fresh = self._fresh
         fresh.unlink(missing_ok=True)
         with open(fresh, "x", encoding="utf-8") as file:
@@ -273,17 +277,17 @@ class FileStore:
 
     def _sync_folder(self) -> None:
         if sys.platform != "win32":
-            # The new name survives a power failure only once the directory is on disk.
+            # The new name survives a power failure only if the directory is written to disk.
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
             finally:
                 os.close(folder)
 
-    # The lock is our own code, not the library `filelock`: what is needed is one exclusive, blocking lock that the
-    # operating system drops when its holder dies, which is one call on either system. The library polls instead of
-    # waiting, is reentrant by default, and may fall back to a lock that a crash leaves behind, where this package
-    # prefers to refuse; and it would be the second dependency at run time.
+    # The lock is our own code and not the library `filelock`. It must be an exclusive, blocking lock that the operating
+    # system drops when its holder dies, which is one call on either system. The library polls instead of waiting, is
+    # reentrant by default, and may fall back to a lock that a crash leaves behind, while this package prefers to
+    # refuse; it would also be the second dependency at run time.
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         # Every transaction opens the file again, so threads exclude each other as processes do.
@@ -300,7 +304,7 @@ class FileStore:
                     file.seek(0)
                     msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
                     break
-                except OSError as error:  # It gives up after ten seconds; another process may be slow.
+                except OSError as error:  # The call gives up after ten seconds; another process may be slow.
                     if error.errno not in (errno.EACCES, errno.EDEADLK):
                         raise
             try:
@@ -311,13 +315,13 @@ class FileStore:
 
     @contextlib.contextmanager
     def _content_lock(self) -> Iterator[None]:
-        # The lock file can be deleted while somebody holds it, and the next one would lock a new file: two transactions
-        # at once. The ledger itself is the lock that cannot be lost. On Windows nobody deletes an open file.
+        # The lock file can be deleted while it is locked, and the next process would lock a new file: two transactions
+        # at once. Therefore the ledger itself is locked, too. On Windows nobody can delete an open file.
         if sys.platform == "win32":
             yield
             return
-        # A network file system locks only what is open for writing; elsewhere a ledger that its owner made read-only
-        # can still be locked, and replaced.
+        # A network file system locks only files that are open for writing. On other file systems a ledger that its
+        # owner made read-only can still be locked and replaced.
         mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
         with contextlib.ExitStack() as stack:
             try:
@@ -330,7 +334,9 @@ class FileStore:
 
         @contextlib.contextmanager
         def _locked(self, path: Path, mode: str) -> Iterator[None]:
-            """Holds the lock of the file that has this name now, not of one that was deleted or replaced meanwhile."""
+            """Hold the lock of the file that has this name now, not of a file that was deleted or replaced in the
+            meantime.
+            """
             import fcntl
 
             for _ in range(_TRIES):

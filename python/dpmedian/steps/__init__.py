@@ -1,6 +1,7 @@
 """One private robust step from a public point, for models of any size. Proof: robust_step.md.
 
-A method like those of `dpmedian.methods`, offered by a function of its own: it releases a direction, not a median.
+This is a method like those in `dpmedian.methods`, but with a public function of its own: it releases a direction and
+not a median.
 """
 
 from __future__ import annotations

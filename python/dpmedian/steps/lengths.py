@@ -1,8 +1,8 @@
-"""The median length of updates, which training follows from round to round with one noisy number in each.
+"""The median length of updates, which training tracks from round to round with one noisy number per round.
 
-A robust step in one dimension, from a guessed length to the lengths of the updates, is the share of updates that are
-longer than the guess minus the share that are shorter. It is released like every other robust step. What this module
-does with it is post-processing.
+The number is a robust step in one dimension, from a guessed length to the lengths of the updates: the share of updates
+that are longer than the guess minus the share of shorter ones. It is released like every other robust step. This module
+only post-processes it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import math
 
 __all__ = ["LENGTHS_SHARE", "Lengths"]
 
-# What the number of a round gets of its rho: the noise of the step itself grows by 2.6 percent.
+# The share of a round's rho for this number; it makes the noise of the step itself larger by 2.6 percent.
 LENGTHS_SHARE = 0.05
 
-# Updates shorter than this share of the median length count by their length. Most honest updates are longer, so that a
-# step hardly changes; an attack by updates as short as the mean of the honest ones loses most of its weight.
+# Updates shorter than this share of the median length have a weight proportional to their length. Most honest updates
+# are longer, so a step hardly changes. An attack with updates as short as the mean of the honest updates loses most of
+# its weight.
 _THRESHOLD = 0.7
 
-# The guess begins at this share of the length of the first model. It moves by at most a factor of e^1.4, about four, as
-# long as it moves in one direction, and by at least e^0.1 if the shares say so.
+# The initial guess is this share of the length of the first model. One move multiplies the guess by at most e^1.4,
+# about four, as long as all moves have the same direction, and by at least e^0.1 if the shares ask for a move.
 _FIRST, _LARGEST, _SMALLEST = 1.0 / 16.0, 1.4, 0.1
 _FASTER, _SLOWER = 1.5, 0.5
 
@@ -28,7 +29,7 @@ _ABOVE = 0.8
 
 
 class Lengths:
-    """A public guess of the median length, made of released numbers only."""
+    """A public guess of the median length, computed from released numbers only."""
 
     def __init__(self, model: float) -> None:
         """`model` is the length of the first model."""
@@ -37,11 +38,11 @@ class Lengths:
 
     @property
     def threshold(self) -> float:
-        """The threshold of the next step: 0, which is safe, until a guess is known not to exceed most lengths."""
+        """The threshold of the next step: 0, which is safe, until the guess is known not to exceed most lengths."""
         return _THRESHOLD * self.guess if self._known else 0.0
 
     def follow(self, balance: float) -> None:
-        """Move the guess by the noisy share of longer updates less that of shorter ones."""
+        """Move the guess according to the noisy share of longer updates minus that of shorter ones."""
         balance = min(max(balance, -1.0), 1.0)
         if balance * self._last < 0.0:
             self._rate = max(self._rate * _SLOWER, _SMALLEST)

@@ -20,10 +20,11 @@ from dpmedian.tape import Tape
 
 __all__ = ["CalibratedStep", "calibrate", "cap", "check"]
 
-# What the noisy size gets of rho: the noise of the step grows by one percent.
+# The share of rho for the noisy size; it makes the noise of the step larger by one percent.
 _SIZE = 0.02
 
-# A noisy size below so many standard deviations cannot be told from none, and the mean would be of any length.
+# A noisy size below this many standard deviations may be that of no records, and the mean would have an arbitrary
+# length.
 _NONE = 3.0
 
 # The quantile of a 95 % interval.
@@ -59,11 +60,11 @@ class CalibratedStep(CalibratedMethod):
         return (f"the sum is divided by the public number {self.guess:,}, whatever the private number of records is",)
 
     def predict(self, spread: float | None = None) -> Prediction:
-        """Nothing can be said about a distance: a step is no point."""
+        """Predict nothing about distances, because a step is not a point."""
         return Prediction()
 
     def run(self, source: Source, tape: Tape) -> StepResult:
-        # The sum first: where records arrive one by one, it is what reads them. The order has no effect on the noise.
+        # The sum comes first: if records arrive one by one, the sum reads them. The order has no effect on the noise.
         threshold = self.parameters.threshold
         if threshold is None:
             raise ValueError("a robust step needs a threshold")
@@ -107,7 +108,7 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> CalibratedStep:
-    """The releases that cost rho together."""
+    """Calibrate the releases so that together they cost rho."""
     if not parameters.private_size or parameters.n is not None:
         return CalibratedStep(parameters, None, NoisyStep.of("step", rho, parameters))
     size = NoisySize.of("size", _SIZE * rho, parameters)
