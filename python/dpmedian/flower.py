@@ -70,71 +70,69 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     one vector of d coordinates. Hostile clients, up to nearly a half, cannot pull the median far away, and no client's
     update shows. The server sees the updates: it is trusted, as in Flower's own central differential privacy.
 
-    **Two ways to aggregate.** If the signal is enough, n sqrt(rho/d) of some tens for n clients in a round and rho the
-    budget of the round, the model moves to the private median of the updates. Otherwise it moves by a private robust
-    step, the mean of the unit vectors of the updates: the noise of a step is large, averages out over the rounds, and
-    models of millions of parameters train with it. What limits a step is the coherence of the honest updates, which is
-    the length c of their mean unit vector: a step withstands a share of hostile clients below c/(1 + c), and every
-    round estimates it.
+    **Two ways to aggregate.** If the signal n sqrt(rho/d) is several tens, with n clients in a round and the budget rho
+    of the round, the model moves to the private median of the updates. Otherwise it moves by a private robust step, the
+    mean of the unit vectors of the updates. The noise of a step is large but averages out over rounds, so that models
+    of millions of parameters can be trained. The limit of a step is the coherence c of the honest updates, which is the
+    length of their mean unit vector; every round estimates it. A step withstands a share of hostile clients below
+    c/(1 + c).
 
     Parameters
     ----------
     rho, epsilon, delta : float, optional
         The budget of one round: rho, or epsilon and delta. There is no default.
     ledger : Ledger, optional
-        The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. A round that does not fit is
-        not trained, and the model stays as it is.
+        The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. A round that does not fit the
+        budget trains nothing, and the model stays unchanged.
     rounds : int, optional
-        In place of a budget of one round: `ledger.split(rounds)`, so that this many rounds share what the ledger has
-        left.
+        Instead of a budget of one round: `ledger.split(rounds)`, so that this many rounds share the rest of the
+        ledger's budget.
     neighbours : {"add_remove", "replace"}
-        Whether a neighbour has one client more or less, the default, or one client replaced by another. Under
-        "add_remove" the number of clients is private: drop-outs are left out, and the number is released with noise.
-        Under "replace" it is public: whoever drops out counts as an update of zero.
+        Whether a neighbor has one client more or less (the default), or one replaced client. Under "add_remove" the
+        number of clients is private: drop-outs are left out, and a noisy number is released. Under "replace" the number
+        is public, and a client that drops out counts as an update of zero.
     aggregate : {"auto", "median", "step"}
-        What the model moves by. "auto" takes the median if it is predicted to be found, and steps otherwise.
+        What moves the model. "auto" uses the median if it is predicted to be found, and steps otherwise.
     clients : int, optional
-        Under "add_remove" a public guess of the number of clients that answer, never counted; without one "auto" takes
-        steps. Under "replace" they are counted.
+        Under "add_remove" a public guess of the number of clients that answer, never counted; without a guess "auto"
+        takes steps. Under "replace" the clients are counted.
     radius : float, optional
-        For medians: a public bound on the length of an update; longer ones are shortened to it. Not needed, but it
-        helps few clients.
+        For medians: a public bound on the length of an update; longer updates are shortened to it. It is not required,
+        but helps if there are few clients.
     threshold : float or "auto"
-        For steps: updates shorter than this length count by their length. 0 counts all alike. "auto", the default,
-        takes seven tenths of the median length in the rounds before: one noisy number in each round follows it, for
-        a twentieth of the budget of the round. A number must be public.
+        For steps: updates shorter than this length have a weight proportional to their length. With 0 all updates count
+        alike. "auto", the default, is seven tenths of the median length in earlier rounds, which is tracked with one
+        noisy number per round for a twentieth of the round's budget. A number must be public.
     step_length : float
         For steps: how far the model moves if all updates have one direction, as a share of the length of the first
-        model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to none after the last round.
+        model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
     momentum : float
-        For steps: this share of the last movement is made again, and clients' updates count from there.
+        For steps: this share of the last movement is repeated, and clients' updates are measured from there.
     fraction_train : float
-        The share of the connected nodes that is asked in each round. Under "add_remove" every node is asked with this
-        probability, independently. The cost is stated without regard to it.
+        The share of the connected nodes that are asked in each round. Under "add_remove" each node is asked with this
+        probability, independently. The stated cost does not use this sampling.
     server_learning_rate : float
-        How much of the median, or of the step, the model moves by.
+        The factor by which the median, or the step, is multiplied before the model moves by it.
     min_train_nodes, min_available_nodes, arrayrecord_key, configrecord_key
         As in `flwr.serverapp.strategy.FedAvg`.
     unit : str
-        What a node is called in costs and ledgers.
+        The name of a node in costs and ledgers.
     seed : int, optional
         Predictable noise, for simulations and tests, with an `InsecureSeedWarning`.
 
     Notes
     -----
-    *Neighbours.* Runs that differ in all that one client (one node) sends in all rounds. *Sensitivity and cost.* Each
-    round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` of one record per client, charged before
-    the updates are looked at; rounds compose. A step reads each update once, and keeps a single sum. What a client
-    sends is turned into its record by itself: with wrong names, shapes or types, with values that are not finite, or
-    not at all, it counts as a drop-out, and of several replies one counts. *Failure* keeps the model, and stays
-    charged.
+    *Neighbors.* Runs that differ in everything that one client (one node) sends in all rounds. *Sensitivity and cost.*
+    Each round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` with one record per client, charged
+    before the updates are read; rounds compose. A step reads each update once, and keeps a single sum. A client's reply
+    is turned into its record on its own: a reply with wrong names, shapes or types, or values that are not finite,
+    counts as a drop-out, and only one reply of a client counts. *Failure* keeps the model, and stays charged.
 
-    What clients report besides their arrays (losses, numbers of examples) is neither used nor aggregated, since none of
-    it would be private: updates are not weighted, and there is no evaluation on clients. Evaluate on the server, with
-    public data, through `evaluate_fn`.
+    Other values that clients report (losses, numbers of examples) are not used, because they would not be private:
+    updates are not weighted, and clients do not evaluate. Evaluate on the server with public data, by `evaluate_fn`.
 
     Under "add_remove" Flower's own waiting is not private: a round begins once `min_available_nodes` are connected, and
-    until then Flower logs how many are. Keep that log to those who run the server.
+    until then Flower logs their number. Keep this log private.
     """
 
     def __init__(
@@ -200,7 +198,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             arrayrecord_key=arrayrecord_key,
             configrecord_key=configrecord_key,
         )
-        self.fraction_evaluate = 0.0  # What clients would report is not private.
+        self.fraction_evaluate = 0.0  # Values that clients would report are not private.
         self.rho, self.epsilon, self.delta, self.radius = rho, epsilon, delta, radius
         self.ledger, self.neighbours, self.unit, self.clients, self.seed = ledger, neighbours, unit, clients, seed
         self.server_learning_rate = server_learning_rate
@@ -213,7 +211,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self._lengths: Lengths | None = None
         self._followed: list[Step] = []
         self._rounds = rounds
-        # Wrong arguments raise here.
+        # This raises if arguments are wrong.
         self._median_plan(2 if clients is None and self._public_number else clients, 1)
         self._step_plan(2, 1)
 
@@ -223,13 +221,15 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return relation_of(self.neighbours).size_is_public
 
     def signal_to_noise(self, parameters: int) -> float:
-        """The number n sqrt(rho/d) of a model with so many parameters, for the guessed number of clients."""
+        """The signal n sqrt(rho/d) for a model with this many parameters and the guessed number of clients."""
         if self.clients is None:
             raise ValueError("clients is not given, so n sqrt(rho/d) is not known")
         return self.clients * math.sqrt(self._median_plan(self.clients, parameters).cost.rho / parameters)
 
     def method(self, parameters: int, clients: int | None = None) -> str:
-        """Whether a model of so many parameters moves by a "median" or a "step", for so many or the guessed clients."""
+        """Whether a model with this many parameters moves by a "median" or a "step", with this many or the guessed
+        clients.
+        """
         if self.aggregate != "auto":
             return self.aggregate
         n = self.clients if clients is None else clients
@@ -246,7 +246,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return sum(costs[1:], costs[0]) if costs else None
 
     def summary(self) -> None:
-        """Logs the configuration."""
+        """Log the configuration."""
         log(INFO, "\t├──> Private geometric median of the updates:")
         log(INFO, "\t│\t├── Neighbours: %s, the unit is a %s", self.neighbours, self.unit)
         log(INFO, "\t│\t└── Budget of a round: %s", self._whole_step_plan(2, 1).parameters.budget)
@@ -255,7 +255,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Asks clients to train, unless the release could not work (an error) or would not fit the ledger (nobody)."""
+        """Ask clients to train. If the release could not work, raise; if it would not fit the ledger, ask nobody."""
         self._model, self._asked = arrays, None
         nodes = self._choose(grid)
         start = flat(arrays)
@@ -287,7 +287,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The model moved by the private median or the step, or as it was if the release fails."""
+        """The model moved by the private median or the step, or the unchanged model if the release fails."""
         model, asked = self._model, self._asked
         if model is None or asked is None:  # The ledger cannot pay for this round.
             return None, None
@@ -300,7 +300,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         }
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LikelyFailureWarning)  # said before the clients were asked
+                warnings.simplefilter("ignore", LikelyFailureWarning)  # The warning came before the clients were asked.
                 release: Release
                 if made.method == "robust_step":
                     length = self.step_length * self._left(server_round)
@@ -320,12 +320,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return moved(model, self.server_learning_rate * movement), self._metrics(release)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """None: what clients report about themselves is not private."""
+        """None, because what clients report about themselves is not private."""
         return None
 
     def _median(self, made: Plan, updates: NDArray[np.float64], options: dict[str, Any]) -> Release:
         ids = range(len(updates))
-        return made.run(updates, unit=ids, unit_reduce="first", progress=False, **options)  # there is one row of each
+        return made.run(updates, unit=ids, unit_reduce="first", progress=False, **options)  # Each client has one row.
 
     def _stepped(
         self,
@@ -337,7 +337,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         length: float,
         options: dict[str, Any],
     ) -> tuple[Step, NDArray[np.float64]]:
-        """The step of a round and the movement that it makes; each reply is read once and added to one sum."""
+        """The step of a round and the movement that it makes; each reply is read once and added to a single sum."""
         length *= self._first_length or 1.0
         again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
@@ -359,7 +359,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return step, movement
 
     def _follow(self, lengths: list[float], size: int | None, options: dict[str, Any]) -> None:
-        """Follows the median length of the updates by a robust step of one dimension from the public guess."""
+        """Track the median length of the updates by a robust step in one dimension from the public guess."""
         if self._lengths is None or size is None:
             return
         records = Arriving(((([np.array([x])]), WHOLE_WEIGHT) for x in lengths), 1, size, self.unit)
@@ -373,14 +373,14 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             found = taken_step(
                 self._lengths_plan(size), Dataset(records, Reading(unit=self.unit)), [self._lengths.guess], **options
             )
-        except BudgetExceeded as refused:  # Someone else has spent it since the round began.
+        except BudgetExceeded as refused:  # Another release has spent it since the round began.
             log(WARNING, "aggregate_train: the threshold stays as it is: %s", refused)
             return
         self._followed.append(found)
         self._lengths.follow(float(found.point[0]))
 
     def _left(self, server_round: int) -> float:
-        """The share of the rounds that is left, this one included; 1 if their number is not known."""
+        """The share of rounds that is left, including this one; 1 if their number is not known."""
         return 1.0 if self._rounds is None else max(1.0 - (server_round - 1) / self._rounds, 0.0)
 
     def _plan_of(self, asked: list[int], d: int) -> Plan:
@@ -388,13 +388,13 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return self._step_plan(n, d) if self.method(d, n) == "step" else self._median_plan(n, d)
 
     def _cost_of(self, made: Plan) -> PrivacyCost:
-        """What a round costs: its release, and for steps the number that follows the median length."""
+        """The cost of a round: its release, and for steps the number that tracks the median length."""
         if made.method != "robust_step" or self._lengths is None:
             return made.cost
         return made.cost + self._lengths_plan(made.n).cost
 
     def _whole_step_plan(self, n: int | None, d: int) -> Plan:
-        """The plan of a step that gets the whole budget of a round."""
+        """The plan of a step with the whole budget of a round."""
         return plan_step(
             n if self._public_number else None,
             d,
@@ -415,7 +415,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
     def _lengths_plan(self, size: int | None) -> Plan:
-        """The plan of the number that follows the median length; its cost does not depend on the number of clients."""
+        """The plan of the number that tracks the median length; its cost does not depend on the number of clients."""
         rho = (1.0 - _ROUNDING) * LENGTHS_SHARE * self._whole_step_plan(2, 1).cost.rho
         return plan_step(2 if size is None else size, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
@@ -432,7 +432,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         )
 
     def _choose(self, grid: Grid) -> list[int]:
-        """The nodes of a round. With neighbours that have one client more, each must be chosen on its own."""
+        """The nodes of a round. If a neighbor has one client more, each node must be chosen independently."""
         if self._public_number:
             wanted = max(int(len(list(grid.get_node_ids())) * self.fraction_train), self.min_train_nodes)
             return sorted(sample_nodes(grid, self.min_available_nodes, wanted)[0])
@@ -444,7 +444,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         try:
             made.refuse_if_hopeless()
         except ValueError as refused:
-            n, d, rho = made.n or 0, made.d, made.cost.rho  # what is refused has a number of clients
+            n, d, rho = made.n or 0, made.d, made.cost.rho  # A refused plan has a number of clients.
             try:
                 least = required_n(
                     d,
@@ -466,7 +466,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             ) from refused
 
     def _metrics(self, release: Release | None) -> MetricRecord:
-        """What may be shown of a round: released values and costs only."""
+        """What may be shown about a round: released values and costs only."""
         shown: dict[str, int | float | list[int] | list[float]] = {"failed": float(release is None)}
         if self.cost is not None:
             shown["rho-spent"] = self.cost.rho

@@ -31,7 +31,7 @@ DENSITY = "Greys"
 # The largest number of coordinates that are drawn.
 _COORDINATES = 40
 
-# An error circle that takes a smaller share of the picture than this is shown again, enlarged.
+# An error circle that covers a smaller share of the picture than this is also drawn enlarged.
 _SMALL = 0.06
 
 

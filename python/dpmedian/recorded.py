@@ -1,8 +1,8 @@
-"""What the objects of this package become: text, HTML, an audit record, CSV, a picture and a page.
+"""The forms of the objects of this package: text, HTML, an audit record, CSV, a picture and a page.
 
-Each of these is a generic function that is only declared here. The modules that do it (`rendering/`, `plot.py` and the
-like, `report/`, `verification/`) register themselves for the kinds that they show, and the package imports them. So an
-object can be asked for its text, and yet no module imports one that lies above it.
+Each form is a generic function that is only declared here. The modules that implement the forms (`rendering/`,
+`plot.py` and similar modules, `report/`, `verification/`) register themselves for the kinds of objects that they show,
+and the package imports them. So an object has a text although no module imports a module of a higher layer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Recorded", "Shown", "View", "as_csv", "as_record", "as_view", "page_
 
 @dataclass(frozen=True)
 class View:
-    """What is printed, and what a notebook shows."""
+    """The printed form and the notebook form."""
 
     text: str
     html: str
@@ -32,13 +32,13 @@ def _unregistered(value: object) -> TypeError:
 
 @singledispatch
 def as_view(value: object) -> View:
-    """What is printed, and what a notebook shows."""
+    """The printed form and the notebook form of an object."""
     raise _unregistered(value)
 
 
 @singledispatch
 def as_record(value: object) -> dict[str, Any]:
-    """The audit record, as JSON can hold it."""
+    """The audit record as a JSON object."""
     raise _unregistered(value)
 
 
@@ -50,7 +50,7 @@ def as_csv(value: object) -> str:
 
 @singledispatch
 def picture(value: object, *arguments: Any) -> Any:
-    """The axes or the figure of a picture; the arguments are those of the method that draws it."""
+    """The axes or the figure of a picture; the arguments are those of the drawing method."""
     raise _unregistered(value)
 
 
@@ -67,7 +67,7 @@ def release_from(text: object) -> Any:
 
 
 class Shown:
-    """What has a text, and a form for notebooks."""
+    """An object with a text and a notebook form."""
 
     def __repr__(self) -> str:
         return as_view(self).text
@@ -83,9 +83,10 @@ class Recorded:
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """The audit record: what is or was done, every stage with its sensitivity and noise, and the cost in its parts.
+        """The audit record: what is or was done, every stage with its sensitivity and noise, and the components of the
+        cost.
 
-        Nothing in it depends on the data but what was released, so it may go wherever the release goes.
+        Nothing in it depends on the data except what was released, so it may be published like the release.
         `dpmedian.verify` computes its claims again.
         """
         return as_record(self)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "StepResult", "now"]
 
-# A region takes matrices of all dimensions, and seconds in more than these: it is made when it is requested.
+# Computing a region takes matrices of size d by d, and seconds in more dimensions than this: then it is computed on
+# request only.
 _REGION_DIMENSION = 200
 
 
@@ -105,7 +106,7 @@ class StepResult(MethodResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Shown, Recorded):
-    """A differentially private geometric median, and what it cost.
+    """A differentially private geometric median, and its cost.
 
     `scale` is a private estimate of the core radius and `error_radius` predicts the distance to the exact median, as
     post-processing; both are None if the method does not provide them. For the default method, the distance is at most
@@ -232,7 +233,7 @@ class Release(Shown, Recorded):
 
     @property
     def shown_region(self) -> Region | None:
-        """The 95 % region that is shown, unless the release has none or making it takes long."""
+        """The 95 % region that is shown, unless the release has none or computing it takes long."""
         large = self.point.size > _REGION_DIMENSION
         return None if self.moments is None or large else self.confidence_region()
 
@@ -264,5 +265,5 @@ class Release(Shown, Recorded):
         return confidence_region(self.point, self.moments, level, self.scale, self.plan.parameters.scales)
 
     def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
-        """What was released, over the private records if they are given (needs matplotlib)."""
+        """Plot what was released, over the private records if they are given (needs matplotlib)."""
         return picture(self, points, ax)

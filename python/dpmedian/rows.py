@@ -17,9 +17,10 @@ _FACTS = ("error_radius", "scale", "size", "outcome", "reason")
 
 
 def row_names(columns: Sequence[str], sphere: bool = False) -> list[str]:
-    """The names of a row: coordinates, the ends of their 95 % intervals, and what else is known of a release.
+    """The names of a row: the coordinates, the ends of their 95 % intervals, and the other values of a release.
 
-    The coordinates keep their names. A name of ours that is among them gets `release_` before it, as often as needed.
+    The coordinates keep their names. If a coordinate has the name of another value, the latter gets `release_` in front
+    of it, as often as needed.
     """
     names = list(columns)
     intervals = [f"{name}_{end}" for name in columns for end in ("low", "high")]
@@ -34,7 +35,7 @@ def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool 
     """The values of one release in the order of `row_names`; a value that does not exist is None.
 
     The outcome is "released" or "failed", and the reason says why there is no point. The size is the public number of
-    records, or the noisy one if the number is private. On the sphere the error radius is there in kilometers, too.
+    records, or the noisy number if the number is private. On the sphere the error radius is also given in kilometers.
     """
     d = len(columns)
     distance: list[float | None] = [None] if sphere else []
@@ -57,7 +58,7 @@ def csv_text(rows: Iterable[Sequence[Any]], names: Sequence[str]) -> str:
 
 @as_csv.register
 def release_csv(release: Release) -> str:
-    """One row, below a header."""
+    """One row of comma-separated values below a header."""
     names = release.columns or tuple(f"x{place}" for place in range(release.point.size))
     sphere = release.plan.parameters.geometry == "sphere"
     return csv_text([row_of(release, names, sphere)], row_names(names, sphere))

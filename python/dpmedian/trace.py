@@ -67,7 +67,7 @@ class Query:
 
 
 class Trace(Shown, Sequence[Query]):
-    """All noisy releases of a run, in their order. `print(trace)` shows a table."""
+    """All noisy releases of a run, in order. `print(trace)` shows a table."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self._queries = tuple(queries)

@@ -1,1 +1,1 @@
-"""How things read: plans, releases and ledgers as text, HTML and JSON, all derived from the same data."""
+"""Plans, releases and ledgers as text, HTML and JSON, all derived from the same data."""

@@ -1,4 +1,4 @@
-"""A cost as JSON holds it, its total in rho included, and in words."""
+"""A cost as JSON, including its total in rho, and in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["cost_dict", "explained", "protected"]
 
 
 def cost_dict(cost: PrivacyCost) -> dict[str, Any]:
-    """The parts that are not empty, and rho."""
+    """The components that are not empty, and rho."""
     return {**cost.to_dict(), "rho": cost.rho}
 
 
@@ -24,7 +24,7 @@ def protected(neighbours: str, unit: str) -> str:
 
 
 def explained(cost: PrivacyCost, cap: PrivacyCost | None) -> list[str]:
-    """Every part of a cost in a sentence, and what they amount to."""
+    """Every component of a cost in a sentence, and their total."""
     parts = []
     if cost.mu_squared:
         shared = "" if cap is None else f"; of it {cap.mu_squared:.6g} is a cap, beyond which no release is made"

@@ -23,9 +23,9 @@ from dpmedian.spherical import kilometers
 
 __all__ = ["groups_plan_record", "groups_plan_view", "releases_record", "releases_view"]
 
-# More rows are left out of what is printed; `to_frame` has all of them. A plan names the first few of its groups.
+# At most this many rows are printed; `to_frame` has all of them. A plan names the first few of its groups.
 _MOST, _NAMED = 40, 3
-# So many different notes of groups are printed beneath their table, those of the most groups first.
+# At most this many different notes of groups are printed below their table, most frequent notes first.
 _NOTES = 3
 
 
@@ -47,7 +47,7 @@ def _about(plan: GroupsPlan) -> list[str]:
 
 
 def _planned_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
-    """One row for each plan: groups with the same guess share it."""
+    """One row for each plan; groups with the same guess of their size share a plan."""
     names: dict[Plan, list[str]] = {own: [] for own in plan.plans}
     for key, own in zip(plan.keys or (), plan.plans, strict=False):
         names[own].append(key_text(key))
@@ -55,14 +55,14 @@ def _planned_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
 
 
 def _named(names: list[str]) -> str:
-    """The groups of a plan, or the first few of many."""
+    """The names of the groups of a plan, or the first few of many names."""
     if not names:
         return "every group"
     return "; ".join(names[:_NAMED]) + (f"; ... ({len(names)} groups)" if len(names) > _NAMED else "")
 
 
 def _expected(plan: Plan) -> tuple[str, str, str]:
-    """The guess of the size, the predicted error and the predicted failure, or those of an example without a guess."""
+    """The guess of the size with the predicted error and failure, or without a guess the values of an example."""
     if plan.n is not None:
         return str(plan.n), _error_text(plan.prediction), probability_text(plan.prediction.failure)
     if not plan.calibrated.examples:
@@ -110,7 +110,7 @@ def _how_many(plan: GroupsPlan) -> str:
 
 @as_view.register
 def groups_plan_view(plan: GroupsPlan) -> View:
-    """The groups, what they cost together, what other numbers of groups per unit mean, and the plan of one group."""
+    """The groups, their common cost, the effect of other numbers of groups per unit, and the plan of one group."""
     note = _left_out(len(set(plan.plans)))
     title, rows, facts = [_plan_title(plan)], _planned_rows(plan), _about(plan)
     parts = [titled(title, _PLAN_HEAD, rows, facts, yielding=(0,), numbers=(1, 2, 3), note=note)]
@@ -125,7 +125,7 @@ def groups_plan_view(plan: GroupsPlan) -> View:
 
 @as_record.register
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
-    """What was decided before the data were looked at: the plans that differ, and which group has which."""
+    """What was decided before the data were read: the different plans, and which group has which plan."""
     different = list(dict.fromkeys(plan.plans))
     place = {own: index for index, own in enumerate(different)}
     told = {
@@ -146,12 +146,12 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
 
 
 def _without_digest(record: dict[str, Any]) -> dict[str, Any]:
-    """A plan within another record, whose digest covers it."""
+    """A plan within another record; the digest of that record covers it."""
     return {name: value for name, value in record.items() if name != "digest"}
 
 
 def _plain(key: object) -> object:
-    """A key as JSON holds it: text or a number, or a list of these."""
+    """A key as JSON: a text, a number, or a list of these."""
     if isinstance(key, tuple):
         return [_plain(part) for part in key]
     return key if isinstance(key, (str, int, float, bool)) else str(key)
@@ -180,12 +180,12 @@ def _rows(releases: Releases) -> list[tuple[str, ...]]:
 
 
 def _length(value: float) -> str:
-    """Two digits, or all of those before the point."""
+    """A number with two digits, or with all digits before the decimal point."""
     return f"{value:.0f}" if value >= 100.0 else f"{value:.2g}"
 
 
 def _interval(release: Release) -> str:
-    """Half of the length of each coordinate's interval, of the first four."""
+    """The half widths of the intervals of the first four coordinates."""
     region = release.shown_region
     if region is None:
         return ""
@@ -206,14 +206,14 @@ def _facts(releases: Releases) -> list[str]:
 
 
 def _common_notes(releases: Releases) -> list[str]:
-    """The notes that most groups have, with how many have them; the record of a group has all of its own."""
+    """The most frequent notes, each with the number of groups that have it; the record of a group has all its notes."""
     noted = Counter(note for release in releases.released.values() for note in dict.fromkeys(release.notes))
     return [f"note of {count} of {len(releases)} groups: {note}" for note, count in noted.most_common(_NOTES)]
 
 
 @as_view.register
 def releases_view(releases: Releases) -> View:
-    """One row for each group, up to forty, and the cost of all."""
+    """One row for each group, up to forty, and the cost of all groups together."""
     head, names = _head(releases), ", ".join(releases.columns[:4])
     title = f"Releases of {len(releases)} groups" + ("" if releases.name is None else f": {releases.name}")
     last = len(head) - 1
@@ -233,7 +233,7 @@ def releases_view(releases: Releases) -> View:
 
 @as_record.register
 def releases_record(releases: Releases) -> dict[str, Any]:
-    """One object with a list `groups`, each with its key, and the plan of all."""
+    """One object with a list `groups`, each with its key, and the plan of all groups."""
     told = {
         **groups_plan_record(releases.plan),
         "outcome": "released",

@@ -16,7 +16,7 @@ __all__ = ["ledger_record", "ledger_view"]
 
 _COLUMNS = ("name", "method", "date", "cost", "share", "state", "seeded", "left")
 
-# So many entries are shown, the latest ones, and so many names in a note.
+# Only the latest entries are shown, at most this many, and at most this many names in a note.
 _SHOWN, _NAMED = 40, 3
 
 
@@ -36,7 +36,7 @@ def ledger_view(ledger: Ledger) -> View:
 
 @as_record.register
 def ledger_record(ledger: Ledger) -> dict[str, Any]:
-    """Terms, what is left and all entries with their shares, as JSON can hold them."""
+    """The terms, what is left, and all entries with their shares, as JSON."""
     shares, left = ledger.shares
     return {
         "budget": ledger.budget.to_dict(),
@@ -55,7 +55,7 @@ def ledger_record(ledger: Ledger) -> dict[str, Any]:
 
 
 def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, list[str]]:
-    """A heading, the last rows, how many earlier ones are not among them, and notes."""
+    """A heading, the last rows, the number of earlier rows that are left out, and notes."""
     entries, (shares, left) = ledger.entries, ledger.shares
     measure = ledger.budget.measure
     heading = [
@@ -95,13 +95,16 @@ def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, lis
 
 
 def _percent(share: float) -> str:
-    """A share in percent; what is less than a tenth of one is not shown as nothing."""
+    """A share in percent; a positive share below a tenth of a percent is not shown as 0."""
     return "< 0.1 %" if 0.0 < share < 0.0005 else f"{100.0 * share:.1f} %"
 
 
 def _from_here(path: Path) -> str:
-    """The path as one would type it: ledgers know theirs from the root, so that no change of directory loses it."""
-    with contextlib.suppress(OSError, ValueError):  # Elsewhere, or the directory is gone.
+    """The path relative to the current directory.
+
+    A ledger stores an absolute path, so that a change of directory is harmless.
+    """
+    with contextlib.suppress(OSError, ValueError):  # The ledger is elsewhere, or the directory does not exist any more.
         return str(path.relative_to(Path.cwd().resolve()))
     return str(path)
 

@@ -15,7 +15,7 @@ from dpmedian.rows import csv_text
 __all__ = ["places_csv", "places_record", "places_view"]
 
 _WIDTH = 100
-# So many coordinates of a center are shown; `centers` has all of them.
+# At most this many coordinates of a center are shown; `centers` has all of them.
 _SHOWN = 4
 
 
@@ -50,7 +50,7 @@ def _title(places: Places) -> str:
 
 @as_view.register
 def places_view(places: Places) -> View:
-    """One row for each cluster, and what all of them cost together."""
+    """One row for each cluster, and the cost of all clusters together."""
     head, title = _head(places), [_title(places)]
     numbers = range(1, len(head))
     table = titled(title, head, _rows(places), _facts(places), width=_WIDTH, numbers=numbers, aligned=True)
@@ -66,7 +66,7 @@ def places_csv(places: Places) -> str:
 
 @as_record.register
 def places_record(places: Places) -> dict[str, Any]:
-    """The record of a release, and the clusters."""
+    """The record of a release, with the clusters."""
     told = {
         **release_record(places),
         "centers": places.centers.tolist(),

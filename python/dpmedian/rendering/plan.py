@@ -17,7 +17,7 @@ __all__ = ["plan_table", "plan_view", "probability_text"]
 # A plan prints the scales of at most this many columns.
 _SCALES_SHOWN = 8
 _HEAD = ("stage", "queries", "noise", "sensitivity", "rho")
-# The columns of words, which are wrapped where the table would be too wide.
+# The columns with text, which is wrapped if the table would be too wide.
 _WORDS = (1, 2)
 
 _LEGEND = (
@@ -44,7 +44,7 @@ def _title(plan: Plan) -> str:
 
 
 def _noise(noise: Noise) -> str:
-    """The one place where noise becomes words."""
+    """The noise in words; no other function renders noise."""
     if noise.kind == "Gaussian":
         at_most = f"{noise.remark} " if noise.remark else ""
         return f"Gaussian, sigma {at_most}{noise.scale:.4g}"
@@ -72,19 +72,19 @@ def _memory(reads: Reads) -> str:
 
 
 def _time(seconds: float) -> str:
-    """A guess, with one digit: nobody knows the machine."""
+    """A guess with one digit, because the machine is unknown."""
     value, unit = (seconds, "s") if seconds < 100.0 else (seconds / 60.0, "minutes")
     shown = f"{float(f'{value:.1g}'):g}"
     return f"processor time: about {shown} {unit}, a guess for a machine like that of the benchmarks"
 
 
 def probability_text(failure: float) -> str:
-    """Smaller probabilities are extrapolated, and nobody has counted that many runs."""
+    """A probability in words. Small probabilities are extrapolated and not measured, so they are given as a bound."""
     return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
 
 
 def _example(n: int, predicted: Prediction) -> str:
-    """What to expect of one number of records, in a line."""
+    """The prediction for one number of records, in a line."""
     known = [f"{predicted.excess:.2g} of excess"] if predicted.excess is not None else []
     if predicted.relative_error is not None:
         known.append(f"{predicted.relative_error:.2g} core radii to the median")
@@ -92,7 +92,7 @@ def _example(n: int, predicted: Prediction) -> str:
 
 
 def _under_replace(cost: PrivacyCost) -> str:
-    """What the cost amounts to for a replaced record, which is two edits."""
+    """The cost for a replaced record, which is a removal and an addition."""
     replaced = cost_of_groups([cost], 1, "replace")
     if cost.delta is None or not cost.delta:
         return str(replaced)
@@ -134,13 +134,13 @@ def _facts(plan: Plan) -> list[str]:
 
 
 def plan_table(plan: Plan) -> View:
-    """The table that a reviewer checks, and what to expect; the HTML is a part of what a notebook shows."""
+    """The table that a reviewer checks, and the predictions; the HTML is part of what a notebook shows."""
     rows = [_row(stage) for stage in plan.stages]
     return titled([_title(plan)], _HEAD, rows, _facts(plan), yielding=_WORDS, numbers=(3, 4))
 
 
 @as_view.register
 def plan_view(plan: Plan) -> View:
-    """A table that fits a terminal, and what to expect."""
+    """A table that fits a terminal, and the predictions."""
     table = plan_table(plan)
     return View(table.text, html_block(table.html))

@@ -17,12 +17,12 @@ __all__ = ["SEEDED", "notebook_block", "records_text", "release_view"]
 SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 
-# A longer point is shown by so many of its first and of its last coordinates.
+# A longer point is shown by this many of its first and last coordinates.
 _FIRST, _LAST = 5, 2
 
 
 def _coordinates(release: Release) -> list[tuple[str, str]]:
-    """Names and values, with an ellipsis if there are too many; without names they are numbered from 0."""
+    """Names and values, with an ellipsis if there are too many; unnamed coordinates are numbered from 0."""
     names = release.columns or tuple(map(str, range(release.point.size)))
     return _shown([(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)])
 
@@ -32,7 +32,7 @@ def _shown(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _intervals(release: Release, region: Region) -> list[tuple[str, str]]:
-    """Names and intervals, as many as there are coordinates shown."""
+    """Names and intervals of the coordinates that are shown."""
     names = release.columns or tuple(map(str, range(release.point.size)))
     limits = region.intervals.tolist()
     return _shown([(name, f"{low:.6g} to {high:.6g}") for name, (low, high) in zip(names, limits, strict=True)])
@@ -45,14 +45,14 @@ def _point(release: Release) -> str:
 
 
 def records_text(release: Release) -> str:
-    """How many records there are, as far as that is public or was released."""
+    """The number of records in words, as far as it is public or was released."""
     if release.n is not None:
         return f"n = {release.n}"
     return "n private" if release.size is None else f"n private, noisy size {release.size}"
 
 
 def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
-    """What goes with the point."""
+    """The values that are shown with the point."""
     rows = []
     if release.scale is not None:
         rows.append(("scale", f"{release.scale:.4g}"))
@@ -74,7 +74,7 @@ def _notes(release: Release, region: Region | None) -> list[str]:
 
 
 def notebook_block(release: Release, *tables: str) -> str:
-    """What a notebook shows of a release: tables, below an alarm if it is seeded, and the plan to unfold."""
+    """The notebook view of a release: tables, below a warning if it is seeded, and the plan, which can be unfolded."""
     alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if release.seeded else ""
     plan = f"<details><summary>Queries to the data</summary>{plan_table(release.plan).html}</details>"
     return html_block(alarm, *tables, plan)
@@ -82,7 +82,7 @@ def notebook_block(release: Release, *tables: str) -> str:
 
 @as_view.register
 def release_view(release: Release) -> View:
-    """One row for each thing that was released; in a notebook the point is a table with the names of its columns."""
+    """One row for each released value; in a notebook the point is a table with the names of its columns."""
     region = release.shown_region
     rows, facts, notes = [("point", _point(release))], _facts(release, region), _notes(release, region)
     names, values = zip(*_coordinates(release), strict=True)

@@ -17,7 +17,7 @@ from dpmedian.step import Step
 
 __all__ = ["step_record", "step_view"]
 
-# A record with more numbers than these is megabytes of text, and a ledger makes one in every round.
+# A record with more numbers than this would be megabytes of text, and a ledger has a record for every round.
 _COORDINATES_MAX = 10_000
 
 
@@ -37,7 +37,7 @@ def _facts(step: Step) -> list[tuple[str, str]]:
 
 @as_view.register
 def step_view(step: Step) -> View:
-    """One row for each thing that was released."""
+    """One row for each released value."""
     facts = _facts(step)
     table = html_table(None, facts, row_names=True, caption=["Robust step"])
     return View("Robust step\n" + text_pairs(facts), notebook_block(step, table))
@@ -45,9 +45,9 @@ def step_view(step: Step) -> View:
 
 @as_record.register
 def step_record(step: Step) -> dict[str, Any]:
-    """The record of a release, and what a step says beyond it.
+    """The record of a release, with the further values of a step.
 
-    The point of a large model is not in it: its digest says which one it was.
+    It does not contain the point of a large model; a digest of the point identifies it.
     """
     long = step.point.size > _COORDINATES_MAX
     told = release_record(replace(step, point=step.point[:0])) | {"point": None} if long else release_record(step)

@@ -1,4 +1,4 @@
-"""Tables, as aligned text that fits a terminal and as escaped HTML: the one home of both."""
+"""Tables, as aligned text that fits a terminal and as escaped HTML. No other module makes tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["html_block", "html_table", "text_pairs", "text_table", "titled"]
 
 _GAP = "  "
 
-# A column that gives way keeps at least this many characters.
+# A column that is narrowed keeps at least this many characters.
 _LEAST = 8
 
 
@@ -29,7 +29,7 @@ def text_table(
     framed: bool = False,
     note: str | None = None,
 ) -> str:
-    """A table of aligned columns, with a rule under its head.
+    """A table of aligned columns, with a line below its head.
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ def text_table(
     rows : sequence of sequences of str
         The cells; every row is as long as the head.
     width : int
-        The largest length of a line. It is exceeded only if the columns that may give way cannot.
+        The largest length of a line. It is exceeded only if the columns that may be narrowed are too wide.
     yielding : collection of int
-        The columns that give way when the table is too wide, the widest of them first.
+        The columns that may be narrowed if the table is too wide, the widest of them first.
     overflow : {"wrap", "cut"}
-        Whether a cell that is longer than its column continues below, or ends in a tilde.
+        Whether a cell that is longer than its column continues in the next line, or ends in a tilde.
     right : collection of int
         The columns that are aligned to the right.
     framed : bool
-        Whether there are rules above and below the table too.
+        Whether there are lines above and below the table, too.
     note : str, optional
         A line between the head and the first row.
 
@@ -66,10 +66,10 @@ def text_table(
             break
         widths[max(wide, key=lambda column: widths[column])] -= 1
     cells = [[_fit(cell, size, overflow) for cell, size in zip(row, widths, strict=True)] for row in table]
-    # Wrapped cells may need less than their column allows.
+    # Wrapped cells may need less than the width of their column.
     widths = [max(len(line) for row in cells for line in row[column]) for column in range(len(head))]
     blocks = [
-        [_line(parts, widths, right) for parts in zip_longest(*row, fillvalue="")]  # One line, or several if wrapped.
+        [_line(parts, widths, right) for parts in zip_longest(*row, fillvalue="")]  # Several lines if wrapped.
         for row in cells
     ]
     rule = "-" * max(len(line) for block in blocks for line in block)
@@ -79,7 +79,7 @@ def text_table(
 
 
 def _least(column: int, table: Sequence[Sequence[str]], overflow: Literal["wrap", "cut"]) -> int:
-    """How narrow a column may become: no word is broken where cells are wrapped."""
+    """The smallest width of a column: if cells are wrapped, no word is broken."""
     longest = max(len(row[column]) for row in table)
     if overflow == "cut":
         return min(longest, max(_LEAST, len(table[0][column])))
@@ -129,7 +129,7 @@ _STYLE = """
 
 
 def html_block(*parts: str) -> str:
-    """What a notebook shows: tables in one block, with the style that goes with them, as pandas and scikit-learn do."""
+    """The notebook view: tables in one block with their style, as in pandas and scikit-learn."""
     return f'<div class="dpmedian"><style scoped>{_STYLE}</style>{"".join(parts)}</div>'
 
 
@@ -142,7 +142,7 @@ def html_table(
     row_names: bool = False,
     right: Collection[int] = (),
 ) -> str:
-    """A table in HTML, for a block. Every text is escaped, since names may come from anywhere.
+    """A table in HTML, for a block. Every text is escaped, because names may come from anywhere.
 
     Parameters
     ----------
@@ -150,9 +150,9 @@ def html_table(
         The names of the columns, if they have any.
     rows : sequence of sequences of str
         The cells.
-    caption : sequence of str
+    The title, and the lines below it.
         The title, and what is said below it.
-    notes : sequence of str
+    The items of the list below the table.
         What is listed below the table.
     row_names : bool
         Whether the first cell of every row names it.
@@ -198,11 +198,11 @@ def titled(
     note: str | None = None,
     facts_first: bool = False,
 ) -> View:
-    """A table below its title, with facts in sentences: as text, and as HTML for a block.
+    """A table below its title, with sentences: as text, and as HTML for a block.
 
     Parameters
     ----------
-    title, facts : sequences of str
+    Lines above the table, and sentences below it or, in text, above it if `facts_first`.
         Lines above the table, and sentences beneath it or, as text, above it if `facts_first`.
     numbers : collection of int
         The columns of numbers, which are aligned to the right in HTML, and as text if `aligned`.

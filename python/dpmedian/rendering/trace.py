@@ -1,8 +1,8 @@
 """The trace of a run as an entry of its audit record, and as rows of a table.
 
-The entry has the queries as JSON, compressed, because a run may have thousands of them. Its hash is over the JSON and
-not over the compressed bytes, which differ between versions of zlib, and the digest of the record covers the hash
-alone. So whoever wants a short record may remove `data`: the record keeps its digest.
+The entry has the queries as compressed JSON, because a run may make thousands of queries. Its hash covers the JSON and
+not the compressed bytes, which differ between versions of zlib, and the digest of the record covers the hash alone. So
+`data` may be removed to shorten a record: the record keeps its digest.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from dpmedian.trace import Query, Trace
 
 __all__ = ["TRACE_HEAD", "groups_trace_entry", "trace_entry", "trace_rows", "trace_view"]
 
-# A record keeps so many released numbers and parameters, about half a megabyte. `release.trace` has all of them.
+# A record keeps at most this many released numbers and parameters, about half a megabyte. `release.trace` has all of
+# them.
 _NUMBERS_MAX = 20_000
 
-# More rows than these are printed as one row for each stage.
+# If there are more rows than this, one row is printed for each stage.
 _PRINTED = 24
 
 TRACE_HEAD = ("stage", "queries", "statistic", "sigma", "rho", "released")
@@ -45,12 +46,12 @@ def trace_view(trace: Trace) -> View:
 
 
 def trace_entry(trace: Trace | None) -> dict[str, Any] | None:
-    """The entry of one run; None if the run has no trace."""
+    """The trace entry of one run; None if the run has no trace."""
     return None if trace is None else _entry(_Room().rows(trace)) | {"rho": trace.rho}
 
 
 def groups_trace_entry(traces: Sequence[Trace | None]) -> dict[str, Any]:
-    """The entry of groups: every query says by number which group it is of."""
+    """The trace entry of groups: every query has the number of its group."""
     room = _Room()
     return _entry(
         {"group": place, **row} for place, trace in enumerate(traces) if trace is not None for row in room.rows(trace)
@@ -68,19 +69,24 @@ def _entry(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _Room:
-    """How many numbers a record still takes. An array that does not fit is left out, and smaller ones may follow."""
+    """The number of values that a record still accepts.
+
+    An array that does not fit is left out; smaller ones may follow.
+    """
 
     def __init__(self) -> None:
         self.left = _NUMBERS_MAX
 
     def rows(self, trace: Trace) -> Iterable[dict[str, Any]]:
-        """The queries of a trace as JSON holds them."""
+        """The queries of a trace as JSON."""
         for query in trace:
             told = vars(query) | {"parameters": {name: self.plain(value) for name, value in query.parameters.items()}}
             yield told | {"value": self.plain(query.value)}
 
     def plain(self, value: Any) -> Any:
-        """An array as a list, if there is room for it; JSON has no infinity, so it becomes null."""
+        """An array as a list, if there is room for it; an infinite number becomes null, because JSON has no
+        infinity.
+        """
         if isinstance(value, (np.ndarray, list, tuple)):
             if len(value) > self.left:
                 return None
@@ -90,7 +96,7 @@ class _Room:
 
 
 def trace_rows(queries: Sequence[Query]) -> list[tuple[str, ...]]:
-    """One row for the queries of one stage that follow each other."""
+    """One row for consecutive queries of the same stage."""
     found: list[list[Query]] = []
     for query in queries:
         if found and (found[-1][-1].stage, found[-1][-1].statistic) == (query.stage, query.statistic):

@@ -1,4 +1,4 @@
-"""Curves as SVG, which reads in every browser, in print and without scripts; a script on the page adds what hovers."""
+"""Curves as SVG, which every browser and every printer can show without scripts; a script on the page adds tooltips."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Curve:
     here: tuple[float, float] | None
     log_y: bool = True
     words: str = "{x}: {y}"
-    """What hovers over a point."""
+    """The text of the tooltip of a point."""
 
 
 def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
-    """Epsilon against delta: all that the cost proves, of which one pair was requested."""
+    """Epsilon against delta: all pairs that the cost proves; one of them was requested."""
     if cost.is_pure:
         return None
     middle = delta if delta > 0.0 else 1e-6
@@ -89,7 +89,7 @@ def error_by_budget(curves: PredictionCurves) -> Curve:
 
 @dataclass(frozen=True)
 class _Axis:
-    """From values to places between `first` and `last`."""
+    """A map from values to positions between `first` and `last`."""
 
     low: float
     high: float
@@ -128,7 +128,7 @@ def _round_step(rough: float) -> float:
 
 
 def _number(value: float) -> str:
-    """Short, as on an axis."""
+    """A short number, as on an axis."""
     if value == 0.0:
         return "0"
     if 0.001 <= abs(value) < 100_000:
@@ -138,7 +138,7 @@ def _number(value: float) -> str:
 
 
 def chart(curve: Curve) -> str:
-    """The curve as a figure, with its numbers for the script and, for readers without pictures, in its label."""
+    """The curve as a figure. The script uses its numbers, and its label describes it for readers without pictures."""
     known = [y for y in curve.y if y is not None and (y > 0.0 or not curve.log_y)]
     if len(known) < 2:
         return ""
@@ -192,7 +192,7 @@ def _exact(value: float) -> str:
 
 
 def _pieces(points: Sequence[tuple[float, float, float, float] | None]) -> list[str]:
-    """Lines between gaps."""
+    """The lines between gaps."""
     lines: list[list[str]] = [[]]
     for point in points:
         if point is None:

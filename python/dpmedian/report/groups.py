@@ -1,4 +1,4 @@
-"""The page of groups: what was released for each, and what all of them promise and cost together."""
+"""The page of groups: what was released for each group, and the promise and the cost of all of them together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpmedian.verification.trace import traces_of_groups
 
 __all__ = ["page_of_groups"]
 
-# So many groups and coordinates are shown; the record on the page has all of them.
+# At most this many groups and coordinates are shown; the record on the page has all of them.
 _GROUPS, _COORDINATES = 200, 6
 
 _CIRCLES = (
@@ -140,7 +140,7 @@ def _row(group: Mapping[str, Any], by: list[str], columns: list[str], error: str
 
 
 def _traces(record: Mapping[str, Any]) -> str:
-    """What was queried of each group, if the record says it."""
+    """The queries about each group, if the record has them."""
     groups = record.get("groups", [])
     traces = traces_of_groups(record, len(groups))
     if not traces:
@@ -157,7 +157,7 @@ def _text(key: object) -> str:
 
 
 def _plans(record: Mapping[str, Any]) -> list[str]:
-    """The queries to every group; groups with another guess of their size have other noise."""
+    """The queries about every group; groups with different guesses of their size have different noise."""
     found = []
     for index, plan in enumerate(record["plans"]):
         assigned = zip(record["keys"] or (), record["plan_of_key"] or (), strict=True)

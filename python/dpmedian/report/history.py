@@ -1,4 +1,4 @@
-"""A ledger's history as HTML: a bar of what was spent, and its entries."""
+"""A ledger's history as HTML: a bar that shows what was spent, and its entries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dpmedian.verification.authentic import match_in
 
 __all__ = ["history"]
 
-# So many entries are listed, the latest ones.
+# Only the latest entries are listed, at most this many.
 _SHOWN = 40
 
 
 def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    """The entries of a ledger (its `to_dict()`); the one of this record, if it is there, stands out."""
+    """The entries of a ledger (its `to_dict()`), with the entry of this record highlighted if it is there."""
     budget = Budget.of(**ledger["budget"])
     entries = ledger["entries"]
     own = _own(entries, record)
@@ -55,7 +55,9 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
 
 
 def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
-    """The entry that was charged for this record, or None; of a former version, the last one that fits."""
+    """The entry that was charged for this record, or None; for a record of an earlier version, the last entry that
+    fits.
+    """
     match = match_in(entries, record)
     found = match.exact or match.undigested
     return found[-1] if found else None

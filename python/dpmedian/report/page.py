@@ -1,6 +1,7 @@
-"""One page for those who approve, review or receive a release: a single file, without network and without private data.
+"""One page for those who approve, review or receive a release: a single file that loads nothing and shows nothing
+private.
 
-It is made from the audit record, and from a ledger's public entries if there is one: nothing else is known to it.
+The page is made from the audit record, and from a ledger's public entries if there is a ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dpmedian.verification.reading import read
 
 __all__ = ["page_of_release"]
 
-# So many coordinates of a point, and of each of several centers, are shown; the record on the page has all of them.
+# At most this many coordinates of a point, and of each of several centers, are shown; the record has all of them.
 _SHOWN, _COORDINATES = 24, 6
 
 
@@ -90,14 +91,14 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
 
 
 def distance(value: float, plan: Plan) -> str:
-    """A distance with its unit: kilometers on the globe, and otherwise the unit of the columns."""
+    """A distance with its unit: kilometers on the globe, otherwise the unit of the columns."""
     if plan.parameters.geometry == "sphere":
         return f"{kilometers(value):.3g} km"
     return f"{value:.3g}"
 
 
 def _unit(plan: Plan) -> str:
-    """What a distance is measured in, as a remark after it."""
+    """The unit of a distance, as a remark after it."""
     if plan.parameters.geometry == "sphere":
         return ""
     return ", in the unit of the columns" if plan.parameters.scales is None else ", in units of the public scales"
@@ -162,7 +163,7 @@ def _scales(found: Release, plan: Plan) -> list[str]:
 
 
 def _promised(plan: Plan) -> str:
-    """What a plan would release."""
+    """What a plan would release, in a sentence."""
     if plan.parameters.threshold is not None:
         return "the mean direction from a public point to the records"
     if plan.parameters.clusters is not None:
@@ -171,7 +172,7 @@ def _promised(plan: Plan) -> str:
 
 
 def _step(step: Step) -> str:
-    """A direction, and how far the records agree about it."""
+    """The direction of a robust step, and how far the records agree about it."""
     low, high = step.coherence_interval
     texts = [
         "A direction: the mean of the unit vectors from a public point to the records, so that each record counts "
@@ -264,7 +265,7 @@ def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
 
 
 def _trace(found: Plan | Release | ReleaseFailed) -> str:
-    """What the run did, if the record says it."""
+    """The queries of the run, if the record has them."""
     trace = None if isinstance(found, Plan) else found.trace
     if trace is None:
         return ""

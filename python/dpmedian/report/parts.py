@@ -1,4 +1,4 @@
-"""The parts that the pages of single releases and of groups share."""
+"""Parts that the pages of single releases and of groups share."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "sec
 
 _HERE = Path(__file__).parent
 
-# The delta at which a cost that was requested in rho is explained.
+# The delta at which a cost is explained if it was requested in rho.
 _DELTA = 1e-6
 
-# So many rows of what a run did are shown.
+# The largest number of queries of a run that is shown.
 _QUERIES = 200
 
-# The page may load nothing from anywhere: its style, its script and its record are in it.
+# The page may load nothing: it contains its style, its script and its record.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 def document(title: str, sections: Iterable[str]) -> str:
-    """The whole page."""
+    """The complete page."""
     style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -42,7 +42,7 @@ def document(title: str, sections: Iterable[str]) -> str:
 
 
 def delta_of(cost: PrivacyCost) -> float:
-    """The delta at which the promise is told: the one that was requested, or 0 for pure differential privacy."""
+    """The delta at which the promise is stated: the requested one, or 0 for pure differential privacy."""
     if cost.delta is not None:
         return cost.delta
     return 0.0 if cost.is_pure else max(_DELTA, cost.delta0)
@@ -59,7 +59,7 @@ def paragraphs(texts: Iterable[str]) -> str:
 
 
 def head(title: str, record: Mapping[str, Any], what: str) -> str:
-    """The title, what became of it, when and by which version."""
+    """The title, the outcome, the date and the version."""
     badge = {
         "released": '<span class="badge good">released</span>',
         "failed": '<span class="badge bad">failed, and spent</span>',
@@ -73,7 +73,10 @@ def head(title: str, record: Mapping[str, Any], what: str) -> str:
 
 
 def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
-    """What is seen first: names, values and notes. Values are not broken at their equal signs."""
+    """The most important facts, first on the page: names, values and notes.
+
+    Values are not broken at their equal signs.
+    """
     shown = (
         f"<div><dt>{escape(name)}</dt><dd>{escape(value).replace(' = ', '&nbsp;=&nbsp;')}"
         f"<small>{escape(note)}</small></dd></div>"
@@ -83,7 +86,7 @@ def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
 
 
 def alarm(record: Mapping[str, Any]) -> str:
-    """What must be said first of a seeded release."""
+    """The warning that comes first on the page of a seeded release."""
     if not record.get("seeded"):
         return ""
     return (
@@ -111,7 +114,7 @@ def stages(plan: Plan) -> str:
 
 
 def spent(head: Sequence[str], rows: Sequence[Sequence[str]], rho: str) -> str:
-    """What a run did, as a table to unfold: its queries, and what they cost."""
+    """The queries of a run and their costs, as a table that can be unfolded."""
     names = "".join(f"<th>{escape(name.capitalize())}</th>" for name in head)
     lines = (
         f"<tr><th>{escape(row[0])}</th>"
@@ -147,7 +150,7 @@ def _row(head: Sequence[str], stage: Stage) -> str:
 
 
 def checks(record: Mapping[str, Any]) -> str:
-    """Whether the claim holds, how to find out oneself, and the record."""
+    """Whether the claim holds, how readers can check it themselves, and the record."""
     found = verify(record)
     count = len(found.checks)
     verdict = (

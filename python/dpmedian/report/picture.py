@@ -1,4 +1,4 @@
-"""A map of released points as SVG: no network, no private data, nothing that a record does not hold."""
+"""A map of released points as SVG, made from the record alone: it loads nothing and shows nothing private."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpmedian.spherical import kilometers
 __all__ = ["map_of"]
 
 _WIDTH, _MARGIN = 720.0, 56.0
-# How opaque a circle is, and all of them on one place: the dots and names below them must be seen.
+# The opacity of a circle, and the total opacity of circles on one place: dots and names below them must stay visible.
 _SHADE, _SHADES = 0.25, 2.0
-# The height follows the places, within these.
+# The limits of the height, which depends on the places.
 _LOWEST, _HIGHEST = 260.0, 620.0
 
-# About the width of a letter and the height of a line of a name: names that would overlap are left out.
-# On a phone letters are wider, compared with the map.
+# The approximate width of a letter and height of a line of a name; names that would overlap are left out.
+# On a phone, letters are wider relative to the map.
 _LETTER, _WIDEST, _LINE = 7.0, 13.0, 14.0
 
 
@@ -28,7 +28,7 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
     if len(columns) != 2 or not shown:
         return ""
     points = [(float(x), float(y)) for x, y in (group["point"] for group in shown)]
-    # On a map in degrees a degree of longitude is shorter than one of latitude.
+    # On a map in degrees, a degree of longitude is shorter than a degree of latitude.
     middle = sorted(y for _, y in points)[len(points) // 2]
     narrow = max(math.cos(math.radians(middle)), 0.05) if sphere else 1.0
     reach = max((group["error_radius"] or 0.0) for group in shown)
@@ -76,7 +76,7 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
 
 
 def _name(text: str, at: tuple[float, float], boxes: list[tuple[float, float, float]]) -> str:
-    """A name beside its point, unless that would lie on another name."""
+    """A name beside its point, unless it would overlap another name."""
     long = _LETTER * len(text)
     end = at[0] + 8.0 + _WIDEST * len(text) > _WIDTH - 6.0
     left, top = (at[0] - 8.0 - long if end else at[0] + 8.0), at[1] - 6.0
@@ -97,7 +97,7 @@ def _circle(kind: str, at: tuple[float, float], radius: float) -> str:
 
 
 def _ruler(half: float, sphere: bool) -> tuple[float, str]:
-    """A round length of about half of the map's width, and how it reads: in kilometers on the globe."""
+    """A round length of about half the width of the map, and its label: in kilometers on the globe."""
     rough = half * (kilometers(1.0) if sphere else 1.0)
     power = 10.0 ** math.floor(math.log10(rough))
     length = max(power * step for step in (1.0, 2.0, 5.0) if power * step <= rough)

@@ -1,4 +1,4 @@
-"""What a release says to those who are no statisticians: plain sentences, made from the record alone."""
+"""A release explained in plain sentences for readers who are not statisticians, from the record alone."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ QUERIES = {
 }
 """Each query to the data as a question in plain words."""
 
-# The false alarms at which an attacker is judged.
+# The rate of false alarms at which an attacker is judged.
 _ALARMS = 0.05
 
-# For this many rows of one person a page says what the promise becomes.
+# A page says what the promise becomes for this many rows of one person.
 _ROWS = 5
 
-# A larger factor bounds nothing that matters to anybody.
+# A larger factor is not printed, because it bounds nothing of interest.
 _FACTOR_MAX = 1e4
 
 
 def odds(cost: PrivacyCost, delta: float) -> float:
-    """By which factor the probability of anything can change, but for an event of probability delta."""
+    """The largest factor by which the probability of an event can change, except for an event of probability delta."""
     return math.exp(min(cost.epsilon_at(delta), 700.0))
 
 
 def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
-    """How often somebody who raises a false alarm this often can at best be right about one unit of privacy.
+    """An upper bound on how often an attacker with this rate of false alarms is right about one protected unit.
 
-    For every epsilon the probability of an event changes to at most e^epsilon times itself plus delta(epsilon): the
-    smallest of these bounds over a grid of epsilons.
+    For every epsilon, the probability of an event becomes at most e^epsilon times itself plus delta(epsilon). The
+    result is the smallest of these bounds over a grid of epsilons.
     """
     grid = (0.02 * 1.15**step for step in range(64))
     bounds = (math.exp(epsilon) * alarms + cost.delta_at(epsilon) for epsilon in grid if epsilon < 20.0)
@@ -56,14 +56,14 @@ def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
 
 
 def change(cost: PrivacyCost) -> str:
-    """What the promise compares, as the end of a sentence that begins with "if"."""
+    """The comparison behind the promise, as the end of a sentence that begins with "if"."""
     if cost.protection.relation.size_is_public:
         return f"the data of any one {cost.unit} had been different"
     return f"any one {cost.unit} had not been in the data, or one more had been"
 
 
 def who(cost: PrivacyCost, delta: float) -> list[str]:
-    """Who is protected, and what must be true for that to be a person."""
+    """Who is protected, and which condition must hold so that this is a person."""
     unit = cost.unit
     size = (
         f"The number of {_plural(unit)} is treated as public."
@@ -108,7 +108,7 @@ def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
 
 
 def limits() -> list[str]:
-    """What the promise does not say."""
+    """What the promise does not cover."""
     return [
         "It does not promise that nothing can be learned about anybody. What the result says about everybody together "
         "may be true of each of them, also of people whose data were not used.",

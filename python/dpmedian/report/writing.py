@@ -1,4 +1,4 @@
-"""From a record to its page."""
+"""Writing the page of a record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_page(
 
 
 def page(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
-    """The HTML of the page, of a single release or of groups; an error if the ledger was not charged for it."""
+    """The HTML of the page of a single release or of groups; raises if the ledger was not charged for it."""
     if ledger is not None and record["outcome"] != "planned":
         match = match_in(ledger["entries"], record)
         if not match.exact and not match.undigested:

@@ -1,4 +1,4 @@
-"""Audit records read back, and their claims computed again."""
+"""Reading audit records, and computing their claims again."""
 
 from dpmedian.verification.check import Verification
 from dpmedian.verification.verify import verify

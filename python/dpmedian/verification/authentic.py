@@ -1,7 +1,7 @@
-"""Whether a record is the one that a run made: its digest, the ledger that was charged, and a signature.
+"""Whether a run made this very record: its digest, the ledger that was charged, and a signature.
 
-A digest alone finds accidents only, because whoever changes a record can compute its digest again. The ledger has the
-digest of what the run gave, and a signature needs the private key of whoever keeps the data.
+A digest alone finds accidental changes only, because anyone who changes a record can compute its digest again. The
+ledger has the digest of the result of the run, and a signature needs the private key of the holder of the data.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from dpmedian.verification.check import Check
 __all__ = ["FORMER_VERSIONS", "Match", "called", "digest_check", "ledger_checks", "match_in"]
 
 FORMER_VERSIONS = ("0.1.0", "0.2.0")
-"""The versions whose records this one reads and partly computes again; they wrote no digests."""
+"""The versions without digests whose records this version can read and partly verify."""
 
 
 class Match(NamedTuple):
-    """What a ledger knows of a record."""
+    """The entries of a ledger that belong to a record."""
 
     exact: tuple[int, ...]
     """The entries that have the digest of the record."""
     alike: tuple[int, ...]
-    """The other entries that fit by name, cost and date."""
+    """The other entries that agree in name, cost and date."""
     undigested: tuple[int, ...]
-    """Those of the latter that have no digest, of a former version or of a run whose end was not noted."""
+    """The entries in `alike` without a digest: from an earlier version, or of a run whose end was not recorded."""
 
 
 def match_in(entries: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> Match:
-    """Finds the entries of a ledger (their `to_dict()`) that were charged for a record."""
+    """Find the entries of a ledger (their `to_dict()`) that were charged for a record."""
     planned = record["outcome"] == "planned"
     own = digest_of(record)
     exact, alike, undigested = [], [], []
@@ -73,7 +73,9 @@ def _digest(record: Mapping[str, Any]) -> Iterator[str]:
 def ledger_checks(
     record: Mapping[str, Any], ledger: Ledger | str | os.PathLike[str]
 ) -> tuple[list[Check], list[str], bool]:
-    """Whether a ledger fits together and has this record: the checks, notes, and whether it authenticates all of it."""
+    """Whether a ledger is consistent and has this record: the checks, notes, and whether it authenticates the whole
+    record.
+    """
     chain = "the ledger fits together: no line was changed, removed or moved"
     try:
         found = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -127,12 +129,12 @@ def _member(record: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], mat
 
 
 def _short(digest: object) -> str:
-    """The beginning of a digest, which tells two apart."""
+    """The first characters of a digest, enough to tell two digests apart."""
     return f"{str(digest)[:19]}..."
 
 
 def called(ledger: object) -> str:
-    """How a ledger is called in a verdict."""
+    """The name of a ledger in a verdict."""
     if isinstance(ledger, Ledger):
         return "the ledger" if ledger.path is None else f"the ledger {ledger.path.name}"
     return f"the ledger {Path(str(ledger)).name}"

@@ -1,4 +1,4 @@
-"""What was asked about a record, and what was found."""
+"""The result of one check of a record, and of all checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Check", "Verification"]
 
 @dataclass(frozen=True)
 class Check:
-    """One question about a record: what was asked, and what was found wrong."""
+    """One check of a record: what was checked, and what was found wrong."""
 
     question: str
     wrong: tuple[str, ...] = ()
@@ -18,24 +18,24 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """What became of computing a record again. `print` it for a report in words."""
+    """The result of computing a record again. `print` it for a report in words."""
 
     checks: tuple[Check, ...]
-    """All that was asked, in order."""
+    """All checks, in order."""
     claim: str
     """What the record claims, in words."""
     notes: tuple[str, ...] = ()
-    """What a reader should know beyond that."""
+    """Further notes for the reader."""
     whole: bool = True
-    """Whether the plan was made anew: otherwise only the stages that the record names were computed again."""
+    """Whether the plan was made again; otherwise only the stages in the record were computed again."""
     authenticated: tuple[str, ...] = ()
-    """What showed that nobody has changed the record: the ledger that was charged, or a signature."""
+    """The evidence that nobody has changed the record: the ledger that was charged, or a signature."""
     unauthenticated: tuple[str, ...] = ()
-    """The values of the record that nothing here has shown to be those of a run."""
+    """The values of the record that are not authenticated by this evidence."""
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is wrong with what was computed again: all of it if `whole`, or the stages that are named."""
+        """Whether nothing wrong was found in what was computed again: everything if `whole`, otherwise the stages."""
         return not self.wrong
 
     @property

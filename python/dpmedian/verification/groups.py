@@ -1,4 +1,4 @@
-"""The record of groups, computed again: every plan in it, and what all groups cost together."""
+"""Verifying the record of groups: every plan in it is computed again, and the cost of all groups together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_of_groups(record: Mapping[str, Any]) -> bool:
 
 
 def verify_groups(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]], Verification]) -> Verification:
-    """Computes every plan again with `verify_one`, and the cost of as many groups as a unit contributes to."""
+    """Verify every plan with `verify_one`, and the cost of as many groups as a unit contributes to."""
     try:
         return _verified(record, verify_one)
     except KeyError as missing:
@@ -83,7 +83,7 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
         yield from _selected(record, plans, told)
         return
     try:
-        group_keys(keys)  # A group with two keys would be released twice, and be paid for once.
+        group_keys(keys)  # With two keys, a group would be released twice and paid for once.
     except (TypeError, ValueError) as error:
         yield str(error)
     listed = isinstance(assigned, list) and len(assigned) == len(keys)
@@ -96,7 +96,7 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
 
 
 def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterator[str]:
-    """What is wrong with groups that nobody has listed."""
+    """What is wrong with groups whose keys were not listed."""
     if plans != 1 or record["plan_of_key"] is not None:
         yield f"keys that are not listed have one plan for all groups, and the record has {plans}"
     (plan, *_) = record["plans"]
@@ -118,16 +118,16 @@ def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterato
 
 
 def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
-    """The noise of the size, in units of its lattice, and the bits of that."""
+    """The standard deviation of the noise of the size in lattice units, and the bits of the lattice."""
     (stage,) = (stage for stage in plan["stages"] if stage["statistic"] == "size")
     bits = stage["arguments"]["bits"]
     return int(math.ldexp(stage["scale"], bits)), bits
 
 
 def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]:
-    """What is wrong with the queries to each group, whose plan is that at its noisy size."""
+    """What is wrong with the queries about each group; the plan of a group is the plan at its noisy size."""
     if record["keys"] is not None and len(record["plan_of_key"]) != len(traces):
-        return  # The check of the assignment says so.
+        return  # The check of the assignment reports this.
     made = functools.cache(lambda own, size: make_plan(parameters_of(record["plans"][own]), method[own]).at_size(size))
     method = [plan["method"] for plan in record["plans"]]
     for place, (group, trace) in enumerate(zip(record["groups"], traces, strict=True)):

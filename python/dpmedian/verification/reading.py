@@ -1,7 +1,7 @@
-"""A record read back: the release, the failure or the plan that it tells of.
+"""Reading a record: the release, the failure or the plan that it describes.
 
-Only the form is checked here: an entry that is missing, or of another kind than the schema says, is a `ValueError` that
-names it. Whether what it says is true is for `verify` to find out.
+Only the form is checked here: an entry that is missing, or has another type than the schema states, raises a
+`ValueError` that names it. `verify` finds out whether the content is true.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"
 
 Value = TypeVar("Value")
 
-# No stage has more releases, or numbers, than integers of the core can count.
+# No stage has more releases, or numbers, than a 64-bit integer of the core can count.
 _MOST = 2**62
 
-# No method has so many stages; a record with more is refused before each of them is computed again.
+# No method has so many stages; a record with more is refused before any of them is computed again.
 _MOST_STAGES = 10_000
 
 _OUTCOMES = ("planned", "released", "failed")
@@ -45,7 +45,7 @@ _OUTCOMES = ("planned", "released", "failed")
 
 @dataclass(frozen=True, eq=False)
 class Recorded(CalibratedMethod):
-    """What a record says of a calibrated method."""
+    """A calibrated method as a record describes it."""
 
     recorded_stages: tuple[Stage, ...]
     recorded_cost: PrivacyCost
@@ -102,10 +102,10 @@ class Recorded(CalibratedMethod):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedPlan(Plan):
-    """A plan that was read from a record: it says what was done, and cannot run."""
+    """A plan that was read from a record. It says what was done, and cannot run."""
 
     def run(self, points: Any, **options: Any) -> Release:
-        """Refuses, before anything is spent."""
+        """Raises before anything is spent."""
         _refuse()
 
 
@@ -132,7 +132,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
-    """What a parsed record tells of, by its outcome."""
+    """The object that a parsed record describes, according to its outcome."""
     if "plans" in record:
         raise ValueError(
             "this is the record of groups: dpmedian.verify(record) checks it, and its entry 'groups' has their results"
@@ -183,7 +183,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
 
 
 def _places(release: Release, record: Mapping[str, Any]) -> Places:
-    """A release of k-medians, with its clusters."""
+    """A release of k-medians with its clusters."""
     clusters: dict[str, Any] = {
         name: np.array([_number(name, value) for value in record[name]]) for name in ("sizes", "radii")
     }
@@ -198,7 +198,7 @@ def _places(release: Release, record: Mapping[str, Any]) -> Places:
 
 
 def _step(release: Release, record: Mapping[str, Any]) -> Step:
-    """A robust step, with what it says about the agreement of the records."""
+    """A robust step with its coherence and interval."""
     low, high = (_number("coherence_interval", value) for value in record["coherence_interval"])
     result = StepResult(
         release.point,
@@ -247,11 +247,11 @@ _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
-    """The public parameters of a record; where their number or sum of weights is private, n is the guess."""
+    """The public parameters of a record; if the number of records or the sum of weights is private, n is the guess."""
     names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
     private = not relation_of(record["neighbours"]).size_is_public or record["weight_max"] is not None
     size = record["guess"] if private else record["n"]
-    # Records of 0.1.0 and 0.2.0 do not have what 1.0.0 has added.
+    # Records of 0.1.0 and 0.2.0 lack the parameters that 1.0.0 has added.
     there = sorted(name for name in names if name in record or name not in _ADDED)
     return PublicParameters.of(size, **{name: record[name] for name in there}, **record["budget"])
 
@@ -261,12 +261,12 @@ def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:
 
 
 def cost_of(stored: Mapping[str, Any]) -> PrivacyCost:
-    """The cost of a record; its rho is a sum that is computed again."""
+    """The cost in a record; its rho is a sum and is computed again."""
     return PrivacyCost.from_dict({name: value for name, value in stored.items() if name != "rho"})
 
 
 def _named(stored: Mapping[str, Any]) -> Stage:
-    """A stage, or an error that names it."""
+    """A stage, or an error that names the stage."""
     try:
         return _stage(stored)
     except ValueError as error:
@@ -296,7 +296,7 @@ def _stage(stored: Mapping[str, Any]) -> Stage:
 
 
 def _of(name: str, kind: type[Value], stored: Mapping[str, Any]) -> Value:
-    """An entry of the kind that it must have. JSON's true is no number, though Python's is."""
+    """An entry of the required type. JSON's true is not a number, although Python's is."""
     value = stored[name]
     if type(value) is not kind:
         raise ValueError(f"{name} must be of the kind {kind.__name__}, got {value!r}")

@@ -1,4 +1,4 @@
-"""Signatures of records by whoever keeps the data: Ed25519, by the library `cryptography` (the extra `sign`)."""
+"""Signatures of records by the holder of the data: Ed25519, with the library `cryptography` (the extra `sign`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _ALGORITHM = "Ed25519"
 
 
 def _message(record: Mapping[str, Any]) -> bytes:
-    """What is signed: the digest, with words that keep the signature from meaning anything else."""
+    """The message that is signed: the digest after a fixed text, so that the signature cannot be used for anything
+    else.
+    """
     return f"dpmedian audit record\n{digest_of(record)}".encode()
 
 
@@ -48,7 +50,7 @@ def sign(record: Mapping[str, Any], key: str | os.PathLike[str]) -> dict[str, An
 
 
 def signature_check(record: Mapping[str, Any], key: str | os.PathLike[str]) -> Check:
-    """Whether the record has a signature by the private key that belongs to a public one, a PEM file."""
+    """Whether the record has a signature that matches a public key, which is read from a PEM file."""
     serialization, ed25519 = _library()
     public = _loaded(key, serialization.load_pem_public_key, "public")
     if not isinstance(public, ed25519.Ed25519PublicKey):
@@ -70,5 +72,5 @@ def _loaded(key: str | os.PathLike[str], load: Any, kind: str) -> Any:
     try:
         return load(Path(key).read_bytes())
     except (ValueError, TypeError) as error:
-        # The library's message tells nothing of the key.
+        # The library's message says nothing about the key.
         raise ValueError(f"{key} is no {kind} key in PEM without a password: {type(error).__name__}") from None

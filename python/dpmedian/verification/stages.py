@@ -1,7 +1,7 @@
-"""A stage of a record, computed again: its sensitivity from its statistic, and its cost from its noise.
+"""Verifying a stage of a record: its sensitivity is computed again from its statistic, and its cost from its noise.
 
-Nothing here knows the mechanisms. What they did is computed a second time, from the numbers of the record and from the
-bounds that are proved beside the statistics.
+This module does not use the mechanisms. It computes their results a second time, from the numbers in the record and
+from the bounds that are proved beside the statistics.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dpmedian.statistics import BOUNDS, SHELLS, SUMS
 __all__ = ["LEAST_SIGMA", "MOST_SIGMA", "bound_of", "shared_discretization", "wrong_with"]
 
 LEAST_SIGMA, MOST_SIGMA = 2.0**30, 2.0**50
-"""Gaussian noise lies on lattices on which its standard deviation has between so many units."""
+"""The limits of sigma in lattice units for Gaussian noise."""
 
-# Where noise is chosen during a run, its cost is a bound that allows for the rounding of sigma to whole units.
+# If noise is chosen during a run, its cost is a bound that allows for rounding sigma to whole units.
 _ROUNDING = 1e-8
 
-# How many numbers one release of a statistic has, in d dimensions and with its arguments; all others release one.
+# How many numbers one release of a statistic has in d dimensions with its arguments; any other statistic releases one.
 _COORDINATES: dict[str, Callable[[int, Mapping[str, Any]], int]] = {
     "gradient": lambda d, _: d,
     "mean shift": lambda d, _: d,
@@ -41,21 +41,21 @@ _COORDINATES: dict[str, Callable[[int, Mapping[str, Any]], int]] = {
     "cluster gradients": lambda d, given: int(given["k"]) * (1 + SHELLS + d),
 }
 
-# The scores of a lattice draw are integers in units of 2^-31 records, its weights 2^(-rate/2^40 score).
+# The scores of a lattice draw are integers in units of 2^-31 records; its weights are 2^(-rate/2^40 score).
 _SCORE_BITS, _RATE_BITS = 31, 40
 _LN_TWO_BELOW = Fraction(693147180559945309417232121458, 10**30)
 
-# By how much the difference of two sums of distances moves, in diameters of the candidates.
+# How far the difference of two sums of distances can move, in units of the diameter of the candidates.
 _DIFFERENCES: Mapping[Neighbours, float] = {"replace": 2.0, "add_remove": 1.0}
 
 
 def shared_discretization(numbers: int) -> float:
-    """What discrete noise adds, for so many numbers on the coarsest lattice that a run may choose."""
+    """The discretization for this many numbers on the coarsest lattice that a run may choose."""
     return numbers / (40.0 * LEAST_SIGMA**2)
 
 
 def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | None) -> Iterator[str]:
-    """What is wrong with a stage, in words; nothing if its numbers are those that follow from the others."""
+    """What is wrong with a stage, in words; nothing if its numbers follow from each other."""
     n, d = parameters.n, parameters.d
     check = _KINDS.get(stage.noise.kind)
     if check is None:
@@ -84,7 +84,7 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
 
 
 def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
-    """What is wrong with the threshold above which a group is shown whose key was not listed."""
+    """What is wrong with the threshold above which a group is shown if its key was not listed."""
     bits = stage.arguments["bits"]
     threshold = threshold_of(int(math.ldexp(stage.noise.scale, bits)), bits, lone_delta)
     yield from _differs("the threshold", stage.rule, threshold_rule(threshold))
@@ -92,7 +92,7 @@ def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
 
 
 def bound_of(statistic: str, arguments: Mapping[str, Any], neighbours: Neighbours) -> float:
-    """The sensitivity of a statistic on its lattice, of which the arguments have the bits."""
+    """The sensitivity of a statistic on its lattice; the arguments contain the bits of the lattice."""
     if statistic not in BOUNDS:
         raise ValueError(f"no sensitivity is proved for the statistic {statistic!r}")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
@@ -126,7 +126,7 @@ def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | N
         yield from _differs("mu_squared", stated.mu_squared, most)
         yield from _differs("the discretization", stated.discretization, cap.discretization)
     elif stage.noise.remark == "at most":
-        # The number of releases is found during the run, and all of them together cost what the most would.
+        # The number of releases is found during the run, and all of them together cost as much as the largest number.
         if not least.mu_squared <= stated.mu_squared <= least.mu_squared * (1.0 + _ROUNDING):
             yield (
                 f"mu_squared is stated as {stated.mu_squared!r}, and {stage.releases} releases with sigma = {sigma!r} "
@@ -153,7 +153,7 @@ def _above_threshold(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyC
     yield from _differs("scale", stage.noise.scale, given["query_rate"][1] / given["query_rate"][0] / m)
     rounded = epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, math.inf)
     yield from _differs("the epsilon of its pure step", stage.cost.pure_epsilons, (rounded,))
-    # However many queries are asked, it is one step; only its words say how many.
+    # All queries together are one release; only its description says how many there are.
     yield from _differs("the rule", stage.rule, f"AboveThreshold, {stage.releases} radii")
     yield from _nothing_else(stage, "pure_epsilons")
 
@@ -182,7 +182,7 @@ def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost
 
 
 def _nothing_else(stage: Stage, *parts: str) -> Iterator[str]:
-    """A part of the cost that this kind of noise does not have is a mistake as well."""
+    """A component of the cost that this kind of noise does not have is a mistake, too."""
     nothing = PrivacyCost(neighbours=stage.cost.neighbours, unit=stage.cost.unit)
     rest = replace(stage.cost, **{part: getattr(nothing, part) for part in parts})
     if rest != nothing:

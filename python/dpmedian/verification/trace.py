@@ -1,8 +1,8 @@
-"""The trace of a record: read back, and what it says was spent computed again.
+"""Verifying the trace of a record: it is read, and the cost that it implies is computed again.
 
-A plan states what a run may cost at most, and the trace each query that was made. Every query is computed again, its
-sensitivity from its statistic and its cost from its noise, and so is the sum: a run that spent more than its record
-claims is found.
+A plan states the largest cost of a run, and the trace states each query that was made. Every query is computed again
+(its sensitivity from its statistic, and its cost from its noise), and so is the sum. So a run that spent more than its
+record claims is found.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from dpmedian.verification.stages import LEAST_SIGMA, MOST_SIGMA, bound_of
 
 __all__ = ["trace_of_record", "traces_of_groups", "wrong_sum", "wrong_with_trace"]
 
-# No trace needs more bytes: a record keeps 20,000 numbers, and a query without its numbers has some hundred bytes.
+# No trace needs more bytes: a record keeps 20,000 numbers, and a query without numbers takes about a hundred bytes.
 _BYTES_MAX = 2**26
 
-# A multiplier of noise is met by a whole number of at least 2^30 units, and sums of costs are off by their last digits.
+# The noise multiplier is realized by an integer sigma of at least 2^30 units, and sums of costs differ in their last
+# digits.
 _ROUNDING = 1e-8
 
-# So many queries are named of those that are wrong.
+# At most this many wrong queries are named.
 _NAMED = 3
 
-# What a plan calls the noise that a trace names by what was released.
+# The plan's name for the kind of noise that a trace names by its output.
 _KINDS = {
     "Gaussian": "Gaussian",
     "choice": "exponential mechanism",
@@ -66,7 +67,7 @@ def traces_of_groups(record: Mapping[str, Any], groups: int) -> list[Trace] | No
 
 
 def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    entry = record.get("trace")  # Records of former versions have none.
+    entry = record.get("trace")  # Records of earlier versions have no trace.
     if entry is None or "data" not in entry:
         return None
     try:
@@ -83,7 +84,7 @@ def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _query(row: Mapping[str, Any]) -> Query:
-    """A query as the run had it; what did not fit into the record is None."""
+    """A query as the run made it; values that did not fit into the record are None."""
     try:
         for name in ("sensitivity", "rho", *(() if row["sigma"] is None else ("sigma",))):
             if type(row[name]) is not float or not 0.0 <= row[name] < math.inf:
@@ -103,7 +104,7 @@ def _query(row: Mapping[str, Any]) -> Query:
 
 
 def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str]:
-    """What is wrong with a trace, in words; nothing if it is one of a run of this plan that spent what it may."""
+    """What is wrong with a trace, in words; nothing if a run of this plan could have made it within its budget."""
     stages = {stage.name: stage for stage in plan.stages}
     wrong = [
         f"query {index} ({query.stage}): {text}"
@@ -126,7 +127,7 @@ def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str
 
 
 def wrong_sum(record: Mapping[str, Any], trace: Trace) -> Iterator[str]:
-    """What is wrong with the sum that a record states beside its trace."""
+    """What is wrong with the sum that a record states with its trace."""
     if record["trace"]["rho"] != trace.rho:
         yield f"what was spent is stated as rho = {record['trace']['rho']!r}, and the queries make it {trace.rho!r}"
 
@@ -166,14 +167,16 @@ def _rho(query: Query) -> float:
 
 
 def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[str]:
-    """The sensitivity is that of the statistic on the lattice of the query, and the noise is what the plan allows."""
+    """Check that the sensitivity is that of the statistic on the query's lattice, and that the plan allows the
+    noise.
+    """
     sigma = float(query.sigma or 0.0)
     least = stage.noise.scale / stage.sensitivity
     if stage.noise.remark != "at most" and not sigma / query.sensitivity >= least * (1.0 - _ROUNDING):
         yield f"its sigma is {sigma / query.sensitivity!r} times its sensitivity, and at least {least!r} was planned"
     if "at" not in stage.noise.remark and sigma != stage.noise.scale:
         yield f"its sigma is {sigma!r}, and {stage.noise.scale!r} was planned"
-    if query.statistic is None:  # The trace had become too long for its parameters.
+    if query.statistic is None:  # The trace had become too long to keep the parameters.
         return
     if query.statistic != stage.statistic and (query.statistic, stage.statistic) != ("mean shift", "gradient"):
         yield f"it is about {query.statistic!r}, and its stage about {stage.statistic!r}"

@@ -1,4 +1,4 @@
-"""Whether the claim of an audit record holds: its sensitivities, its costs and its budget, computed again."""
+"""Whether the claim of an audit record holds: its sensitivities, its costs and its budget are computed again."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from dpmedian.verification.trace import wrong_sum, wrong_with_trace
 
 __all__ = ["verify"]
 
-# A cap allows for the rounding of every sigma to a whole number of units.
+# A cap allows for rounding every sigma to a whole number of lattice units.
 _ROUNDING = 1e-8
 
-# Logarithms and roots differ in their last digits between machines, and a plan is calibrated with them.
+# Logarithms and roots differ in their last digits between machines, and they are used in calibrating a plan.
 _CLOSE = 1e-9
 
 _NO_TRACE = "the queries of the run were left out of the record: of what was spent only the most is known"
 
-# What a record says of a run, which follows from no other entry.
+# Entries of a record about the run that do not follow from other entries.
 _UNAUTHENTICATED = {
     "released": ("the released values", "the moments", "the notes", "the name", "the date"),
     "failed": ("the message", "the noisy size", "the name", "the date"),
@@ -52,31 +52,32 @@ def verify(
     *,
     key: str | os.PathLike[str] | None = None,
 ) -> Verification:
-    """Computes an audit record again: sensitivities from statistics, costs from noise, the budget from the cost.
+    """Verify an audit record: compute sensitivities from statistics, costs from noise, and the budget from the cost
+    again.
 
-    It needs no data and spends nothing. That the run did what its record says is a property of the code that made the
-    record, which its tests hold it to; that what the record says is worth its claim is what is checked here. Whether
-    the point, the date and the other values are those of a run is known by the ledger that was charged, or by a
+    Verification needs no data and spends nothing. It checks that the record implies its claim. That the run did what
+    its record says is a property of the code that made the record, which the tests of the package check. Whether a run
+    produced the point, the date and the other values can be checked with the ledger that was charged, or with a
     signature; without either, the verdict says what is not authenticated.
 
     Parameters
     ----------
     record : str, path, mapping, Plan, Release, ReleaseFailed, Releases or GroupsPlan
-        The text of a record, a `pathlib.Path` of its file, its parsed JSON, or what it was made of.
+        The text of a record, a `pathlib.Path` to its file, its parsed JSON, or the object that it was made from.
     ledger : Ledger or path, optional
-        The ledger that was charged: it must fit together, and have the digest of this record.
+        The ledger that was charged: it must be consistent, and have the digest of this record.
     key : path, optional
-        A PEM file with the public Ed25519 key of whoever signed the record. It needs the extra `sign`.
+        A PEM file with the public Ed25519 key of the person who signed the record. It needs the extra `sign`.
 
     Returns
     -------
     Verification
-        `.holds`, `.wrong` and, printed, a report in words.
+        `.holds`, `.wrong` and, when printed, a report in words.
 
     Raises
     ------
     ValueError
-        If this is no record that this version reads.
+        If this is not a record that this version can read.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def verify(
 
 
 def _verified(record: Mapping[str, Any]) -> Verification:
-    """The record of a plan, a release or a failure."""
+    """Verify the record of a plan, a release or a failure."""
     try:
         return _Review(parsed(json.dumps(dict(record)))).verification()
     except KeyError as missing:
@@ -116,7 +117,7 @@ def _verified(record: Mapping[str, Any]) -> Verification:
 
 
 class _Review:
-    """One record, and the questions about it."""
+    """One record, and the checks of it."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.told = record
@@ -159,7 +160,7 @@ class _Review:
         return Verification(tuple(checks), self.claim(), tuple(notes), whole=self.told["version"] == __version__)
 
     def claim(self) -> str:
-        """What is claimed, in one sentence."""
+        """The claim in one sentence."""
         what = {
             "planned": "the planned release",
             "released": "the release",
@@ -208,10 +209,10 @@ class _Review:
 
     @staticmethod
     def shared(cap: PrivacyCost, stages: list[Stage]) -> Iterator[str]:
-        """Whether a cap is that of the stages under it.
+        """Whether a cap belongs to the stages under it.
 
-        Where a run chooses its noise, the cap is the most that one of them could cost. Where the noise follows from a
-        noisy number of records, the stages are those of one such number, and the cap is a little more than their sum.
+        If a run chooses its noise, the cap is the largest cost of any of the stages. If the noise depends on a noisy
+        number of records, the stages are those for one such number, and the cap is slightly above their sum.
         """
         chosen = bool(stages) and all(stage.noise.remark == "at least" for stage in stages)
         costs = [stage.cost for stage in stages]
@@ -268,7 +269,7 @@ class _Review:
 
 
 def _sums(stated: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
-    """The rho beside a cost is the one that follows from its parts; hyperbolic tangents differ in their last digit."""
+    """Check that the rho of a cost follows from its components; hyperbolic tangents may differ in their last digit."""
     rho = stated["rho"]
     exact = not cost.pure_epsilons
     if (rho != cost.rho) if exact else not math.isclose(rho, cost.rho, rel_tol=1e-13):
@@ -276,7 +277,7 @@ def _sums(stated: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
 
 
 def _differences(place: str, stated: Any, made: Any) -> Iterator[str]:
-    """Where two plans differ by more than arithmetic on another machine would."""
+    """The places at which two plans differ by more than arithmetic on another machine would explain."""
     if isinstance(stated, dict) and isinstance(made, dict):
         for name in sorted({*stated, *made}):
             yield from _differences(f"{place}.{name}" if place else name, stated.get(name), made.get(name))
