@@ -35,6 +35,7 @@ LAYERS = [
         "dpmedian.progress",
         "dpmedian.accounting",
         "dpmedian.digests",
+        "dpmedian.documented",
         "dpmedian.recorded",
         "dpmedian.spelling",
         "dpmedian.spherical",

@@ -58,6 +58,15 @@ def test_every_parameter_of_what_users_make_is_explained(module, name):
     assert unexplained(made) == set()
 
 
+def test_a_parameter_that_another_function_explains_is_explained_here_too():
+    """In the source `plan` says "As in `geometric_median`"; `help` has the explanation."""
+    section = "resolution : float, optional\n    The smallest distance that matters. Three methods need it"
+    for function in (dpmedian.geometric_median, dpmedian.plan, dpmedian.k_medians, dpmedian.geometric_medians):
+        assert section in inspect.getdoc(function)
+    for name, function in PUBLIC.items():
+        assert name.startswith(("dpmedian.nonprivate", "dpmedian.files")) or "As in `" not in inspect.getdoc(function)
+
+
 def test_a_name_that_has_moved_says_where_it_is():
     for name in ("Block", "above_threshold", "radius_finder"):
         with pytest.raises(AttributeError, match=r"has moved: it is dpmedian\.building_blocks\."):

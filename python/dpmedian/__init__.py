@@ -16,6 +16,7 @@ from dpmedian.accounting import PrivacyCost
 from dpmedian.api import geometric_median, plan, required_n
 from dpmedian.clustering import k_medians, plan_k_medians
 from dpmedian.dataset import Dataset
+from dpmedian.documented import complete_docstrings
 from dpmedian.grouped import geometric_medians, plan_groups
 from dpmedian.groups.plan import GroupsPlan
 from dpmedian.groups.releases import Releases
@@ -93,8 +94,9 @@ _MOVED = {
 # Public modules that are imported when they are first used.
 _SUBMODULES = ("data", "files", "nonprivate")
 
-# All renderings are registered now.
-del presentation
+# All renderings are registered now, and all functions whose parameters others refer to.
+complete_docstrings()
+del presentation, complete_docstrings
 
 # The module `release` is not a function: without its name here, somebody who calls it gets the message below.
 globals().pop("release")

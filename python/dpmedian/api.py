@@ -8,17 +8,19 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dpmedian.accounting.protection import Protection, neighbours_of, relation_of
+from dpmedian.accounting.protection import relation_of
 from dpmedian.dataset import Dataset
-from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive, whole
+from dpmedian.documented import documented
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
 from dpmedian.spelling import american
 
-__all__ = ["geometric_median", "plan", "public_size", "required_n"]
+__all__ = ["geometric_median", "plan", "required_n"]
 
 
+@documented
 @american
 def plan(
     n: int | None,
@@ -53,38 +55,13 @@ def plan(
         the plan and the choice of a method; the run itself uses a noisy number that it releases first.
     d : int
         The dimension, which is public.
-    epsilon, delta, rho : float, optional
-        The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
-        privacy. There is no default.
-    method : str
-        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the method
-        with the smallest predicted error among those that the other arguments allow.
-    radius : float, optional
-        A public bound on the distance of every record from `center`; records outside are projected onto the ball.
-        Never take it from the data. "adaptive" needs none.
-    resolution : float, optional
-        The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
-    The center of the public ball, or the point from which the search starts; the origin by default.
-        The center of the public ball, or where the search begins; the origin by default.
-    failure_probability : float
-        The accepted probability of a failed or useless release. If a release is predicted to fail more often, it warns;
-        above max(this, 1/2) it is refused before anything is spent.
-    profile : {"default", "paper"}
-        The table of constants of the paper's methods: those of this package, or those that the paper prints.
-    neighbours : {"replace", "add_remove"}
-        Whether neighbors differ in one replaced record, or one of them has one record more.
+    epsilon, delta, rho, method, radius, resolution, center, failure_probability, profile, neighbours
+        As in `geometric_median`.
     unit : str, optional
         Whose contribution is protected, such as "person", if a person has several rows. n is then the number of units,
         and `run` takes their ids. By default a single record is protected.
-    geometry : {"euclidean", "sphere"}
-        Whether points are coordinates, or longitude and latitude in degrees (d = 2). On the sphere the radius and the
-        center are fixed, and the resolution is in degrees of arc.
-    inference : bool
-        Whether "adaptive" releases with its gradients what `release.confidence_region` needs. This is free with
-        "replace", and needs a little more noise with "add_remove". No other method has a region.
-    axes : float
-        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 they are free,
-        but in more than about ten dimensions noise hides the axes unless there are many records.
+    geometry, inference, axes
+        As in `geometric_median`.
     weight_max : float, optional
         A public cap of weights, which `run` then takes. Never take it from the data. The sum of the weights over the
         cap is private under both relations, and n is a public guess of that sum, or None.
@@ -106,6 +83,7 @@ def plan(
     return make_plan(PublicParameters.from_arguments(locals()), method)
 
 
+@documented
 @american
 def geometric_median(
     points: Any,
@@ -153,10 +131,11 @@ def geometric_median(
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
     method : str
-        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity".
+        "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the method
+        with the smallest predicted error among those that the other arguments allow.
     radius : float, optional
-        A public bound on the distance of every record from `center`. Never take it from the data. "adaptive" needs
-        none.
+        A public bound on the distance of every record from `center`; records outside are projected onto the ball.
+        Never take it from the data. "adaptive" needs none.
     resolution : float, optional
         The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
     center : d numbers, optional
@@ -226,26 +205,12 @@ def geometric_median(
     (3,)
     """
     arguments = locals()
-    data = Dataset.taken(
-        points,
-        columns=columns,
-        unit=unit,
-        unit_reduce=unit_reduce,
-        sample_weight=sample_weight,
-        weight_max=weight_max,
-        geometry=geometry,
-        scales=scales,
-        nonfinite=nonfinite,
-        copy=copy,
-    )
-    if Protection(neighbours_of(neighbours), data.unit, data.weight_max).size_is_public:
-        n = public_size(n, data.shape[0])
-    known = {"n": n, "d": data.d, "unit": data.unit}
-    known |= {option: getattr(data, option) for option in ("geometry", "scales", "weight_max")}
-    made = make_plan(PublicParameters.from_arguments(arguments, **known), method)
+    data = Dataset.taken(arguments)
+    made = make_plan(data.parameters(arguments), method)
     return made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
 
 
+@documented
 @american
 def required_n(
     d: int,
@@ -319,13 +284,3 @@ def required_n(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def public_size(n: int | None, found: int) -> int:
-    """The number of points, which is public under replacement; a number that was given must equal it."""
-    if n is not None and whole("n", n) != found:
-        raise ValueError(
-            f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "
-            "neighbours='add_remove' it is a guess"
-        )
-    return found

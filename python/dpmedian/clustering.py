@@ -7,9 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from dpmedian.accounting.protection import Protection, neighbours_of
-from dpmedian.api import public_size
 from dpmedian.dataset import Dataset
+from dpmedian.documented import documented
 from dpmedian.parameters import PublicParameters
 from dpmedian.places import Places
 from dpmedian.planning.choice import make_plan
@@ -19,6 +18,7 @@ from dpmedian.spelling import american
 __all__ = ["k_medians", "plan_k_medians"]
 
 
+@documented
 @american
 def plan_k_medians(
     n: int | None,
@@ -58,7 +58,7 @@ def plan_k_medians(
         The share of the records that does not count, namely those farthest from all centers. With 0, the plain sum of
         distances counts, and a few far records may attract a center of their own.
     radius, resolution, center, failure_probability, neighbours, unit, geometry, weight_max, scales
-        As in `plan`. None of them is needed.
+        As in `plan`.
 
     Returns
     -------
@@ -75,6 +75,7 @@ def plan_k_medians(
     return make_plan(PublicParameters.from_arguments(locals(), clusters=k, inference=False), "k_medians")
 
 
+@documented
 @american
 def k_medians(
     points: Any,
@@ -108,24 +109,20 @@ def k_medians(
     one.
 
     No radius and no bounds are needed. Neighbors are data sets of the same public size n that differ in one replaced
-    record. With "add_remove" they are data sets of which one has one record more. The full planned cost is charged
-    before the first release, and stays charged if the run fails.
+    record. With "add_remove" they are data sets of which one has one record more. A unit becomes one record, so a
+    person with several places counts at one of them. The full planned cost is charged before the first release, and
+    stays charged if the run fails.
 
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d), the path of a file, or a Dask array or data frame
         The records, one per row, as in `geometric_median`.
-    k : int
-        The number of centers, from 1 to 100. It is public and must not be taken from the data.
-    epsilon, delta, rho : float, optional
-        The budget of all centers together. There is no default.
-    trim : float
-        The share of the records that does not count, namely those farthest from all centers. With 0, the plain sum of
-        distances counts, and a few far records may attract a center of their own.
-    radius, resolution, center, failure_probability, neighbours, n, geometry
-        As in `geometric_median`. None of them is needed.
-    ledger, seed, progress, nonfinite, name, columns, copy, unit, unit_reduce, sample_weight, weight_max, scales
-        As in `geometric_median`. A unit becomes one record, so a person with several places counts at one of them.
+    k, epsilon, delta, rho, trim
+        As in `plan_k_medians`.
+    radius, resolution, center, failure_probability, neighbours, n, geometry, ledger, seed, progress, nonfinite, name
+        As in `geometric_median`.
+    columns, copy, unit, unit_reduce, sample_weight, weight_max, scales
+        As in `geometric_median`.
 
     Returns
     -------
@@ -144,23 +141,8 @@ def k_medians(
     ((3, 2), (3,))
     """
     arguments = locals()
-    data = Dataset.taken(
-        points,
-        columns=columns,
-        unit=unit,
-        unit_reduce=unit_reduce,
-        sample_weight=sample_weight,
-        weight_max=weight_max,
-        geometry=geometry,
-        scales=scales,
-        nonfinite=nonfinite,
-        copy=copy,
-    )
-    if Protection(neighbours_of(neighbours), data.unit, data.weight_max).size_is_public:
-        n = public_size(n, data.shape[0])
-    known = {"n": n, "d": data.d, "unit": data.unit}
-    known |= {option: getattr(data, option) for option in ("geometry", "scales", "weight_max")}
-    made = make_plan(PublicParameters.from_arguments(arguments, **known, clusters=k, inference=False), "k_medians")
+    data = Dataset.taken(arguments)
+    made = make_plan(data.parameters(arguments, clusters=k, inference=False), "k_medians")
     found = made.run(data, ledger=ledger, seed=seed, progress=progress, name=name)
     if not isinstance(found, Places):
         raise TypeError("a run of k-medians gives Places")

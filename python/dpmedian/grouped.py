@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpmedian.accounting.protection import neighbours_of
-from dpmedian.dataset import Dataset
+from dpmedian.dataset import SHARED, Dataset
+from dpmedian.documented import documented
 from dpmedian.groups.plan import GroupsPlan, contributions, plan_for_groups
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import PublicParameters, whole
@@ -18,6 +19,7 @@ from dpmedian.spelling import american
 __all__ = ["geometric_medians", "plan_groups"]
 
 
+@documented
 @american
 def plan_groups(
     keys: Any,
@@ -80,22 +82,10 @@ def plan_groups(
     >>> made.cost.epsilon, len(made.plans)
     (1.0, 2)
     """
-    arguments = locals()
-    found = None if keys is None else group_keys(keys)
-    relation = neighbours_of(neighbours)
-    # The plan of one group is for "add_remove", under either relation of the whole.
-    parameters = PublicParameters.from_arguments(arguments, n=None, d=whole("d", d), neighbours="add_remove")
-    return plan_for_groups(
-        found,
-        parameters,
-        n=n,
-        method=method,
-        max_groups_per_unit=max_groups_per_unit,
-        minimum=minimum,
-        neighbours=relation,
-    )
+    return _planned(None if keys is None else group_keys(keys), locals())
 
 
+@documented
 @american
 def geometric_medians(
     points: Any,
@@ -188,39 +178,19 @@ def geometric_medians(
     >>> list(found), found["left"].point.shape
     (['left', 'right'], (2,))
     """
+    arguments = locals()
     found = None if keys is None else group_keys(keys)
-    data = Dataset.taken(
-        points,
-        columns=columns,
-        unit=unit,
-        unit_reduce=unit_reduce,
-        sample_weight=sample_weight,
-        weight_max=weight_max,
-        geometry=geometry,
-        scales=scales,
-        nonfinite=nonfinite,
-        labels=named_columns(points, by) or (),
-    )
+    data = Dataset.taken(arguments, labels=named_columns(points, by) or ())
     grouped = data.grouped(by, found, contributions("max_groups_per_unit", max_groups_per_unit, found))
-    made = plan_groups(
-        found,
-        2 if data.geometry == "sphere" else grouped.d,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        n=n,
-        unit=grouped.unit,
-        max_groups_per_unit=max_groups_per_unit,
-        minimum=minimum,
-        method=method,
-        radius=radius,
-        resolution=resolution,
-        center=center,
-        failure_probability=failure_probability,
-        geometry=data.geometry,
-        neighbours=neighbours,
-        inference=inference,
-        weight_max=data.weight_max,
-        scales=data.scales,
-    )
+    shared = {option: getattr(data, option) for option in SHARED}
+    d = 2 if data.geometry == "sphere" else grouped.d
+    made = _planned(found, {**arguments, **shared, "d": d, "unit": grouped.unit})
     return made.run(grouped, ledger=ledger, seed=seed, progress=progress, nonfinite=data.nonfinite, name=name)
+
+
+def _planned(keys: tuple[Hashable, ...] | None, arguments: Mapping[str, Any]) -> GroupsPlan:
+    """The plan for the arguments of one of the two functions. That of one group is always for "add_remove"."""
+    relation, d = neighbours_of(arguments["neighbours"]), whole("d", arguments["d"])
+    parameters = PublicParameters.from_arguments(arguments, n=None, d=d, neighbours="add_remove")
+    own = {name: arguments[name] for name in ("n", "method", "max_groups_per_unit", "minimum")}
+    return plan_for_groups(keys, parameters, **own, neighbours=relation)

@@ -13,7 +13,7 @@ from dpmedian._core import Coins
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.arguments import require_encodable
 from dpmedian.accounting.protection import RECORD
-from dpmedian.dataset import Dataset
+from dpmedian.dataset import SHARED, Dataset
 from dpmedian.ledger import as_ledger, spending
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
@@ -259,7 +259,7 @@ def require_fit(data: Dataset, parameters: PublicParameters) -> None:
 def require_options(data: Dataset, parameters: PublicParameters) -> None:
     """Raises unless the rows of the dataset became records in the way that the parameters state."""
     check_nonfinite(data.nonfinite, parameters)
-    for option in ("geometry", "scales", "weight_max"):
+    for option in SHARED:
         own, planned = getattr(data, option), getattr(parameters, option)
         if own != planned:
             raise ValueError(f"this plan has {option} = {planned!r}, and the dataset has {own!r}: use one for both")

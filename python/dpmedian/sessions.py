@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost, calibrate
-from dpmedian.accounting.protection import Protection, neighbours_of
 from dpmedian.dataset import Dataset
+from dpmedian.documented import documented
 from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.gradient import NoisyGradient
@@ -346,6 +346,7 @@ class QuerySession:
         return np.ascontiguousarray(point if scales is None else point / np.array(scales))
 
 
+@documented
 @american
 def session(
     points: Any,
@@ -396,21 +397,11 @@ def session(
     >>> bool(abs(inside - 1967) < 6 * sigma), gradient.shape, round(s.remaining, 6)
     (True, (2,), 0.03)
     """
-    data = Dataset.taken(points)
+    arguments = locals()
+    data = Dataset.taken(arguments)
     if data.geometry == "sphere":
         raise ValueError("a session has no positions on the sphere: pass unit vectors of three numbers instead")
-    n, d = data.shape
-    options = {option: getattr(data, option) for option in ("unit", "weight_max", "scales")}
-    protection = Protection(neighbours_of(neighbours), data.unit, data.weight_max)
-    parameters = PublicParameters.of(
-        n if protection.size_is_public else None,
-        d,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbours=neighbours,
-        **options,
-    )
+    parameters = data.parameters(arguments)
     budget = parameters.budget
     if budget.pure:
         raise ValueError("a session has Gaussian noise, which gives no pure differential privacy: pass delta, too")

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpmedian.api import plan
 from dpmedian.clustering import plan_k_medians
 from dpmedian.inference import Region
 from dpmedian.places import Places
+from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
 from dpmedian.sources.records import as_records
 
@@ -33,7 +35,34 @@ except ImportError as error:
 __all__ = ["PrivateGeometricMedian", "PrivateKMedians"]
 
 
-class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore]
+class _Releasing(BaseEstimator):  # type: ignore[misc, unused-ignore]
+    """What both estimators do: keep their parameters, and release with every `fit`."""
+
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Set the arguments of the constructor, its `locals()`, as attributes of the same names."""
+        self.__dict__.update({name: parameters[name] for name in self._get_param_names()})
+
+    def __sklearn_clone__(self) -> Any:
+        """Clones share the ledger, because with a copied one every clone could spend the whole budget."""
+        parameters = self.get_params(deep=False)
+        ledger = parameters.pop("ledger")
+        return type(self)(ledger=ledger, **{name: clone(value, safe=False) for name, value in parameters.items()})
+
+    def _released(
+        self, planned: Callable[..., Plan], X: Any, sample_weight: Any
+    ) -> tuple[NDArray[np.float64], Release]:
+        """The validated samples, and a release of them by a plan that takes the parameters of the estimator."""
+        given = self.get_params(deep=False)
+        ledger, random_state, n = (given.pop(name) for name in ("ledger", "random_state", "n"))
+        # If the number of records is private, nothing may depend on it, not even an error about too few records.
+        hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
+        _forget(self)
+        points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
+        made = planned(n if hidden else points.shape[0], points.shape[1], **given)
+        return points, made.run(points, ledger=ledger, seed=_seed(random_state), sample_weight=sample_weight)
+
+
+class PrivateGeometricMedian(_Releasing):
     """A differentially private geometric median, released by `fit`: every call is a new release with its own cost.
 
     There is no default budget: `fit` raises without one. Only the release is private. A step before it in a pipeline
@@ -107,52 +136,11 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.method = method
-        self.radius = radius
-        self.resolution = resolution
-        self.center = center
-        self.failure_probability = failure_probability
-        self.profile = profile
-        self.geometry = geometry
-        self.weight_max = weight_max
-        self.inference = inference
-        self.neighbours = neighbours
-        self.n = n
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def __sklearn_clone__(self) -> PrivateGeometricMedian:
-        """Clones share the ledger, because with a copied one every clone could spend the whole budget."""
-        copy: PrivateGeometricMedian = _clone(self)
-        return copy
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateGeometricMedian:
         """Release the private median of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
-        # If the number of records is private, nothing may depend on it, not even an error about too few records.
-        hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
-        _forget(self)
-        points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
-        made = plan(
-            self.n if hidden else points.shape[0],
-            points.shape[1],
-            epsilon=self.epsilon,
-            delta=self.delta,
-            rho=self.rho,
-            method=self.method,
-            radius=self.radius,
-            resolution=self.resolution,
-            center=self.center,
-            failure_probability=self.failure_probability,
-            profile=self.profile,
-            geometry=self.geometry,
-            weight_max=self.weight_max,
-            inference=self.inference,
-            neighbours=self.neighbours,
-        )
-        self.release_ = made.run(points, ledger=self.ledger, seed=_seed(self.random_state), sample_weight=sample_weight)
+        _, self.release_ = self._released(plan, X, sample_weight)
         self.location_ = self.release_.point
         self.scale_ = self.release_.scale
         self.error_radius_ = self.release_.error_radius
@@ -165,7 +153,7 @@ class PrivateGeometricMedian(BaseEstimator):  # type: ignore[misc, unused-ignore
         return self.release_.confidence_region(level)
 
 
-class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
+class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ignore]
     """Differentially private k-medians, released by `fit`: every call is a new release with its own cost.
 
     There is no default budget: `fit` raises without one. Only the centers and their sizes are private. Labels, which
@@ -229,41 +217,11 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.trim = trim
-        self.failure_probability = failure_probability
-        self.neighbours = neighbours
-        self.n = n
-        self.weight_max = weight_max
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def __sklearn_clone__(self) -> PrivateKMedians:
-        """Clones share the ledger, because with a copied one every clone could spend the whole budget."""
-        copy: PrivateKMedians = _clone(self)
-        return copy
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PrivateKMedians:
         """Release private centers of the rows of X. `y` is ignored; `sample_weight` needs `weight_max`."""
-        hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
-        _forget(self)
-        points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
-        made = plan_k_medians(
-            self.n if hidden else points.shape[0],
-            points.shape[1],
-            self.n_clusters,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            rho=self.rho,
-            trim=self.trim,
-            failure_probability=self.failure_probability,
-            neighbours=self.neighbours,
-            weight_max=self.weight_max,
-        )
-        found = made.run(points, ledger=self.ledger, seed=_seed(self.random_state), sample_weight=sample_weight)
+        points, found = self._released(_plan_k_medians, X, sample_weight)
         if not isinstance(found, Places):
             raise TypeError("a run of k-medians gives Places")
         self.release_ = found
@@ -282,7 +240,11 @@ class PrivateKMedians(ClusterMixin, BaseEstimator):  # type: ignore[misc, unused
         return _nearest(_validated(self, X, reset=False), self.cluster_centers_)
 
 
-# The number of distances that are computed at a time.
+def _plan_k_medians(n: int, d: int, n_clusters: int, **given: Any) -> Plan:
+    return plan_k_medians(n, d, n_clusters, **given)
+
+
+# So many distances are computed at a time.
 _BLOCK = 1 << 22
 
 
@@ -336,14 +298,6 @@ def _forget(estimator: Any) -> None:
     """Delete the results of an earlier fit, so that after a failed fit they are not mistaken for its results."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
-
-
-def _clone(estimator: Any) -> Any:
-    """A clone that shares the ledger."""
-    parameters = estimator.get_params(deep=False)
-    ledger = parameters.pop("ledger")
-    copies = {name: clone(value, safe=False) for name, value in parameters.items()}
-    return type(estimator)(ledger=ledger, **copies)
 
 
 def _seed(random_state: Any) -> int | None:

@@ -1051,10 +1051,10 @@ VERIFICATION = [
 PRIVATE_SIZE = [
     Mutant(
         "a plan for the length of the array where that is private",
-        f"{PACKAGE}/api.py",
-        "    if Protection(neighbours_of(neighbours), data.unit, data.weight_max).size_is_public:\n"
-        "        n = public_size(n, data.shape[0])",
-        "    if True:\n        n = data.shape[0]",
+        f"{PACKAGE}/dataset/dataset.py",
+        '        if Protection(neighbours_of(arguments["neighbours"]), self.unit, self.weight_max).size_is_public:\n'
+        "            n = _public_size(n, self.shape[0])",
+        "        if True:\n            n = self.shape[0]",
         f"pytest {SIZES}::test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records",
     ),
     Mutant(
@@ -1165,8 +1165,8 @@ PRIVATE_SIZE = [
     Mutant(
         "scikit-learn refuses a single sample",
         f"{PACKAGE}/sklearn.py",
-        "ensure_min_samples=0 if hidden else 2)\n        made = plan(\n",
-        "ensure_min_samples=2)\n        made = plan(\n",
+        "ensure_min_samples=0 if hidden else 2)\n",
+        "ensure_min_samples=2)\n",
         "pytest tests/test_sklearn.py::test_the_number_of_samples_can_be_private",
     ),
 ]

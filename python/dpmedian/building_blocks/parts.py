@@ -12,6 +12,7 @@ from dpmedian.accounting import PrivacyCost, calibrate
 from dpmedian.accounting.protection import relation_of
 from dpmedian.building_blocks.value import PrivateValue
 from dpmedian.dataset import Dataset
+from dpmedian.documented import documented
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.methods.paper import dpgd as dpgd_method
 from dpmedian.methods.paper import find_radius as find_radius_method
@@ -84,7 +85,7 @@ class _Sized(Generic[Value]):
 
 def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> PrivateValue[Value]:
     """Plan for the shape of the points and run; `arguments` are the arguments of the public function."""
-    data = Dataset.taken(arguments["points"])
+    data = Dataset.taken(arguments)
     n, d = data.shape
     n = n if relation_of(arguments["neighbours"]).size_is_public else arguments["n"]
     parameters = PublicParameters.from_arguments(arguments, n=n, d=d)
@@ -110,6 +111,7 @@ class _Size:
         return self._mechanism.among(source, tape)
 
 
+@documented
 def size(
     points: Any,
     *,
@@ -149,7 +151,7 @@ def size(
     >>> abs(found.value - 1000) < 10, found.cost.neighbours
     (True, 'add_remove')
     """
-    data = Dataset.taken(points, nonfinite=nonfinite)
+    data = Dataset.taken(locals())
     parameters = PublicParameters.of(
         None, data.shape[1], epsilon=epsilon, delta=delta, rho=rho, neighbours="add_remove"
     )
@@ -165,6 +167,7 @@ def size(
     return PrivateValue(found, cost, found)
 
 
+@documented
 @american
 def find_radius(
     points: Any,
@@ -224,6 +227,7 @@ def find_radius(
     return _release("find_radius", find_radius_method, locals())
 
 
+@documented
 @american
 def localize(
     points: Any,
@@ -250,30 +254,10 @@ def localize(
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row.
-    radius : float
-        A public bound on the distance of every record from `center`.
-    resolution : float
-        The smallest distance that matters.
-    epsilon, delta, rho : float, optional
-        The budget: epsilon and delta, rho, or rho and delta. There is no default.
-    center : d numbers, optional
-        The center of the public ball; the origin by default.
-    profile : {"default", "paper"}
-        The table of constants: ours, or the ones that the paper prints.
-    failure_probability : float
-        The accepted probability that the search misses.
-    neighbours : {"replace", "add_remove"}
-        With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
-    n : int, optional
-        With "add_remove" a public guess of the number of records.
-    ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
-    seed : int, optional
-        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
-    progress : bool or callable, optional
-        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+    points, radius, resolution, epsilon, delta, rho, center, failure_probability, profile, neighbours, n
+        As in `find_radius`.
+    ledger, seed, progress
+        As in `find_radius`.
 
     Returns
     -------
@@ -283,6 +267,7 @@ def localize(
     return _release("localize", localize_method, locals())
 
 
+@documented
 @american
 def dpgd(
     points: Any,
@@ -305,26 +290,8 @@ def dpgd(
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row.
-    radius : float
-        A public bound on the distance of every record from `center`.
-    epsilon, delta, rho : float, optional
-        The budget: epsilon and delta, rho, or rho and delta. There is no default.
-    center : d numbers, optional
-        The center of the public ball; the origin by default.
-    profile : {"default", "paper"}
-        The table of constants: ours, or the ones that the paper prints.
-    neighbours : {"replace", "add_remove"}
-        With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
-    n : int, optional
-        With "add_remove" a public guess of the number of records.
-    ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
-    seed : int, optional
-        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
-    progress : bool or callable, optional
-        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+    points, radius, epsilon, delta, rho, center, profile, neighbours, n, ledger, seed, progress
+        As in `find_radius`.
 
     Returns
     -------

@@ -13,6 +13,7 @@ import numpy as np
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.protection import neighbours_of
 from dpmedian.building_blocks.value import PrivateValue
+from dpmedian.documented import documented
 from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
@@ -33,6 +34,7 @@ _LARGEST = 2**26
 Value = TypeVar("Value")
 
 
+@documented
 @american
 def above_threshold(
     queries: Iterable[int],
@@ -55,8 +57,8 @@ def above_threshold(
 
     Parameters
     ----------
-    Exact integers that the caller computes from the data, queried one after the other.
-        Exact integers that the caller computes from the data, asked for one after the other.
+    queries : iterable of int
+        Exact integers that the caller computes from the data, queried one after the other.
     threshold : int
         The public threshold.
     sensitivity : int
@@ -101,6 +103,7 @@ def above_threshold(
     return _charged_value("above_threshold", cost, run, ledger, seed)
 
 
+@documented
 @american
 def noisy_bisection(
     count: Callable[[int], int],
@@ -132,12 +135,8 @@ def noisy_bisection(
         The largest change of a count between neighbors, which the caller has proved.
     rho : float
         The budget.
-    neighbours : {"replace", "add_remove"}
-        The relation for which the caller's proof and the cost hold.
-    ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
-    seed : int, optional
-        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    neighbours, ledger, seed
+        As in `above_threshold`.
 
     Returns
     -------
@@ -171,6 +170,7 @@ def noisy_bisection(
     )
 
 
+@documented
 @american
 def exponential_mechanism(
     scores: Iterable[int],
@@ -198,12 +198,8 @@ def exponential_mechanism(
         The largest change between neighbors of one score, or of the difference of two scores: give one of the two.
     epsilon, rho : float, optional
         The budget, one of the two.
-    neighbours : {"replace", "add_remove"}
-        The relation for which the caller's proof and the cost hold.
-    ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
-    seed : int, optional
-        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    neighbours, ledger, seed
+        As in `above_threshold`.
 
     Returns
     -------

@@ -5,6 +5,6 @@ batches; `stored.py` reads files and folders; `cluster.py` reads Dask collection
 `protocol.py`, so nothing outside of this package depends on the kind of input.
 """
 
-from dpmedian.dataset.dataset import Dataset
+from dpmedian.dataset.dataset import SHARED, Dataset
 
-__all__ = ["Dataset"]
+__all__ = ["SHARED", "Dataset"]

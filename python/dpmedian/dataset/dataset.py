@@ -6,13 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from dpmedian.accounting.protection import Neighbours
+from dpmedian.accounting.protection import Neighbours, Protection, neighbours_of
 from dpmedian.dataset.cluster import Cluster
 from dpmedian.dataset.memory import Memory
 from dpmedian.dataset.protocol import Input
 from dpmedian.dataset.reading import Reading
 from dpmedian.dataset.stored import Stored
-from dpmedian.parameters import PublicParameters
+from dpmedian.documented import documented
+from dpmedian.parameters import PublicParameters, whole
 from dpmedian.progress import Progress
 from dpmedian.sources.dask import is_dask
 from dpmedian.sources.file import FileRecords, is_path
@@ -20,7 +21,10 @@ from dpmedian.sources.groups import GroupRecords
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.units import check_missing
 
-__all__ = ["Dataset"]
+__all__ = ["SHARED", "Dataset"]
+
+SHARED = ("geometry", "scales", "weight_max")
+"""The options that public parameters have, too: how rows become records decides what is released."""
 
 _DEFAULTS = {field.name: field.default for field in fields(Reading)}
 
@@ -39,6 +43,7 @@ class Dataset:
         self._reading = reading
 
     @classmethod
+    @documented
     def of(
         cls,
         points: Any,
@@ -58,25 +63,8 @@ class Dataset:
         ----------
         points : array, data frame, Arrow table or stream, iterator of batches, path or list of paths, Dask collection
             The rows. The page about inputs lists what is accepted, and with which options.
-        columns : list of str or int, optional
-            The coordinates, by name or by number from 1; by default all columns except the unit, the weights and the
-            groups.
-        unit : one id for each row, or the name of a column, optional
-            Whose rows these are, such as people's: the rows of each unit become one record.
-        unit_reduce : {"median", "mean", "first"}
-            How the rows of a unit become one record.
-        sample_weight : one number for each row, or the name of a column, optional
-            Weights, which are private like the rows and need `weight_max`.
-        weight_max : float, optional
-            The public cap of the weights. Never take it from the data.
-        geometry : {"euclidean", "sphere"}
-            Whether points are coordinates, or longitude and latitude in degrees.
-        scales : mapping from columns to numbers, or one number for each column, optional
-            Public scales, by which the columns are divided. Never take them from the data.
-        nonfinite : {"raise", "center", "drop"}
-            What happens to a record with a missing or infinite value.
-        copy : bool
-            Whether an array is copied, so that it may change afterwards.
+        columns, unit, unit_reduce, sample_weight, weight_max, geometry, scales, nonfinite, copy
+            As in `geometric_median`.
 
         Returns
         -------
@@ -91,22 +79,13 @@ class Dataset:
         >>> [dpmedian.geometric_median(data, rho=rho).point.shape for rho in (0.1, 0.2)]
         [(2,), (2,)]
         """
-        return cls.taken(
-            points,
-            columns=columns,
-            unit=unit,
-            unit_reduce=unit_reduce,
-            sample_weight=sample_weight,
-            weight_max=weight_max,
-            geometry=geometry,
-            scales=scales,
-            nonfinite=nonfinite,
-            copy=copy,
-        )
+        return cls.taken(locals())
 
     @classmethod
-    def taken(cls, points: Any, **options: Any) -> Dataset:
-        """The dataset for a function's arguments; `points` may already be a dataset with options of its own."""
+    def taken(cls, arguments: Mapping[str, Any], **known: Any) -> Dataset:
+        """The dataset for a function's arguments, its `locals()`, of which `points` may already be a dataset."""
+        given = {**arguments, **known}
+        points, options = given["points"], {name: given[name] for name in _DEFAULTS if name in given}
         if isinstance(points, Dataset):
             points._require_same(options)
             return points
@@ -116,6 +95,20 @@ class Dataset:
         if isinstance(points, FileRecords) or is_path(points):
             return cls(Stored.of(points, reading), reading)
         return cls(Memory.of(points, reading), reading)
+
+    @classmethod
+    def for_run(cls, parameters: PublicParameters, arguments: Mapping[str, Any], **known: Any) -> Dataset:
+        """The dataset for a run with parameters, which say more about it than the arguments of the run."""
+        planned = {option: getattr(parameters, option) for option in ("d", *SHARED)}
+        return cls.taken(arguments, **planned, **known)
+
+    def parameters(self, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
+        """The public parameters for a release of these points: what is known of the points, and a call's arguments."""
+        n = arguments.get("n")
+        if Protection(neighbours_of(arguments["neighbours"]), self.unit, self.weight_max).size_is_public:
+            n = _public_size(n, self.shape[0])
+        shared = {option: getattr(self, option) for option in SHARED}
+        return PublicParameters.from_arguments(arguments, **shared, n=n, d=self.d, unit=self.unit, **known)
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
         """Raises if a function was given an option that contradicts the dataset."""
@@ -190,3 +183,13 @@ class Dataset:
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
         """The records of groups of the rows."""
         return self._input.grouped(by, keys, most)
+
+
+def _public_size(n: int | None, found: int) -> int:
+    """The number of points, which is public under replacement; a number that was given must equal it."""
+    if n is not None and whole("n", n) != found:
+        raise ValueError(
+            f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "
+            "neighbours='add_remove' it is a guess"
+        )
+    return found

@@ -15,6 +15,7 @@ from dpmedian.accounting.parallel import cost_of_groups
 from dpmedian.accounting.protection import RECORD, Neighbours, relation_of
 from dpmedian.accounting.rounding import product_up
 from dpmedian.dataset import Dataset
+from dpmedian.documented import documented
 from dpmedian.groups.releases import Releases
 from dpmedian.groups.workers import in_parallel
 from dpmedian.mechanisms.key_selection import KeySelection
@@ -114,6 +115,7 @@ class GroupsPlan(Shown, Recorded):
         if all(hopeless(plan.calibrated, plan.parameters) is not None for plan in plans):
             self.plans[0].refuse_if_hopeless()
 
+    @documented
     def run(
         self,
         points: Any,
@@ -138,31 +140,19 @@ class GroupsPlan(Shown, Recorded):
         by : the name of a column or a list of names, or one label for each row
             The group of each row; rows whose label is not a key are left out.
         unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight, columns
-            As in `dpmedian.geometric_medians`.
+            As in `geometric_medians`.
 
         Returns
         -------
         Releases
             A release or a failure for every key, or for every group that is shown if the keys were not listed.
         """
-        parameters = self.parameters
+        arguments, parameters = locals(), self.parameters
         check_name(name)
         self.refuse_if_hopeless()
         grouped: GroupRecords = points
         if not isinstance(points, (Grouped, DaskGroups)):
-            data = Dataset.taken(
-                points,
-                columns=columns,
-                unit=unit,
-                unit_reduce=unit_reduce,
-                sample_weight=sample_weight,
-                weight_max=parameters.weight_max,
-                geometry=parameters.geometry,
-                scales=parameters.scales,
-                nonfinite=nonfinite,
-                d=parameters.d,
-                labels=named_columns(points, by) or (),
-            )
+            data = Dataset.for_run(parameters, arguments, labels=named_columns(points, by) or ())
             require_options(data, parameters)
             nonfinite = data.nonfinite
             grouped = data.grouped(by, self.keys, self.max_groups_per_unit)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.dataset import Dataset
+from dpmedian.documented import documented
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.methods.contract import CalibratedMethod, Prediction, hopeless, least_size
 from dpmedian.methods.private_size import PrivateSize
@@ -147,6 +148,7 @@ class Plan(Shown, Recorded):
                 LongRunWarning,
             )
 
+    @documented
     def run(
         self,
         points: Any,
@@ -172,51 +174,20 @@ class Plan(Shown, Recorded):
         points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
             The records, one per row, of the shape that the plan was made for. If neighbors add or remove a record,
             there may be any number of records.
-        ledger : Ledger, optional
-            The budget that is charged before the data are read.
-        seed : int, optional
-            Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
-        progress : bool or callable, optional
-            None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
-        nonfinite : {"raise", "center", "drop"}
-            What happens to a record with a missing or infinite value: "raise" is an error, "center" moves the record to
-            the center, and "drop" leaves it out, if the number of records is private.
-        name : str, optional
-            What is released, for the ledger and for readers.
-        copy : bool
-            An array of float64 or float32 in C order is read in place and must not change during the call. True makes a
-            private copy first.
-        unit : one id for each row, or the name of a column, optional
-            Whose rows these are, if the plan has a unit: the rows of each unit become one record.
-        unit_reduce : {"median", "mean", "first"}
-            How the rows of a unit become one record.
-        sample_weight : one number for each row, or the name of a column of a frame, optional
-            The weights, if the plan has a `weight_max`.
-        columns : list of str or int, optional
-            The coordinates, by name or by number from 1; by default all columns except the unit and the weights.
+        ledger, seed, progress, nonfinite, name, copy, unit, unit_reduce, sample_weight, columns
+            As in `geometric_median`.
 
         Returns
         -------
         Release
             The point and its cost. If nothing is found, `ReleaseFailed` is raised instead and the cost is spent.
         """
+        arguments = locals()
         check_name(name)
         self.refuse_if_hopeless()
         self._warn()
         parameters = self.parameters
-        data = Dataset.taken(
-            points,
-            columns=columns,
-            unit=unit,
-            unit_reduce=unit_reduce,
-            sample_weight=sample_weight,
-            weight_max=parameters.weight_max,
-            geometry=parameters.geometry,
-            scales=parameters.scales,
-            nonfinite=nonfinite,
-            copy=copy,
-            d=parameters.d,
-        )
+        data = Dataset.for_run(parameters, arguments)
         session = Session(
             self.cost,
             name=name or _NAMES.get(self.method, "geometric median"),
