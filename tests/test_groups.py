@@ -286,7 +286,7 @@ def test_people_in_districts_on_the_globe():
     )
     shown = found.to_frame()
     ends = ["lon_low", "lon_high", "lat_low", "lat_high", "error_km"]
-    assert list(shown.columns) == ["lon", "lat", *ends, "error_radius", "scale", "size", "outcome", "reason"]
+    assert list(shown.columns) == ["lon", "lat", *ends, "error_radius", "scale", "size", "outcome", "reason", "notes"]
     assert (shown.lat_low < shown.lat).all()
     assert (shown.lat < shown.lat_high).all()
     assert shown.index.tolist() == ["fiji", "tonga"]
@@ -318,6 +318,8 @@ def test_how_groups_read():
     assert float(rows[0]["x0_low"]) < found["north"].point[0] < float(rows[0]["x0_high"])
     assert (rows[3]["x0"], rows[0]["reason"]) == ("", "")
     assert rows[3]["reason"] == found["<b>empty</b>"].message
+    for row, key in zip(rows, KEYS, strict=False):
+        assert all(note in row["notes"] for note in found[key].notes)
     plan = str(found.plan)
     assert plan.startswith("Plan for 4 groups: adaptive, epsilon = 1, delta = 1e-06")
     assert "each record contributes to one of them" in plan
@@ -335,6 +337,10 @@ def test_pictures_of_groups():
     assert any("do not publish" in text.get_text() for text in figure.texts)
     axes = found.plot_map()
     assert {text.get_text() for text in axes.texts} == set(map(str, found.released))
+    scales = [5000.0, 10.0]
+    scaled = dpmedian.geometric_medians(points * scales, labels, keys=KEYS, scales=scales, rho=0.5, seed=1)
+    widths = [np.ptp(patch.get_path().vertices, axis=0) for patch in scaled.plot_map().patches]
+    assert np.allclose([width / height for width, height in widths], 500.0, rtol=1e-3)  # Of polygons of 100 corners.
     with pytest.raises(ValueError, match="only two dimensions"):
         dpmedian.geometric_medians(points[:, :1], labels, keys=KEYS, rho=0.5, seed=0).plot_map()
 

@@ -1,6 +1,7 @@
 """The page of a release: made from its record alone, complete, safe, and right in a real browser."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from dpmedian.planning.prediction_curves import PredictionCurves
 from dpmedian.report import page
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.picture import map_of
-from dpmedian.report.words import QUERIES, power
+from dpmedian.report.words import QUERIES, chance, guarantee, power
 from dpmedian.statistics import BOUNDS
 from dpmedian.verification.reading import parsed
 from test_verify import planned
@@ -105,6 +106,51 @@ def test_every_method_has_a_page(name, relation):
 
 def test_every_statistic_has_its_question():
     assert set(QUERIES) == {*BOUNDS, "objective differences", "records to change"}
+
+
+def test_a_promise_about_being_in_the_data_is_not_told_as_one_about_what_the_data_say():
+    """Of two data sets of which one has one more person, the second half of a replacement is still to come."""
+    cost = PrivacyCost(mu_squared=0.05, neighbours="add_remove", unit="person")
+    first, attack, replaced = guarantee(cost, 1e-6)
+    epsilon = cost.epsilon_at(1e-6)
+    assert "if any one person had not been in the data, or one more had been" in first
+    assert "whether one person is in the data" in attack
+    assert "guess" not in attack
+    assert f"the factor is at most {math.exp(2.0 * epsilon):.3g}" in replaced
+    # The bound of the package for two people is not larger, at the delta that is stated.
+    assert cost.under("replace").epsilon_at((1.0 + math.exp(epsilon)) * 1e-6) <= 2.0 * epsilon
+    assert "promises nothing" in guarantee(PrivacyCost(mu_squared=4.0, neighbours="add_remove"), 1e-6)[2]
+    assert len(guarantee(PrivacyCost(mu_squared=0.05), 1e-6)) == 2
+
+
+@pytest.mark.parametrize(
+    ("delta", "told"),
+    [
+        (1e-6, "1e-06 (1 in 1,000,000)"),
+        (1e-5, "1e-05 (1 in 100,000)"),
+        (3.72e-6, "3.7e-06 (1 in 260,000)"),
+        (0.4, "0.4 (1 in 2)"),
+    ],
+)
+def test_a_small_probability_is_told_as_one_in_how_many(delta, told):
+    assert chance(delta) == told
+
+
+def test_a_unit_that_is_no_person_is_told(points):
+    for unit, told in (("order", True), ("person", False)):
+        text = page(dpmedian.plan(1500, 3, **BUDGET, unit=unit).to_dict())
+        assert ("does not say whether one order is one person" in text) is told
+
+
+def test_a_plan_is_told_as_what_will_be_and_a_release_as_what_was(release):
+    planned_page, made = page(release.plan.to_dict()), page(release.to_dict())
+    for later, before in (
+        ("What would be released", "What was released"),
+        ("Nothing but these queries will be computed", "Nothing but these queries was computed"),
+        ("The red dots are this plan", "The red dots are this release"),
+    ):
+        assert (later in planned_page, before in planned_page) == (True, False)
+        assert (later in made, before in made) == (False, True)
 
 
 @pytest.mark.slow
@@ -261,3 +307,50 @@ def test_a_map_of_many_groups_stays_readable():
     assert drawn.count(">AA</text>") == 1
     assert drawn.count("<title>AA, ") == 40
     assert 'fill-opacity="0.250"' in map_of(groups[:3], ["x", "y"], sphere=False)
+
+
+def dots(drawn):
+    """The middle of every point on a map."""
+    return [
+        tuple(map(float, found)) for found in re.findall(r'<circle class="here" cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    ]
+
+
+def places_at(*points, error=None):
+    return [{"outcome": "released", "point": p, "error_radius": error, "key": str(k)} for k, p in enumerate(points)]
+
+
+def test_places_on_both_sides_of_the_date_line_are_neighbors_on_a_map():
+    across = dots(map_of(places_at([179.0, -17.0], [-179.0, -17.0], [178.0, -18.0]), ["x", "y"], sphere=True))
+    inland = dots(map_of(places_at([9.0, -17.0], [11.0, -17.0], [8.0, -18.0]), ["x", "y"], sphere=True))
+    assert across == inland
+
+
+def test_a_map_of_scaled_columns_is_in_units_of_the_scales():
+    plain = map_of(places_at([0.0, 0.0], [1.0, 2.0], error=0.5), ["x", "y"], sphere=False)
+    scaled = map_of(places_at([0.0, 0.0], [5000.0, 20.0], error=0.5), ["x", "y"], sphere=False, scales=(5000.0, 10.0))
+    assert dots(plain) == dots(scaled)
+    assert re.findall(r'class="error".*?r="([\d.]+)"', plain) == re.findall(r'class="error".*?r="([\d.]+)"', scaled)
+    assert "in units of the scales" in scaled
+
+
+def test_the_notes_of_groups_are_on_their_page(points):
+    side = np.where(points[:, 0] > 100.0, "east", "west")
+    made = dpmedian.geometric_medians(points[:, :2], side, keys=["east", "west"], **BUDGET)
+    record = made.to_dict()
+    record["groups"][0]["notes"], record["groups"][1]["notes"] = ["Doubt it.", "Look again."], ["Doubt it."]
+    text = page(record)
+    assert "<li><b>a</b>: Doubt it. (note of 2 of 2 groups)</li>" in text
+    assert "<li><b>b</b>: Look again. (note of 1 of 2 groups)</li>" in text
+    assert text.count("<small>note a, b</small>") == text.count("<small>note a</small>") == 1
+    for group in record["groups"]:
+        group["notes"] = []
+    assert "Notes, with the letters" not in page(record)
+
+
+def test_the_page_of_clusters_has_a_map_of_the_centers():
+    rng = np.random.default_rng(1)
+    points = np.vstack([rng.normal(center, 1.0, (1500, 2)) for center in ((0.0, 0.0), (30.0, 10.0))])
+    text = page(dpmedian.k_medians(points, 2, epsilon=2.0, delta=1e-6).to_dict())
+    assert len(dots(text.split("</figure>")[0])) == 2
+    assert text.count('<circle class="error"') == 2

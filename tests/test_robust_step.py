@@ -185,7 +185,7 @@ def test_the_record_verifies_and_follows_the_schema(relation, tmp_path):
         step.noise_std,
     )
     page = step.report(tmp_path / "step.html").read_text()
-    assert "cannot turn the step around" in page
+    assert "would not turn the step around" in page
     assert "hostile records up to" in repr(step)
     assert "Robust step" in step._repr_html_()
     planned = plan_step(None, 4, rho=0.5)

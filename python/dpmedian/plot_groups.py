@@ -13,6 +13,7 @@ from dpmedian.recorded import picture
 from dpmedian.release import Release
 from dpmedian.sources.key_columns import key_labels, key_text, take_keys
 from dpmedian.sources.records import as_records
+from dpmedian.spherical import on_a_map, west_of
 
 __all__ = ["draw", "plot_groups", "plot_map"]
 
@@ -100,17 +101,19 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
     ax = axes_of(ax)
     if found:
         points = np.array([value.point for value in found.values()])
-        sphere = releases.plan.parameters.geometry == "sphere"
-        wide = 1.0 / max(float(np.cos(np.radians(np.median(points[:, 1])))), 0.05) if sphere else 1.0
+        stretch = np.array(releases.plan.parameters.scales or (1.0, 1.0))
+        if releases.plan.parameters.geometry == "sphere":
+            points[:, 0] = on_a_map(points[:, 0], west_of(points[:, 0]))
+            stretch[0] = 1.0 / max(float(np.cos(np.radians(np.median(points[:, 1])))), 0.05)
         turn = np.linspace(0.0, 2.0 * np.pi, 100)
         for (key, value), point in zip(found.items(), points, strict=True):
             if value.error_radius is not None:
-                circle = point[:, None] + value.error_radius * np.array([wide * np.cos(turn), np.sin(turn)])
-                ax.fill(*circle, color=INK, alpha=0.25, linewidth=0)
+                circle = point + value.error_radius * stretch * np.column_stack([np.cos(turn), np.sin(turn)])
+                ax.fill(*circle.T, color=INK, alpha=0.25, linewidth=0)
             if len(found) <= 60:
                 ax.annotate(key_text(key), point, xytext=(5, 5), textcoords="offset points", fontsize=8)
         ax.plot(points[:, 0], points[:, 1], "o", markersize=4, color=INK, linestyle="")
-        ax.set_aspect(wide, adjustable="datalim")
+        ax.set_aspect(stretch[0] / stretch[1], adjustable="datalim")
         ax.margins(0.12)
     ax.set_xlabel(releases.columns[0])
     ax.set_ylabel(releases.columns[1])

@@ -13,6 +13,7 @@ from dpmedian.recorded import picture
 from dpmedian.rendering.release import records_text
 from dpmedian.sources.cells import Floats
 from dpmedian.sources.records import as_records
+from dpmedian.spherical import on_a_map, west_of
 
 __all__ = ["plot_places"]
 
@@ -64,24 +65,16 @@ def _limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return low - margin, high + margin
 
 
-def _west(longitudes: Floats) -> float:
-    """The longitude at which a map begins: in the middle of the widest part of the globe without a center."""
-    around = np.sort(longitudes)
-    gaps = np.diff(around, append=around[0] + 360.0)
-    widest = int(np.argmax(gaps))
-    return float(np.remainder(around[widest] + 0.5 * gaps[widest] + 180.0, 360.0) - 180.0)
-
-
 def _plane(places: Places, array: Floats | None, ax: Any) -> None:
     """Draw records, centers and circles; on the sphere a degree of longitude is shorter away from the equator."""
     centers = places.centers.copy()
     stretch = np.tile(places.plan.parameters.scales or (1.0, 1.0), (len(places.centers), 1))
     if places.plan.parameters.geometry == "sphere":
         stretch[:, 0] = 1.0 / np.maximum(np.cos(np.radians(centers[:, 1])), 0.05)
-        west = _west(centers[:, 0])
-        centers[:, 0] = west + np.remainder(centers[:, 0] - west, 360.0)
+        west = west_of(centers[:, 0])
+        centers[:, 0] = on_a_map(centers[:, 0], west)
         if array is not None:
-            array = np.column_stack([west + np.remainder(array[:, 0] - west, 360.0), array[:, 1]])
+            array = np.column_stack([on_a_map(array[:, 0], west), array[:, 1]])
     reach = 2.5 * places.radii[:, None] * stretch
     (left, low), (right, high) = _limits((centers - reach).min(axis=0), (centers + reach).max(axis=0))
     if array is not None:

@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["as_arc", "as_chord", "kilometers", "on_unit_ball"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["as_arc", "as_chord", "kilometers", "on_a_map", "on_unit_ball", "west_of"]
 
 # The mean radius of the Earth, in kilometers.
 _EARTH = 6371.0088
@@ -51,3 +54,17 @@ def as_arc(chord: float) -> float:
 def kilometers(degrees: float) -> float:
     """The length of an arc of this many degrees on the Earth."""
     return _EARTH * math.radians(degrees)
+
+
+def west_of(longitudes: NDArray[np.float64]) -> float:
+    """Where a map of some places begins: in the middle of the widest part of the globe without any of them."""
+    around = np.sort(np.remainder(longitudes, 360.0))
+    gaps = np.diff(around, append=around[0] + 360.0)
+    widest = int(np.argmax(gaps))
+    return float(np.remainder(around[widest] + 0.5 * gaps[widest] + 180.0, 360.0) - 180.0)
+
+
+def on_a_map(longitudes: NDArray[np.floating[Any]], west: float) -> NDArray[np.float64]:
+    """The longitudes on a map that begins at `west`: places on both sides of the date line may be neighbors."""
+    moved: NDArray[np.float64] = west + np.remainder(longitudes - west, 360.0)
+    return moved

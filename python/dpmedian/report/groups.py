@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import escape
+from string import ascii_lowercase
 from typing import Any
 
 from dpmedian.accounting import Budget, PrivacyCost
@@ -52,7 +54,7 @@ def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None =
             *_plans(record),
             _traces(record),
             "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
-            section("How to check this", checks(record)),
+            section("How to check this", checks(record, ledger is not None)),
         ],
     )
 
@@ -89,7 +91,8 @@ def _released(record: Mapping[str, Any]) -> str:
     keys = len(record["by"])
     kinds = [""] * keys + [" class=number"] * (len(names) - keys)
     top = "".join(f"<th{kind}>{escape(name)}</th>" for kind, name in zip(kinds, names, strict=True))
-    rows = "".join(_row(group, record["by"], columns, error, sphere) for group in record["groups"][:_GROUPS])
+    marks = _marks(record["groups"])
+    rows = "".join(_row(group, record["by"], columns, error, sphere, marks) for group in record["groups"][:_GROUPS])
     more = len(record["groups"]) - _GROUPS
     rest = f'<p class="soft">and {more:,} more groups, which the record below has</p>' if more > 0 else ""
     units = "Longitude and latitude are in degrees." if sphere else "All lengths are in the unit of the columns."
@@ -99,24 +102,52 @@ def _released(record: Mapping[str, Any]) -> str:
     told = [
         "For each group a typical point: the one whose sum of distances to all records of the group is smallest, up to "
         f"noise. {units} The distance between the point and the exact median of the group's records is at most the "
-        "predicted error in about 19 of 20 groups whose records have one middle, and in fewer if they form clusters.",
+        "predicted error in about 19 of 20 groups whose records have one middle, and in fewer if they form clusters or "
+        "if the group has a note.",
         "The interval below a number is about the population of which the group's records are an independent sample: "
         "with a confidence of about 95 % it holds this coordinate of the population's median. It says nothing if the "
         "records are no such sample, and of many groups about one in twenty is outside of its own.",
-        "A group without a point failed, which is an output like any other: its cost is spent, too.",
     ]
+    if any(group["outcome"] != "released" for group in record["groups"]):
+        told.append("A group without a point failed, which is an output like any other: its cost is spent, too.")
     if record["keys"] is None:
         told.append(
             "Nobody has listed the groups. Those that are missing here have few records, or none: this page cannot "
             "tell which, and that is intended."
         )
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
-    picture = map_of(record["groups"], record["columns"], sphere)
+    picture = map_of(record["groups"], record["columns"], sphere, scales)
     circles = "" if not picture else f'<p class="soft">{_CIRCLES}</p>'
-    return f'{paragraphs(told)}{picture}{circles}<div class="wide">{table}</div>{rest}'
+    return f'{paragraphs(told)}{_noted(record["groups"], marks)}{picture}{circles}<div class="wide">{table}</div>{rest}'
 
 
-def _row(group: Mapping[str, Any], by: list[str], columns: list[str], error: str, sphere: bool) -> str:
+def _marks(groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """A letter for each note that groups have, the most frequent one first; notes are numbered beyond the letters."""
+    counted = Counter(note for group in groups for note in dict.fromkeys(group.get("notes", ())))
+    return {
+        note: ascii_lowercase[place] if place < len(ascii_lowercase) else str(place)
+        for place, (note, _) in enumerate(counted.most_common())
+    }
+
+
+def _noted(groups: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) -> str:
+    """The notes, each with its letter and the number of groups that have it."""
+    listed = "".join(
+        f"<li><b>{mark}</b>: {escape(note)} (note of {sum(note in group.get('notes', ()) for group in groups):,} of "
+        f"{len(groups):,} groups)</li>"
+        for note, mark in marks.items()
+    )
+    return f"<p>Notes, with the letters that groups have in the table:</p><ul>{listed}</ul>" if listed else ""
+
+
+def _row(
+    group: Mapping[str, Any],
+    by: list[str],
+    columns: list[str],
+    error: str,
+    sphere: bool,
+    marks: Mapping[str, str],
+) -> str:
     size = "" if group["size"] is None else f"{group['size']:,}"
     parts = group["key"] if isinstance(group["key"], list) else [group["key"]]
     name = "".join(
@@ -127,6 +158,8 @@ def _row(group: Mapping[str, Any], by: list[str], columns: list[str], error: str
         return f'<tr>{name}{told}<td class="number" data-name="size">{size}</td></tr>'
     radius = group["error_radius"]
     shown = "" if radius is None else f"{kilometers(radius) if sphere else radius:.3g}"
+    if group.get("notes"):
+        shown += f"<small>note {', '.join(sorted(marks[note] for note in set(group['notes'])))}</small>"
     intervals = group["intervals"] or [None] * len(group["point"])
     cells = [
         f"{value:.6g}" + ("" if ends is None else f"<small>{ends[0]:.6g} to {ends[1]:.6g}</small>")
@@ -163,5 +196,5 @@ def _plans(record: Mapping[str, Any]) -> list[str]:
         assigned = zip(record["keys"] or (), record["plan_of_key"] or (), strict=True)
         keys = [_text(key) for key, own in assigned if own == index]
         whom = "every group" if len(record["plans"]) == 1 else ", ".join(keys[:4]) + (", ..." if len(keys) > 4 else "")
-        found.append(section(f"Queries to the data of {whom}", stages(plan_of(plan))))
+        found.append(section(f"Queries to the data of {whom}", stages(plan_of(plan), record["outcome"] == "planned")))
     return found

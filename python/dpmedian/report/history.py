@@ -39,9 +39,10 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     more = f'<p class="soft">{earlier} earlier entries are not shown.</p>' if earlier > 0 else ""
     protects = relation_of(ledger["neighbours"]).changed
     told = (
-        f"All releases about these people share a budget of {budget}, for one {ledger['unit']} {protects}. "
-        f"{ledger['remaining']:.3g} of {budget.measure} is left, {100.0 * ledger['share_left']:.1f} % of what adds up, "
-        f"which is {ledger['shares_of']}. Failed and interrupted runs count like all others."
+        f"The releases below share a budget of {budget}, for one {ledger['unit']} {protects}. The ledger knows only "
+        f"what was charged to it. {ledger['remaining']:.3g} of {budget.measure} is left. Shares are of "
+        f"{ledger['shares_of']}, which adds up, and {100.0 * ledger['share_left']:.1f} % of it is left. Failed and "
+        "interrupted runs count like all others."
     )
     head = "".join(
         f"<th{' class=number' if name in ('Cost', 'Share', 'Left') else ''}>{name}</th>"

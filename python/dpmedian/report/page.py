@@ -18,6 +18,7 @@ from dpmedian.rendering.trace import TRACE_HEAD, trace_rows
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
 from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, spent, stages, tiles
+from dpmedian.report.picture import map_of
 from dpmedian.report.words import guarantee, limits, who
 from dpmedian.spherical import kilometers
 from dpmedian.step import Step
@@ -28,27 +29,29 @@ __all__ = ["page_of_release"]
 # At most this many coordinates of a point, and of each of several centers, are shown; the record has all of them.
 _SHOWN, _COORDINATES = 24, 6
 
+_CIRCLES = "Each dot is a center, with its number in the table, and the shaded circle around it has its radius."
+
 
 def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
     """The page of a release, a failure or a plan."""
     found = read(record)
     plan = found if isinstance(found, Plan) else found.plan
     assert plan is not None
-    what, kind = _kind(plan)
+    planned, (what, kind) = isinstance(found, Plan), _kind(plan)
     title = record.get("name") or what
     sections = [
         head(title, record, f"differentially private {kind}"),
         alarm(record),
         _facts(found, plan),
-        section("What was released", _outcome(found, plan)),
+        section("What would be released" if planned else "What was released", _outcome(found, plan)),
         section("Who is protected", paragraphs(who(plan.cost, delta_of(plan.cost)))),
         section("What it promises", paragraphs(guarantee(plan.cost, delta_of(plan.cost)))),
         section("What it does not promise", paragraphs(limits())),
         section("How much, and what else was possible", _curves(found, plan)),
-        section("Queries to the data", stages(plan) + _trace(found)),
-        section("What it cost", _cost(record, plan)),
+        section("Queries to the data", stages(plan, planned) + _trace(found)),
+        section("What it would cost" if planned else "What it cost", _cost(record, plan)),
         "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
-        section("How to check this", checks(record)),
+        section("How to check this", checks(record, ledger is not None)),
     ]
     return document(title, sections)
 
@@ -174,13 +177,17 @@ def _promised(plan: Plan) -> str:
 def _step(step: Step) -> str:
     """The direction of a robust step, and how far the records agree about it."""
     low, high = step.coherence_interval
+    threshold = step.plan.parameters.threshold
+    counts = "each record counts alike, however far away it lies" + (
+        f"; a record nearer than {threshold:g} counts less" if threshold else ""
+    )
     texts = [
-        "A direction: the mean of the unit vectors from a public point to the records, so that each record counts "
-        "alike, however far away it lies. It was released with noise of a standard deviation of "
-        f"{step.noise_std:.3g} in every coordinate.",
+        f"A direction: the mean of the unit vectors from a public point to the records, so that {counts}. It was "
+        f"released with noise of a standard deviation of {step.noise_std:.3g} in every coordinate.",
         f"The coherence, the length of this mean without its noise, is about {step.coherence:.3g}, and with a "
-        f"confidence of 95 % it lies between {low:.3g} and {high:.3g}. If all records are honest, hostile ones up to a "
-        f"share of {100.0 * step.withstands:.3g} % cannot turn the step around.",
+        f"confidence of 95 % it lies between {low:.3g} and {high:.3g}. If all these records are honest, hostile "
+        "records beside them would not turn the step around while they are fewer than about "
+        f"{100.0 * step.withstands:.3g} % of all.",
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in step.notes)
     if step.point.size == 0:
@@ -216,8 +223,15 @@ def _clusters(places: Places, plan: Plan) -> str:
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in places.notes)
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
+    sphere = plan.parameters.geometry == "sphere"
+    circles = [
+        {"outcome": "released", "key": index, "point": center, "error_radius": radius}
+        for index, (center, radius) in enumerate(zip(places.centers.tolist(), places.radii.tolist(), strict=True))
+    ]
+    picture = map_of(circles, places.names, sphere, plan.parameters.scales)
+    picture += f'<p class="soft">{_CIRCLES}</p>' if picture else ""
     listed = f"<ul>{notes}</ul>" if notes else ""
-    return f'{paragraphs(texts)}<div class="wide">{table}</div>{rest}{listed}'
+    return f'{paragraphs(texts)}{picture}<div class="wide">{table}</div>{rest}{listed}'
 
 
 def _point(release: Release) -> str:
@@ -241,13 +255,14 @@ def _interval(ends: list[float] | None) -> str:
 
 
 def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
-    texts, charts, curves = ["The red dots are this release."], [], PredictionCurves.of(plan)
+    this = "plan" if isinstance(found, Plan) else "release"
+    texts, charts, curves = [f"The red dots are this {this}."], [], PredictionCurves.of(plan)
     pairs = epsilon_curve(plan.cost, delta_of(plan.cost))
     if pairs is not None:
         charts.append(chart(pairs))
         texts.append(
-            "What was spent is a promise about every epsilon at once, each with its own delta: the first curve has all "
-            "pairs that are proved."
+            "The cost is a promise about every epsilon at once, each with its own delta: the first curve has all pairs "
+            "that are proved."
         )
     if curves is not None:
         charts += [chart(error_by_size(curves)), chart(error_by_budget(curves))]
@@ -275,9 +290,9 @@ def _trace(found: Plan | Release | ReleaseFailed) -> str:
 def _cost(record: Mapping[str, Any], plan: Plan) -> str:
     listed = "".join(f"<li>{escape(text)}</li>" for text in record["cost_explained"])
     shared = (
-        "<p>The stages share one budget, so their costs do not add up: each says what it could have cost at most. What "
-        "was charged is the cap on all of them together.</p>"
+        "<p>The stages share one budget, so their costs do not add up: each says what it can cost at most. What is "
+        "charged is the cap on all of them together.</p>"
         if plan.calibrated.cap is not None
         else "<p>The costs of all stages add up to this.</p>"
     )
-    return f"{shared}<ul>{listed}</ul>"
+    return f"{shared}<p>For those who check the arithmetic:</p><ul>{listed}</ul>"

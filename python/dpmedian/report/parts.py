@@ -24,6 +24,8 @@ _DELTA = 1e-6
 # The largest number of queries of a run that is shown.
 _QUERIES = 200
 
+_LEDGER = "<p>Ask for the file of the ledger: it tells whether point and date are those that were charged.</p>\n"
+
 # The page may load nothing: it contains its style, its script and its record.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
@@ -96,16 +98,19 @@ def alarm(record: Mapping[str, Any]) -> str:
     )
 
 
-def stages(plan: Plan) -> str:
-    """Every query of a plan, with its noise and its cost."""
+def stages(plan: Plan, planned: bool) -> str:
+    """Every query of a plan, with its noise and its cost; `planned` says that none of them was made yet."""
     names_of = ("Query", "Times, at most", "One record changes it by", "Noise", "Cost (rho)")
     rows = "".join(_row(names_of, stage) for stage in plan.stages)
     names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(names_of))
     unit = "" if plan.cost.unit == RECORD else f" A record here is what one {plan.cost.unit} contributes."
     told = (
-        "Nothing but these queries was computed from the data for the result, and every answer got noise before it was "
-        "used. One record changes an answer by no more than the table says, and the noise is large compared with "
-        f"that.{unit} Noise is given as its standard deviation, unless the table says otherwise."
+        ("Nothing but these queries will be" if planned else "Nothing but these queries was")
+        + " computed from the data for the result, and every answer "
+        + ("gets noise before it is used." if planned else "got noise before it was used.")
+        + " One record changes an answer by no more than the table says: the larger the noise is beside that, the less "
+        f"an answer shows of one record.{unit} Noise is given as its standard deviation, unless the table says "
+        "otherwise."
     )
     return (
         f'<p>{escape(told)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
@@ -149,8 +154,8 @@ def _row(head: Sequence[str], stage: Stage) -> str:
     return f"<tr><th>{escape(stage.name)}<small>{escape(QUERIES[stage.statistic])}</small></th>{numbers}</tr>"
 
 
-def checks(record: Mapping[str, Any]) -> str:
-    """Whether the claim holds, how readers can check it themselves, and the record."""
+def checks(record: Mapping[str, Any], ledger: bool) -> str:
+    """Whether the claim holds, how readers can check it themselves, with a ledger if there is one, and the record."""
     found = verify(record)
     count = len(found.checks)
     verdict = (
@@ -165,11 +170,12 @@ def checks(record: Mapping[str, Any]) -> str:
         f"{verdict}<details><summary>What was checked</summary><ul>{listed}</ul></details>\n"
         "<p>Do not trust a page: anybody can check the record itself, without the data and without spending anything. "
         "Save the record. In a copy of the sources of dpmedian, which need Python and a Rust toolchain, run</p>\n"
-        "<pre>pip install .\ndpmedian verify record.json</pre>\n"
+        f"<pre>pip install .\ndpmedian verify record.json{' --ledger ledger.json' if ledger else ''}</pre>\n"
+        f"{_LEDGER if ledger else ''}"
         '<p><button id="save" hidden>Save record.json</button></p>\n'
         "<details><summary>The record</summary>\n"
         f'<pre id="record">{escape(as_json(record), quote=False)}</pre></details>\n'
-        '<p class="soft">What no record can show: that the program which made it was the one it names, and that '
-        "radius, center, resolution, method and the names of groups were chosen without looking at the data. Ask for "
-        "that.</p>"
+        '<p class="soft">What no record can show: that the program which made it was the one it names, and that the '
+        "budget, the method and all other settings (a radius, a center, scales, the cap of weights, listed groups) "
+        "were chosen without looking at the data. Ask for that.</p>"
     )

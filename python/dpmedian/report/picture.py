@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from dpmedian.spherical import kilometers
+import numpy as np
+
+from dpmedian.spherical import kilometers, on_a_map, west_of
 
 __all__ = ["map_of"]
 
@@ -22,18 +24,23 @@ _LOWEST, _HIGHEST = 260.0, 620.0
 _LETTER, _WIDEST, _LINE = 7.0, 13.0, 14.0
 
 
-def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: bool) -> str:
-    """The released points of two coordinates, each with the circle of its predicted error and its name."""
+def map_of(
+    groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: bool, scales: Sequence[float] | None = None
+) -> str:
+    """The released points of two coordinates, each with a circle of its `error_radius` and its name.
+
+    With public scales the map is in units of these, like the radius.
+    """
     shown = [group for group in groups if group["outcome"] == "released"]
     if len(columns) != 2 or not shown:
         return ""
-    points = [(float(x), float(y)) for x, y in (group["point"] for group in shown)]
+    points = np.array([group["point"] for group in shown], dtype=float) / (scales or (1.0, 1.0))
+    if sphere:
+        points[:, 0] = on_a_map(points[:, 0], west_of(points[:, 0]))
     # On a map in degrees, a degree of longitude is shorter than a degree of latitude.
-    middle = sorted(y for _, y in points)[len(points) // 2]
-    narrow = max(math.cos(math.radians(middle)), 0.05) if sphere else 1.0
+    narrow = max(math.cos(math.radians(float(np.median(points[:, 1])))), 0.05) if sphere else 1.0
     reach = max((group["error_radius"] or 0.0) for group in shown)
-    left, right = min(x for x, _ in points), max(x for x, _ in points)
-    low, high = min(y for _, y in points), max(y for _, y in points)
+    (left, low), (right, high) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     across, up = (right - left) * narrow + 2.0 * reach, high - low + 2.0 * reach
     room = _WIDTH - 2.0 * _MARGIN
     scale = min(room / across if across else math.inf, (_HIGHEST - 2.0 * _MARGIN) / up if up else math.inf)
@@ -44,7 +51,7 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
     circles, dots = [], []
     boxes: list[tuple[float, float, float]] = []
     named: set[str] = set()
-    for group, (x, y) in zip(shown, points, strict=True):
+    for group, (x, y) in zip(shown, points.tolist(), strict=True):
         at = _WIDTH / 2.0 + (x - center[0]) * narrow * scale, height / 2.0 - (y - center[1]) * scale
         if group["error_radius"] is not None:
             circles.append(_circle("error", at, group["error_radius"] * scale))
@@ -54,6 +61,7 @@ def map_of(groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: 
         named |= {text} if name else set()
         dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>{name}")
     bar, text = _ruler(across / 2.0 or 1.0, sphere)
+    text += "" if scales is None else " in units of the scales"
     length = bar * scale / (kilometers(1.0) if sphere else 1.0)
     ruler = (
         f'<line class="ruler" x1="{_MARGIN:.1f}" x2="{_MARGIN + length:.1f}" y1="{height - 18:.1f}" '

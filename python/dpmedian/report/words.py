@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from dpmedian.accounting import RECORD, PrivacyCost
 
-__all__ = ["QUERIES", "change", "guarantee", "limits", "odds", "power", "who"]
+__all__ = ["QUERIES", "chance", "change", "guarantee", "limits", "odds", "power", "who"]
 
 QUERIES = {
     "gradient": "In which direction do most records lie, seen from a point?",
@@ -35,6 +36,10 @@ _ALARMS = 0.05
 # A page says what the promise becomes for this many rows of one person.
 _ROWS = 5
 
+# The unit that needs no further word, and who has to know of the others.
+_PERSON = "person"
+_APPROVES = "whoever approves the release has to know that."
+
 # A larger factor is not printed, because it bounds nothing of interest.
 _FACTOR_MAX = 1e4
 
@@ -58,7 +63,8 @@ def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
 def change(cost: PrivacyCost) -> str:
     """The comparison behind the promise, as the end of a sentence that begins with "if"."""
     if cost.protection.relation.size_is_public:
-        return f"the data of any one {cost.unit} had been different"
+        whose = "any one record" if cost.unit == RECORD else f"the data of any one {cost.unit}"
+        return f"{whose} had been different"
     return f"any one {cost.unit} had not been in the data, or one more had been"
 
 
@@ -73,12 +79,13 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
     if unit != RECORD:
         return [
             f"This protects each {unit} with everything that the {unit} contributed, however many rows that is. "
-            f"Which rows belong to the same {unit} was read from the ids in the data: if one {unit} has several ids, "
-            f"each id is protected as if it were a {unit} of its own. {size}"
+            f"Which rows belong to the same {unit} was read from the ids in the data: of a {unit} with several ids, "
+            f"each id is protected on its own, and not all of them together. {size}",
+            *([] if unit == _PERSON else [f"The record does not say whether one {unit} is one person: {_APPROVES}"]),
         ]
     texts = [
-        f"This protects one record, which is one row of the table. {size} The record of this release does not say "
-        "whether one row is one person: whoever approves the release has to know that."
+        f"This protects one record, which is one row of the table. {size} What is stored about this release does not "
+        f"say whether one row is one person: {_APPROVES}"
     ]
     if cost.delta0 == 0.0:
         factor = odds(cost.for_group(_ROWS), delta)
@@ -91,20 +98,48 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
     return texts
 
 
+def chance(delta: float) -> str:
+    """A probability, and one in how many that is: a number of two digits, rounded to the larger probability."""
+    most = math.floor(1 / Fraction(repr(delta)))
+    step = 10 ** max(len(str(most)) - 2, 0)
+    return f"{delta:.2g} (1 in {most // step * step:,})"
+
+
 def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
     """The promise, in sentences that need no formula."""
-    unit, epsilon = cost.unit, cost.epsilon_at(delta)
-    more = "" if delta == 0.0 else f", apart from a probability of at most {delta:.2g}"
+    unit, epsilon, factor = cost.unit, cost.epsilon_at(delta), odds(cost, delta)
+    most = 100.0 * power(cost)
+    attack = (
+        f"tries to find out from this result whether a guess about one {unit} is true. If they accept 5 % of the "
+        f"guesses that are false, they accept at most {most:.3g} % of those that are true. Somebody who has not seen "
+        "the result and decides at random accepts 5 % of both."
+        if cost.protection.relation.size_is_public
+        else f"tries to find out from this result whether one {unit} is in the data. If they say yes for 5 % of those "
+        f"that are not in the data, they say yes for at most {most:.3g} % of those that are. Somebody who has not seen "
+        "the result and decides at random says yes for 5 % of both."
+    )
     return [
-        f"The result was made with random noise. Compare what was released with what would have been released if "
+        "The result was made with random noise. Compare what was released with what would have been released if "
         f"{change(cost)}. The probability of any result, and of any conclusion that anybody draws from it, is at most "
-        f"{odds(cost, delta):.3g} times as large as it would have been then{more}. The factor is e to the power of "
+        f"{factor:.3g} times as large as it would have been then{_apart(delta)}. The factor is e to the power of "
         f"epsilon = {epsilon:.3g}.",
-        f"What that is worth: suppose that somebody knows the data of everybody else, and tries to find out from this "
-        f"result whether a guess about one {unit} is true. If they accept 5 % of the guesses that are false, they "
-        f"accept at most {100.0 * power(cost):.3g} % of those that are true. Somebody who has not seen the result and "
-        "decides at random accepts 5 % of both.",
+        f"What that is worth: suppose that somebody knows the data of everybody else, and {attack}",
+        *([] if cost.protection.relation.size_is_public else [_replaced(unit, epsilon, delta)]),
     ]
+
+
+def _replaced(unit: str, epsilon: float, delta: float) -> str:
+    """What a promise about being in the data or not is for different data: that of a removal and an addition."""
+    factor, more = math.exp(min(2.0 * epsilon, 700.0)), (1.0 + math.exp(min(epsilon, 700.0))) * delta
+    told = f"The promise is about being in the data or not. If the data of one {unit} had been different instead, "
+    if factor >= _FACTOR_MAX or more >= 1.0:
+        return f"{told}it is so weak that it promises nothing."
+    return f"{told}it is weaker: the factor is at most {factor:.3g}{_apart(more)}."
+
+
+def _apart(delta: float) -> str:
+    """The end of a sentence about a factor: the probability with which it may not hold."""
+    return "" if delta == 0.0 else f", apart from a probability of at most {chance(delta)}"
 
 
 def limits() -> list[str]:
