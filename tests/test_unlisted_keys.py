@@ -204,9 +204,13 @@ def test_large_groups_are_shown_in_an_order_of_their_own_and_small_ones_leave_no
 
 
 def test_nothing_may_be_shown_at_all():
-    found = dpmedian.geometric_medians(rows(20).drop(columns="month"), "district", epsilon=1.0, delta=1e-6)
+    few = rows(20).drop(columns="month")
+    found = dpmedian.geometric_medians(few, "district", epsilon=1.0, delta=1e-6)
     assert len(found) == 0
-    assert "0 of 0 groups that are shown have a point" in str(found)
+    assert "no group is shown, because no noisy size reached the threshold" in str(found)
+    coordinates = [name for name in few if name != "district"]
+    assert found.columns == tuple(coordinates) != ("x0", "x1")
+    assert found.to_csv().startswith(",".join(["district", *coordinates]))
     assert found.to_frame().empty
     assert dpmedian.verify(found).holds
     several = dpmedian.geometric_medians(rows(20), ["district", "month"], epsilon=1.0, delta=1e-6)

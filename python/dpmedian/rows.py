@@ -13,7 +13,7 @@ from dpmedian.spherical import kilometers
 
 __all__ = ["csv_text", "release_csv", "row_names", "row_of"]
 
-_FACTS = ("error_radius", "scale", "size", "outcome", "reason")
+_FACTS = ("error_radius", "scale", "size", "outcome", "reason", "notes")
 
 
 def row_names(columns: Sequence[str], sphere: bool = False) -> list[str]:
@@ -34,19 +34,21 @@ def row_names(columns: Sequence[str], sphere: bool = False) -> list[str]:
 def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool = False) -> list[Any]:
     """The values of one release in the order of `row_names`; a value that does not exist is None.
 
-    The outcome is "released" or "failed", and the reason says why there is no point. The size is the public number of
-    records, or the noisy number if the number is private. On the sphere the error radius is also given in kilometers.
+    The outcome is "released" or "failed", the reason says why there is no point, and the notes say what limits the
+    use of one. The size is the public number of records, or the noisy number if the number is private. On the sphere
+    the error radius is also given in kilometers.
     """
     d = len(columns)
     distance: list[float | None] = [None] if sphere else []
     if isinstance(value, ReleaseFailed):
-        return [*[None] * (3 * d), *distance, None, None, value.size, "failed", value.message]
+        return [*[None] * (3 * d), *distance, None, None, value.size, "failed", value.message, ""]
     region = value.shown_region
     intervals: list[Any] = [None] * (2 * d) if region is None else region.intervals.ravel().tolist()
     if sphere and value.error_radius is not None:
         distance = [kilometers(value.error_radius)]
     size = value.size if value.n is None else value.n
-    return [*value.point.tolist(), *intervals, *distance, value.error_radius, value.scale, size, "released", ""]
+    notes = " ".join(dict.fromkeys(value.notes))
+    return [*value.point.tolist(), *intervals, *distance, value.error_radius, value.scale, size, "released", "", notes]
 
 
 def csv_text(rows: Iterable[Sequence[Any]], names: Sequence[str]) -> str:

@@ -8,7 +8,8 @@ import io
 from pathlib import Path
 
 from dpmedian import Ledger, geometric_medians
-from dpmedian.cli.output import deliver, paid_for, shown
+from dpmedian.cli.output import deliver, paid_for, say, shown
+from dpmedian.rendering.groups import NOTHING_SHOWN
 from dpmedian.sources.records import Records
 
 __all__ = ["read_keys", "release_groups"]
@@ -76,6 +77,8 @@ def release_groups(
     )
     with paid_for(found):
         deliver(shown(found, options.output))
+    if not found:
+        say("note", NOTHING_SHOWN)
     if options.report is not None:
         with paid_for(found):
             found.report(options.report, ledger=ledger)

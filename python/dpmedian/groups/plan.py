@@ -186,7 +186,8 @@ class GroupsPlan(Shown, Recorded):
                         meter.span(1.0)(1.0)
                         key = order[places[index]]
                         values[key] = self._value(key, outcome, grouped, nonfinite, name, session.seeded, trace)
-            found = Releases({key: values[key] for key in order.values()}, self, session.seeded, name, by=grouped.by)
+            ordered = {key: values[key] for key in order.values()}
+            found = Releases(ordered, self, session.seeded, name, by=grouped.by, columns=grouped.columns)
             session.keep(found)
         return found
 

@@ -33,8 +33,10 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
         seeded: bool,
         name: str | None = None,
         by: tuple[str, ...] = ("key",),
+        columns: tuple[str, ...] | None = None,
     ) -> None:
         self._values = dict(values)
+        self._columns = columns
         self.plan = plan
         self.seeded = seeded
         self.name = name
@@ -73,9 +75,8 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the coordinates."""
-        named = next((value.columns for value in self.released.values() if value.columns is not None), None)
-        if named is not None:
-            return named
+        if self._columns is not None:
+            return self._columns
         if self.plan.parameters.geometry == "sphere":
             return ("longitude", "latitude")
         return tuple(f"x{i}" for i in range(self.plan.parameters.d))
@@ -99,9 +100,10 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
         The index has the key, with one level for each key column. The columns are: the coordinates of the point; the
         ends of the 95 % interval of each coordinate, such as `x0_low` and `x0_high`; `error_radius`, `scale`, `size`;
-        `outcome`, which is "released" or "failed"; and `reason`, which says why there is no point. On the sphere
-        `error_km` is the error radius in kilometers. A value that does not exist is missing. If a coordinate has one of
-        these names, the package's column is called `release_size` and so on. Needs pandas.
+        `outcome`, which is "released" or "failed"; `reason`, which says why there is no point; and `notes`, which
+        say what limits the use of a point. On the sphere `error_km` is the error radius in kilometers. A value that
+        does not exist is missing. If a coordinate has one of these names, the package's column is called
+        `release_size` and so on. Needs pandas.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
@@ -118,7 +120,7 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
                 [[key_parts(key)[place] for key in self] for place in range(len(names))], names=names
             )
         )
-        *numbers, size, _, _ = header
+        *numbers, size, _, _, _ = header
         return frame.astype({**dict.fromkeys(numbers, float), size: "Int64"})
 
     def to_csv(self) -> str:

@@ -21,10 +21,14 @@ from dpmedian.rendering.trace import groups_trace_entry
 from dpmedian.sources.key_columns import key_parts, key_text
 from dpmedian.spherical import kilometers
 
-__all__ = ["groups_plan_record", "groups_plan_view", "releases_record", "releases_view"]
+__all__ = ["NOTHING_SHOWN", "groups_plan_record", "groups_plan_view", "releases_record", "releases_view"]
 
 # At most this many rows are printed; `to_frame` has all of them. A plan names the first few of its groups.
 _MOST, _NAMED = 40, 3
+NOTHING_SHOWN = (
+    "no group is shown, because no noisy size reached the threshold; this is an output like any other, and its cost is "
+    "spent"
+)
 # At most this many different notes of groups are printed below their table, most frequent notes first.
 _NOTES = 3
 
@@ -111,9 +115,9 @@ def _how_many(plan: GroupsPlan) -> str:
 @as_view.register
 def groups_plan_view(plan: GroupsPlan) -> View:
     """The groups, their common cost, the effect of other numbers of groups per unit, and the plan of one group."""
-    note = _left_out(len(set(plan.plans)))
-    title, rows, facts = [_plan_title(plan)], _planned_rows(plan), _about(plan)
-    parts = [titled(title, _PLAN_HEAD, rows, facts, yielding=(0,), numbers=(1, 2, 3), note=note)]
+    facts = [*_left_out(len(set(plan.plans))), *_about(plan)]
+    title, rows = [_plan_title(plan)], _planned_rows(plan)
+    parts = [titled(title, _PLAN_HEAD, rows, facts, yielding=(0,), numbers=(1, 2, 3))]
     choices = _choice_rows(plan)
     if len(choices) > 1:
         told, head = [_CHOICE_NOTE.format(unit=plan.cost.unit)], _choice_head(plan)
@@ -193,13 +197,16 @@ def _interval(release: Release) -> str:
     return "+- " + ", ".join(shown) + (", ..." if len(region.intervals) > 4 else "")
 
 
-def _left_out(count: int) -> str | None:
-    return None if count <= _MOST else f"{count - _MOST} more groups are left out here; to_frame() has all of them"
+def _left_out(count: int) -> list[str]:
+    return [f"{count - _MOST} more groups are left out here; to_frame() has all of them"] if count > _MOST else []
 
 
 def _facts(releases: Releases) -> list[str]:
     told = "groups" if releases.plan.keys is not None else "groups that are shown"
-    facts = [f"{len(releases.released)} of {len(releases)} {told} have a point", *_about(releases.plan)]
+    facts = [*_left_out(len(releases)), f"{len(releases.released)} of {len(releases)} {told} have a point"]
+    if not len(releases):
+        facts = [NOTHING_SHOWN]
+    facts += _about(releases.plan)
     if releases.seeded:
         facts.append("seeded: the noise is predictable, so these releases protect nobody")
     return facts + _common_notes(releases)
@@ -226,7 +233,6 @@ def releases_view(releases: Releases) -> View:
         yielding=(last,),
         numbers=(last - 2, last - 1),
         aligned=True,
-        note=_left_out(len(releases)),
     )
     return View(table.text, html_block(table.html))
 

@@ -11,6 +11,7 @@ from dpmedian.rendering.record import release_record
 from dpmedian.rendering.release import SEEDED, notebook_block, records_text
 from dpmedian.rendering.table import titled
 from dpmedian.rows import csv_text
+from dpmedian.spherical import kilometers
 
 __all__ = ["places_csv", "places_record", "places_view"]
 
@@ -21,20 +22,24 @@ _SHOWN = 4
 
 def _head(places: Places) -> tuple[str, ...]:
     more = ("...",) if len(places.names) > _SHOWN else ()
-    return ("cluster", *places.names[:_SHOWN], *more, "size", "radius")
+    return ("cluster", *places.names[:_SHOWN], *more, "size", "radius, km" if _sphere(places) else "radius")
+
+
+def _sphere(places: Places) -> bool:
+    return places.plan.parameters.geometry == "sphere"
 
 
 def _rows(places: Places) -> list[tuple[str, ...]]:
     more = ("...",) if len(places.names) > _SHOWN else ()
+    radii = map(kilometers, places.radii.tolist()) if _sphere(places) else places.radii.tolist()
     return [
         (str(index), *(f"{x:.6g}" for x in center[:_SHOWN].tolist()), *more, f"{size:.0f}", f"{radius:.3g}")
-        for index, (center, size, radius) in enumerate(zip(places.centers, places.sizes, places.radii, strict=True))
+        for index, (center, size, radius) in enumerate(zip(places.centers, places.sizes, radii, strict=True))
     ]
 
 
 def _facts(places: Places) -> list[str]:
-    unit = " in degrees of arc" if places.plan.parameters.geometry == "sphere" else ""
-    unit = unit if places.plan.parameters.scales is None else " in units of the public scales"
+    unit = "" if places.plan.parameters.scales is None else " in units of the public scales"
     facts = [
         f"sizes are noisy, with a standard deviation of {places.size_sigma:.3g}; a radius is about the median distance "
         f"of the records of a cluster from its center{unit}",

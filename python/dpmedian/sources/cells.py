@@ -43,7 +43,7 @@ class Intake:
     unattended: bool
     d: int | None = None
     typed: bool = False
-    choose: str = "points[['x', 'y']]"
+    choose: str = "columns=['x', 'y'], or points[['x', 'y']] where a function has no columns="
 
     @classmethod
     def of(cls, nonfinite: str, d: int | None) -> Intake:
