@@ -1,21 +1,23 @@
 //! The differentially private geometric median: the exact core under the Python package `dpmedian`.
 //!
-//! One idea carries the privacy argument: *sum integers, add integer noise, convert last*. A map of the folders:
+//! The privacy argument rests on one idea: *sum integers, add integer noise, convert last*. The folders are:
 //!
-//! | folder | what belongs there |
+//! | folder | contents |
 //! |---|---|
-//! | [`statistics`] | what may be asked of the records: exact integers, each with the proof of its sensitivity |
-//! | [`release`] | the wall: exact integers with their sensitivity, and the tape, which alone opens them, with noise |
+//! | [`statistics`] | what can be queried about the records: exact integers, each with the proof of its sensitivity |
+//! | [`release`] | the privacy boundary: exact integers with their sensitivity, and the tape, which alone opens them
+//! and adds noise |
 //! | [`sampler`] | exact discrete distributions, integer arithmetic only |
-//! | [`mechanism`] | private mechanisms that ask many times or draw from huge sets: descent, inverse sensitivity |
-//! | [`preprocess`] | from a caller's rows to records: ids as codes, one record per unit, groups, the globe |
-//! | [`postprocess`] | what is done with released values: posteriors, the volumetric center, projections |
-//! | [`numeric`] | arithmetic of doubles with the same bits on every machine |
+//! | [`mechanism`] | mechanisms that make many queries or draw from huge sets: descent, inverse sensitivity |
+//! | [`preprocess`] | from a caller's rows to records: ids as codes, one record per unit, groups, positions on the
+//! globe |
+//! | [`postprocess`] | computations on released values: posteriors, the volumetric center, projections |
+//! | [`numeric`] | arithmetic of doubles that gives the same bits on every machine |
 //! | [`runtime`] | the admitted records, threads, sums over blocks, interrupts and progress |
-//! | [`nonprivate`] | answers without privacy: the yardsticks |
+//! | [`nonprivate`] | exact answers without privacy, for comparison |
 //!
-//! Points are nalgebra views throughout: a C-order array of shape (n, d) has the memory of a d x n matrix, one record
-//! per column. This crate knows no interpreter: the Python module is made of it by the crate in `crates/python`.
+//! Points are nalgebra views throughout: a C-order array of shape (n, d) has the same memory as a d x n matrix with one
+//! record per column. This crate does not know Python: the crate in `crates/python` makes the Python module from it.
 
 pub mod mechanism;
 pub mod nonprivate;

@@ -1,8 +1,8 @@
-//! Records that lie one after the other, as a kernel reads them: doubles, or singles that are widened in registers.
+//! Contiguous records as a kernel reads them: doubles, or singles that are widened in registers.
 
 use nalgebra::{DMatrixView, Scalar};
 
-/// A coordinate as it lies in memory. Every single is a double, so sums have the bits of a converted array.
+/// A coordinate in memory. Every single is a double, so sums of widened singles have the bits of a converted array.
 pub(crate) trait Coordinate: Scalar + Copy + Into<f64> {}
 
 impl Coordinate for f64 {}
@@ -43,19 +43,19 @@ impl<'a, T: Coordinate> Block<'a, T> {
         DMatrixView::from_slice(self.coordinates, self.d, self.n)
     }
 
-    /// The records one by one.
+    /// Iterates over the records.
     #[inline(always)]
     pub(crate) fn records(self) -> impl Iterator<Item = &'a [T]> {
         (0..self.n).map(move |i| &self.coordinates[i * self.d..(i + 1) * self.d])
     }
 }
 
-/// Records as they lie. Kernels take them in this form, so that what is large is compiled once for both.
+/// Contiguous records of either precision. Kernels take this type, so that large kernels are compiled only once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lying<'a> {
-    /// As they are computed with.
+    /// Doubles, which kernels compute with.
     Doubles(Block<'a, f64>),
-    /// Widened by the kernel.
+    /// Singles, which the kernel widens.
     Singles(Block<'a, f32>),
 }
 
@@ -81,9 +81,9 @@ impl<'a> Lying<'a> {
         }
     }
 
-    /// The `first` record and those after it, as many as there are and the buffer holds. Singles are widened into the
-    /// buffer; if it is small, it stays in the first-level cache. The compiler cannot know which of the two it reads: it would
-    /// make two loops of the caller's.
+    /// The `first` record and those after it, as many as there are and as the buffer holds. Singles are widened into
+    /// the buffer; a small buffer stays in the first-level cache. The function is opaque to the compiler, which would
+    /// otherwise compile the caller's loop twice, for memory and for the buffer.
     #[inline(always)]
     pub(crate) fn records_from<'b, const D: usize>(self, first: usize, buffer: &'b mut [[f64; D]]) -> &'b [[f64; D]]
     where

@@ -1,5 +1,5 @@
-//! Distances in doubles, with the same bits on every instruction set: sums over coordinates run through eight lanes, which
-//! are added in one order, and what would over- or underflow is scaled first.
+//! Distances in doubles, with the same bits on every instruction set. Sums over coordinates run in eight lanes, which
+//! are added in a fixed order; values that would over- or underflow are scaled first.
 
 use crate::numeric::block::{Block, Coordinate, Lying};
 #[cfg(test)]
@@ -8,23 +8,24 @@ use crate::numeric::dispatch::{Kernel, vectorised};
 use crate::numeric::float_scale::norm;
 use crate::numeric::lanes::Lanes;
 
-/// Up to this dimension the compiler knows it, and the lanes are over records.
+/// Up to this dimension the code is compiled for each dimension, and the lanes are over records.
 pub(crate) const FEW: usize = 16;
 
-/// Records that are taken together in few dimensions: enough to hide a division behind the work on others.
+/// The number of records in a group in few dimensions: enough to hide a division behind the work on other records.
 pub(crate) const GROUP: usize = 32;
 
-/// Records that are read at a time in few dimensions: whole groups, and few enough for the first-level cache.
+/// The number of records that are read at a time in few dimensions: whole groups, and few enough for the first-level
+/// cache.
 pub(crate) const READ: usize = 4 * GROUP;
 
-/// A number for every record of a group. It begins at a cache line: wide registers load from one line then, not from two.
+/// One number for every record of a group. It is aligned to a cache line, so that wide registers load from one line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Row<T>(pub(crate) [T; GROUP]);
 
-/// A number that the compiler does not know. Loops over a group of records are vector instructions then: with a length
-/// that it knows it may unroll them first, and go on to gather and scatter across the coordinates, which takes much longer.
-/// Where it does not, as in the sum of unit vectors, a known length is faster.
+/// A number that the compiler cannot see. Loops over a group of records then become vector instructions. With a known
+/// length the compiler may unroll them first and use gather and scatter across the coordinates, which takes much
+/// longer. In other loops, such as the sum of unit vectors, a known length is faster.
 #[inline(always)]
 pub(crate) fn opaque(length: usize) -> usize {
     std::hint::black_box(length)
@@ -56,15 +57,15 @@ macro_rules! with_dimension {
 }
 pub(crate) use with_dimension;
 
-/// The way of a kernel in few dimensions: lanes over the records. It is compiled for every dimension and takes most of the
-/// time of a build, so it exists only for processors that add products without rounding them first: `run`, which others
-/// take (on x86 those without AVX2), goes the way of [`Many`], to the same bits.
+/// A kernel in few dimensions, with lanes over the records. It is compiled for every dimension, which takes most of the
+/// time of a build, so it exists only for processors with fused multiply-add. On other processors (on x86 those without
+/// AVX2) `run` uses the code of [`Many`], which gives the same bits.
 pub(crate) struct Few<K>(pub(crate) K);
 
-/// The way of a kernel in many dimensions: lanes over the coordinates.
+/// A kernel in many dimensions, with lanes over the coordinates.
 pub(crate) struct Many<K>(pub(crate) K);
 
-/// Runs a kernel in the way that suits the dimension.
+/// Runs a kernel in the form that suits the dimension.
 pub(crate) fn by_dimension<K, Output>(d: usize, kernel: K) -> Output
 where
     Few<K>: Kernel<Output = Output>,
@@ -73,7 +74,7 @@ where
     if (1..=FEW).contains(&d) { vectorised(Few(kernel)) } else { vectorised(Many(kernel)) }
 }
 
-/// The same on the baseline instruction set.
+/// The same as [`by_dimension`], on the baseline instruction set.
 #[cfg(test)]
 pub(crate) fn portable_by_dimension<K, Output>(d: usize, kernel: K) -> Output
 where
@@ -83,12 +84,12 @@ where
     if (1..=FEW).contains(&d) { portable(Few(kernel)) } else { portable(Many(kernel)) }
 }
 
-/// Sums of squares between these have lost nothing to over- or underflow.
+/// Sums of squares between this number and [`LARGE`] are not affected by over- or underflow.
 pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
 pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 
-/// The differences of a group of records from theta, coordinate by coordinate, and their sums of squares, in the order of
-/// [`sum_of_squares`].
+/// The differences of theta and the records of a group, coordinate by coordinate, and their sums of squares, added in
+/// the order of [`sum_of_squares`].
 #[inline(always)]
 pub(crate) fn side_by_side<const D: usize>(
     group: &[[f64; D]; GROUP],
@@ -107,13 +108,13 @@ pub(crate) fn side_by_side<const D: usize>(
     }
 }
 
-/// Whether all of these are [`SMALL`] or larger and [`LARGE`] or smaller.
+/// Whether all of these sums are at least [`SMALL`] and at most [`LARGE`].
 #[inline(always)]
 pub(crate) fn all_usual(squares: &[f64; GROUP]) -> bool {
     squares.iter().fold(true, |all, x| all & (SMALL <= *x) & (*x <= LARGE))
 }
 
-/// Eight lanes over the coordinates and one order of adding them: the same bits for any vector width.
+/// The sum of squares in eight lanes over the coordinates, added in a fixed order: the same bits for any vector width.
 #[inline(always)]
 pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -130,7 +131,7 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     sum_lanes(lanes)
 }
 
-/// The sum of squares of a difference that is not kept, in the same order.
+/// The sum of squares of a difference that is not stored, added in the same order.
 #[inline(always)]
 pub(crate) fn squared_distance<T: Coordinate>(theta: &[f64], record: &[T]) -> f64 {
     let (theta, theta_rest) = theta.as_chunks::<8>();
@@ -212,7 +213,8 @@ fn few_distances<const D: usize>(block: Lying<'_>, theta: &[f64], distances: &mu
     }
 }
 
-/// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
+/// The code for records outside of a whole group, or in an unusual group. There are few, so it is not compiled for
+/// every dimension.
 #[inline(never)]
 fn single_distances(block: Block<'_>, theta: &[f64], distances: &mut [f64]) {
     many_distances(block, theta, distances);
@@ -237,7 +239,7 @@ pub(crate) fn difference<T: Coordinate>(theta: &[f64], record: &[T]) -> Vec<f64>
     theta.iter().zip(record).map(|(t, &x)| t - x.into()).collect()
 }
 
-/// Calls `see` with every record's index in the block, its difference from theta and its distance, in order.
+/// Calls `see` with the index of every record in the block, its difference from theta and its distance, in order.
 #[inline(always)]
 pub(crate) fn for_each_distance(block: Block<'_>, theta: &[f64], mut see: impl FnMut(usize, &[f64], f64)) {
     let mut difference = vec![0.0; theta.len()];

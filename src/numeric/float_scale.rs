@@ -1,14 +1,15 @@
-//! The range of doubles: one public map into it, and norms and scalings that neither over- nor underflow on the way.
+//! The range of doubles: a public map into it, and norms and scalings that neither over- nor underflow on the way.
 
 /// Coordinates are at most this large in magnitude, so that no difference of two of them overflows.
 pub const LARGEST: f64 = f64::from_bits((1000 + 1023) << 52);
 
-/// Any double as a coordinate: what is no number becomes 0, and the rest is clamped to [`LARGEST`].
+/// Maps any double to a coordinate: NaN becomes 0, and other values are clamped to [`LARGEST`] in magnitude.
 pub fn finite(x: f64) -> f64 {
     if x.is_nan() { 0.0 } else { x.clamp(-LARGEST, LARGEST) }
 }
 
-/// The Euclidean norm, safe for every finite vector: scaled by a power of two, so that no square over- or underflows.
+/// The Euclidean norm of any finite vector. The vector is scaled by a power of two, so that no square over- or
+/// underflows.
 pub fn norm(vector: &[f64]) -> f64 {
     let largest = vector.iter().fold(0.0f64, |m, x| m.max(x.abs()));
     if largest == 0.0 {
@@ -30,8 +31,8 @@ pub(crate) fn scale(x: f64, power: i32) -> f64 {
     x * two_to(power / 2) * two_to(power - power / 2)
 }
 
-/// Multiplies a finite vector by a power of two, so that its largest coordinate lies in [1, 2), and returns the power's
-/// exponent; none for the zero vector.
+/// Multiplies a finite vector by a power of two so that its largest coordinate lies in [1, 2), and returns the exponent
+/// of the power; `None` for the zero vector.
 #[cold]
 pub(crate) fn rescale(vector: &mut [f64]) -> Option<i32> {
     let largest = vector.iter().fold(0.0f64, |m, x| m.max(x.abs()));

@@ -1,8 +1,8 @@
 //! Eight doubles side by side.
 //!
-//! Every operation is written out element by element, which the compiler reliably turns into vector instructions of
-//! whatever width there is; loops over arrays it does not always. Each lane is an ordinary double: no lane's bits depend
-//! on the others.
+//! Every operation is written out element by element, because the compiler then reliably uses vector instructions of
+//! any width; it does not always do so for loops over arrays. Each lane is an ordinary double, and its bits do not
+//! depend on the other lanes.
 
 use std::ops::{Add, Mul, Sub};
 

@@ -1,4 +1,4 @@
-//! Arithmetic of doubles that has the same bits on every machine. Nothing here knows of records or privacy.
+//! Arithmetic of doubles that gives the same bits on every machine. This module knows neither records nor privacy.
 
 pub(crate) mod block;
 pub mod dispatch;

@@ -1,4 +1,4 @@
-//! What is done with released values. Nothing here sees a record: a poor answer costs accuracy, never privacy.
+//! Computations on released values. This module sees no record: a poor result costs accuracy, never privacy.
 
 pub mod posterior;
 pub mod projection;

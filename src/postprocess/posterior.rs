@@ -1,17 +1,18 @@
 //! Posteriors of noisy binary searches: for an index of a grid, and for the median of every coordinate at once.
 //!
-//! Each is a distribution over where the answer lies: indices, or cells of the line relative to a public center. A
-//! query divides the mass in half; the answer, as log-odds, weighs the two sides. Everything here is post-processing of
-//! noisy answers: a poor prior costs queries, never privacy.
+//! Each posterior is a distribution of the place of the result: over indices, or over cells of the line relative to a
+//! public center. A query divides the mass in half; its noisy answer, as log-odds, weighs the two sides. Everything
+//! here is post-processing of noisy answers: a poor prior costs queries, never privacy.
 
 use std::ops::RangeInclusive;
 
-/// One answer may change the odds by at most this factor (as a logarithm), so that no answer is final.
+/// One answer changes the odds by at most this factor (as a logarithm), so that later answers can outweigh it.
 const CAUTION: f64 = 30.0;
 
-/// Log-odds that the answer lies in the larger part; the mass is divided by its total before, so that it stays near 1.
+/// Weighs the two parts by the log-odds that the result lies in the larger part. The mass is first divided by its
+/// total, so that it stays near 1.
 fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
-    // Evidence that is no number tells nothing.
+    // Evidence that is NaN says nothing.
     let unlikely = (-evidence.clamp(-CAUTION, CAUTION).abs()).min(0.0).exp();
     let (below, beyond) = if evidence < 0.0 { (1.0, unlikely) } else { (unlikely, 1.0) };
     for (part, weight) in [(smaller, below), (larger, beyond)] {
@@ -28,8 +29,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Over 0, ..., size - 1; indices within `width` of the likely one are about as likely, others as one over the square
-    /// of their distance.
+    /// A prior over 0, ..., size - 1: indices within `width` of the likely index are about equally likely; the weight
+    /// of others falls off with the square of the distance.
     pub fn new(size: usize, likely: f64, width: f64) -> Self {
         assert!(size > 0 && width > 0.0, "a grid of {size} indices with a prior of width {width}");
         let prior = |index: usize| {
@@ -39,7 +40,7 @@ impl Grid {
         Self { mass: (0..size).map(prior).collect(), asked: 0, total: 1.0 }
     }
 
-    /// The index that divides those up to it from those beyond as evenly as possible.
+    /// The index at which the mass up to it and the mass beyond it are as equal as possible.
     pub fn ask(&mut self) -> usize {
         self.total = self.mass.iter().sum();
         let half = 0.5 * self.total;
@@ -54,7 +55,7 @@ impl Grid {
         self.asked
     }
 
-    /// Log-odds that the index lies beyond the one that was asked last.
+    /// Weighs the posterior by the log-odds that the index lies beyond the one that was queried last.
     pub fn learn(&mut self, evidence: f64) {
         weigh(self.mass.split_at_mut(self.asked + 1), evidence, self.total);
     }
@@ -72,13 +73,13 @@ impl Grid {
     }
 }
 
-/// Which octaves of the distance from the public center are likely beforehand; others fall off with the square of their
-/// number.
+/// Which octaves of the distance from the public center are likely beforehand; the weight of others falls off with the
+/// square of their number.
 #[derive(Clone, Copy)]
 pub enum Likely {
-    /// Values near the scale found so far, whose octave is the first one; of size 1 too, in case that it is wrong.
+    /// Values near the current scale, whose octave is the first one; also values of size 1, in case the scale is wrong.
     First,
-    /// Values of about this octave, within a width: nothing is known about the scale.
+    /// Values of about this octave, with this width, if nothing is known about the scale.
     Around(f64, f64),
 }
 
@@ -109,7 +110,7 @@ impl Octaves {
         Self { edges, below }
     }
 
-    /// Where a point stands, most likely with `near` octaves' edges at or below it.
+    /// An edge at this point; `near` is the likely range of the number of octave edges at or below it.
     fn edge(&self, at: f64, near: RangeInclusive<usize>) -> Edge {
         let octave = place(at, &self.edges, near);
         Edge { at, octave, below: interpolate(at, octave, &self.edges, &self.below) }
@@ -128,8 +129,8 @@ impl Octaves {
     }
 }
 
-/// A point of the line, the number of octaves' edges at or below it, and the prior mass below it: a search asks again and
-/// again between points that it has asked, so it keeps what it found about them.
+/// A point of the line, the number of octave edges at or below it, and the prior mass below it. A search makes many
+/// queries between points of earlier queries, so these numbers are kept.
 #[derive(Clone, Copy)]
 struct Edge {
     at: f64,
@@ -137,7 +138,7 @@ struct Edge {
     below: f64,
 }
 
-/// The number of values at or below x, of ascending ones: searched first where it most likely is.
+/// The number of ascending values that are at or below x; the likely range `near` is searched first.
 fn place(x: f64, values: &[f64], near: RangeInclusive<usize>) -> usize {
     let (low, high) = near.into_inner();
     let search = |low: usize, high: usize| low + values[low..high].partition_point(|value| *value <= x);
@@ -147,7 +148,8 @@ fn place(x: f64, values: &[f64], near: RangeInclusive<usize>) -> usize {
     if enough && not_more { found } else { search(0, values.len()) }
 }
 
-/// The piecewise linear function through (xs, ys), both ascending, constant beyond them; `next` of the xs are at or below x.
+/// The piecewise linear function through (xs, ys), both ascending, and constant beyond them; `next` of the xs are at or
+/// below x.
 fn interpolate(x: f64, next: usize, xs: &[f64], ys: &[f64]) -> f64 {
     if next == 0 {
         ys[0]
@@ -159,8 +161,7 @@ fn interpolate(x: f64, next: usize, xs: &[f64], ys: &[f64]) -> f64 {
     }
 }
 
-/// One coordinate: cells between ascending edges, their mass, its sums up to every cell, and the query that was asked
-/// last.
+/// One coordinate: cells between ascending edges, their mass, its cumulative sums, and the last query.
 struct Line {
     edges: Vec<Edge>,
     mass: Vec<f64>,
@@ -182,7 +183,7 @@ impl Line {
         self.sums[self.sums.len() - 1]
     }
 
-    /// The cell in which the cumulative mass passes a target, and where within it.
+    /// The cell in which the cumulative mass crosses a target, and the position in the cell.
     fn find(&self, target: f64) -> (usize, f64) {
         let place = self.sums[..self.sums.len() - 1].partition_point(|sum| *sum < target);
         let below = if place == 0 { 0.0 } else { self.sums[place - 1] };
@@ -190,7 +191,8 @@ impl Line {
         (place, if inside > 0.0 { ((target - below) / inside).clamp(0.0, 1.0) } else { 0.5 })
     }
 
-    /// Cells narrower than the resolution, or too narrow for doubles, are not divided: the query is at their edge.
+    /// The next query. Cells narrower than the resolution, or too narrow for doubles, are not divided: the query is at
+    /// their edge.
     fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
         self.total = self.sum();
         (self.place, self.share) = self.find(0.5 * self.total);
@@ -205,7 +207,7 @@ impl Line {
         self.asked
     }
 
-    /// Divides the cell where it was asked. Positive evidence says that the median lies beyond.
+    /// Divides the cell at the last query. Positive evidence says that the median lies beyond it.
     fn learn(&mut self, prior: &Octaves, evidence: f64) {
         let (place, share) = (self.place, self.share);
         let near = self.edges[place].octave..=self.edges[place + 1].octave;
@@ -216,7 +218,7 @@ impl Line {
         self.sums.push(0.0);
     }
 
-    /// The sums of the mass as it is now.
+    /// Updates the cumulative sums of the mass.
     fn add_up(&mut self) {
         let mut sum = 0.0;
         for (slot, mass) in self.sums.iter_mut().zip(&self.mass) {
@@ -234,7 +236,7 @@ pub struct Coordinates {
 }
 
 impl Coordinates {
-    /// Over [-limit, limit] in every coordinate, by octaves from 2^first to 2^last.
+    /// Priors over [-limit, limit] in every coordinate, by octaves from 2^first to 2^last.
     pub fn new(dimension: usize, octaves: (i32, i32), limit: f64, resolution: f64, likely: Likely) -> Self {
         let (first, last) = octaves;
         assert!(first <= last && limit > 0.0, "octaves {first} to {last} up to {limit}");
@@ -244,21 +246,22 @@ impl Coordinates {
         Self { prior, resolution, lines }
     }
 
-    /// The coordinates.
+    /// The number of coordinates.
     pub fn dimension(&self) -> usize {
         self.lines.len()
     }
 
-    /// Where the next answer would tell most, in every coordinate.
+    /// The most informative next query in every coordinate.
     pub fn ask(&mut self) -> Vec<f64> {
         self.lines.iter_mut().map(|line| line.ask(&self.prior, self.resolution)).collect()
     }
 
-    /// Log-odds for every coordinate that its median lies beyond the place that was asked last.
+    /// Weighs every coordinate by the log-odds that its median lies beyond the last query.
     pub fn learn(&mut self, evidence: &[f64]) {
         assert_eq!(evidence.len(), self.lines.len(), "one answer for every coordinate");
         self.lines.iter_mut().zip(evidence).for_each(|(line, evidence)| line.learn(&self.prior, *evidence));
-        // A sum waits for every addition, but not for the sums of other lines: without branches in between they overlap.
+        // Each addition depends on the one before, but not on the sums of other lines. Without branches in between they
+        // run in parallel.
         self.lines.iter_mut().for_each(Line::add_up);
     }
 

@@ -10,8 +10,8 @@ pub struct Ball {
 }
 
 impl Ball {
-    /// The ball of `radius` around `center`. Any doubles make a ball: the center goes through [`finite`], and a radius that
-    /// is negative or no number is 0.
+    /// The ball of `radius` around `center`. Any doubles are accepted: the center is mapped by [`finite`], and a radius
+    /// that is negative or NaN becomes 0.
     pub fn new(center: Vec<f64>, radius: f64) -> Self {
         let radius = if radius.is_nan() { 0.0 } else { radius.clamp(0.0, f64::MAX) };
         Self { center: center.into_iter().map(finite).collect(), radius }
@@ -32,8 +32,8 @@ impl Ball {
         self.radius
     }
 
-    /// Moves `x` to the nearest point of the ball, up to rounding, and any `x` to a finite point: a coordinate that is no
-    /// number counts as the center's, and the others are clamped like those of records.
+    /// Moves `x` to the nearest point of the ball, up to rounding. Any `x` becomes finite: a coordinate that is NaN
+    /// becomes that of the center, and others are clamped like those of records.
     pub fn project(&self, x: &mut [f64]) {
         self.make_finite(x);
         let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
@@ -46,8 +46,8 @@ impl Ball {
         }
     }
 
-    /// Makes any point finite, so that no difference or norm overflows. Clamping brings a point no farther from any admitted
-    /// one, so the projection behind it is still no farther from any feasible point.
+    /// Makes any point finite, so that no difference or norm overflows. Clamping moves a point no farther from any
+    /// admitted point, so after the projection it is still no farther from any feasible point.
     fn make_finite(&self, x: &mut [f64]) {
         for (x, c) in x.iter_mut().zip(&self.center) {
             *x = if x.is_nan() { *c } else { finite(*x) };
@@ -61,12 +61,12 @@ impl Ball {
     }
 }
 
-/// Where an iterate may be: in a ball, or in the intersection of two.
+/// The feasible set of an iterate: a ball, or the intersection of two balls.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Feasible {
     /// One ball.
     Ball(Ball),
-    /// The intersection of two balls that meet.
+    /// The intersection of two balls, which must meet.
     Lens(Ball, Ball),
 }
 
@@ -78,10 +78,11 @@ impl Feasible {
         }
     }
 
-    /// Moves `x` to the nearest point of the set, up to rounding, and any `x` to a finite point.
+    /// Moves `x` to the nearest point of the set, up to rounding. Any `x` becomes finite.
     ///
-    /// The nearest point of a lens is `x` itself, or the nearest point of one ball where that lies in the other, or else
-    /// on the rim where the two spheres meet: there it is the rim's point in the direction of `x` from the axis.
+    /// The nearest point of the intersection is `x` itself, or the nearest point of one ball if that lies in the other
+    /// ball, or otherwise a point of the rim, in which the two spheres meet: the rim's point in the direction of `x`
+    /// from the axis.
     pub fn project(&self, x: &mut [f64]) {
         let (first, second) = match self {
             Self::Ball(ball) => return ball.project(x),
@@ -103,16 +104,16 @@ impl Feasible {
     }
 }
 
-/// The point nearest to `x` where the two spheres meet; the nearest one of the first ball if they do not meet anywhere.
+/// Moves `x` to the nearest point of the rim, or of the first ball if the spheres do not meet.
 fn rim(first: &Ball, second: &Ball, x: &mut [f64]) {
     let axis: Vec<f64> = second.center.iter().zip(&first.center).map(|(b, a)| b - a).collect();
     let separation = norm(&axis);
     let axis: Vec<f64> = axis.iter().map(|a| a / separation).collect();
-    // Lengths in units of the first radius, so that squares are safe.
+    // Lengths are in units of the first radius, so that squares do not overflow.
     let (apart, other) = (separation / first.radius, second.radius / first.radius);
     let along = ((apart * apart + 1.0 - other * other) / (2.0 * apart)).clamp(-1.0, 1.0);
     if along.is_nan() {
-        // The centers coincide, or the lengths are too unequal to be compared.
+        // The centers coincide, or the two radii are too unequal to be compared.
         return first.project(x);
     }
     let across = (1.0 - along * along).max(0.0).sqrt() * first.radius;
@@ -187,7 +188,7 @@ mod tests {
                 prop_assert!(norm(&offset) <= ball.radius * (1.0 + 1e-9));
             }
             for mut q in others {
-                // Alternating projections end in the lens.
+                // Alternating projections converge to a point of the intersection.
                 for _ in 0..200 { a.project(&mut q); b.project(&mut q); }
                 if !(a.contains(&q) && b.contains(&q)) { continue; }
                 let product: f64 = (0..3).map(|j| (x[j] - p[j]) * (q[j] - p[j])).sum();

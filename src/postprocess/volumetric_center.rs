@@ -1,4 +1,4 @@
-//! The center of a ball cut by half-spaces: where the cutting-plane method asks for its next direction.
+//! The volumetric center of a ball cut by half-spaces, at which the cutting-plane method makes its next query.
 //!
 //! | paper | here |
 //! |---|---|
@@ -7,38 +7,42 @@
 //! | Theta_{t+1} | [`VolumetricCenter::cut`], exactly through the center |
 //! | tau | the fraction of the volume that a cut removes |
 //!
-//! **Why the volumetric center.** It minimises V(x) = log det H(x) / 2, where H is the Hessian of the logarithmic
-//! barrier, so it is the center of the largest ellipsoid of the family {z: |z - x|_H <= 1}, each of which lies inside the
-//! set: a John ellipsoid within a smooth family, found by d x d linear algebra instead of a semidefinite program.
-//! Every cut raises min V by at least an absolute constant, so the volume falls at a rate that does not depend on the
-//! dimension (Vaidya 1996; through the center, Anstreicher 1998). The analytic center has no such bound: many cuts with
-//! nearly the same normal push it away, while here they share one leverage. The center of gravity has the best proven
-//! tau, 1/e, but has to be sampled, and a rate that depends on how well a walk has mixed is no claim.
+//! **Why the volumetric center.** It minimizes V(x) = log det H(x) / 2, where H is the Hessian of the logarithmic
+//! barrier. So it is the center of the largest ellipsoid of the family {z: |z - x|_H <= 1}, and each of these
+//! ellipsoids lies inside the set: a John ellipsoid within a smooth family, computed by d x d linear algebra instead of
+//! a semidefinite program. Every cut raises min V by at least an absolute constant, so the volume falls at a rate that
+//! does not depend on the dimension (Vaidya 1996; for cuts through the center, Anstreicher 1998). The analytic center
+//! has no such bound: many cuts with nearly the same normal push it away, while here they share one leverage. The
+//! center of gravity has the best proven tau, 1/e, but must be sampled, and a rate that depends on how well a random
+//! walk has mixed is not a guarantee.
 //!
-//! **The ball is a ball.** Its barrier -log(r^2 - |x|^2) is, up to a constant, the log-determinant barrier of the matrix
-//! [[r, x'], [x, r I]], so a ball cut by half-spaces is a linear matrix inequality, for which V stays convex
-//! (Anstreicher 2000). Tangent planes would need exponentially many.
+//! **The ball stays a ball.** Its barrier -log(r^2 - |x|^2) is, up to a constant, the log-determinant barrier of the
+//! matrix [[r, x'], [x, r I]]. So a ball cut by half-spaces is a linear matrix inequality, for which V stays convex
+//! (Anstreicher 2000). An approximation by tangent planes would need exponentially many.
 //!
-//! Everything here is post-processing of directions that are private already: a poor center costs accuracy, never
-//! privacy. Sums run in a fixed order and nothing is contracted, so the bits do not depend on the machine.
+//! Everything here is post-processing of released directions: a poor center costs accuracy, never privacy. Sums are
+//! added in a fixed order and nothing is contracted, so the bits do not depend on the machine.
 
 use nalgebra::{Cholesky, DMatrix, DVector, DVectorView, Dyn};
 
-/// The fraction of the volume that a cut removes, as the plans count it. The proofs give a much smaller constant;
-/// `benches/cutting_plane.py tau` measures more than this in every dimension, also against an adversary who knows the set.
+/// The fraction of the volume that plans assume a cut to remove. The proofs give a much smaller constant;
+/// `benches/cutting_plane.py tau` measures more than this in every dimension, also against an adversary who knows the
+/// set.
 pub const TAU: f64 = 1.0 / 3.0;
 
-/// A cut whose leverage falls below this is dropped. Leverages sum to at most d, so at most 50 d cuts can stay; dropping
-/// one lowers V by at most -ln(1 - 0.02)/2 = 0.0101, a small part of what a cut adds, and never loses a point.
+/// A cut whose leverage falls below this is dropped. Leverages sum to at most d, so at most 50 d cuts are kept.
+/// Dropping a cut lowers V by at most -ln(1 - 0.02)/2 = 0.0101, a small part of what a cut adds, and never removes a
+/// point from the set.
 const REDUNDANT: f64 = 0.02;
 
-/// A slack below this fraction of the ball's radius has too few correct bits to cut further: the set has collapsed.
+/// A slack below this fraction of the ball's radius has too few correct bits for another cut: the set has collapsed.
 const COLLAPSED: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// The center is accepted when the last move is shorter than this part of the inscribed ellipsoid.
+/// The center is accepted if the last move is shorter than this part of the inscribed ellipsoid.
 const ACCURACY: f64 = 0.01;
 
-/// Moves to the center after a cut. The rate is linear with a factor of about a half; a warm start needs about ten.
+/// The largest number of moves to the center after a cut. The convergence is linear with a factor of about a half; a
+/// warm start needs about ten moves.
 const MOVES: usize = 40;
 
 /// The set cannot be cut further in double precision; the centers found so far stay valid.
@@ -50,13 +54,13 @@ pub struct Collapsed;
 pub struct VolumetricCenter {
     origin: DVector<f64>,
     radius: f64,
-    /// Half-spaces {y: normal . y <= offset}, in units where the ball is the unit ball around zero.
+    /// Half-spaces {y: normal . y <= offset}, in units in which the ball is the unit ball around zero.
     normals: Vec<DVector<f64>>,
     offsets: Vec<f64>,
     local: Local,
 }
 
-/// The barrier at one point, in units where the ball is the unit ball around zero.
+/// The barrier at one point, in units in which the ball is the unit ball around zero.
 #[derive(Debug, Clone)]
 struct Local {
     point: DVector<f64>,
@@ -70,7 +74,7 @@ struct Local {
 }
 
 impl VolumetricCenter {
-    /// The whole ball; its center is `origin`.
+    /// The ball without cuts; its center is `origin`.
     ///
     /// # Panics
     ///
@@ -82,7 +86,7 @@ impl VolumetricCenter {
         Self { origin: origin.into_owned(), radius, normals: Vec::new(), offsets: Vec::new(), local }
     }
 
-    /// The center of what is left.
+    /// The center of the set.
     pub fn center(&self) -> DVector<f64> {
         &self.origin + &self.local.point * self.radius
     }
@@ -94,8 +98,7 @@ impl VolumetricCenter {
 
     /// Keeps the half {z: direction . (z - center) <= 0} and moves to its center.
     ///
-    /// A direction without a positive finite length says nothing and changes nothing. After an error the region is as
-    /// before the call.
+    /// A direction without a positive finite length is ignored. After an error the region is unchanged.
     pub fn cut(&mut self, direction: DVectorView<'_, f64>) -> Result<(), Collapsed> {
         assert_eq!(direction.len(), self.dimension(), "a direction must have the dimension of the region");
         let largest = direction.amax();
@@ -105,7 +108,8 @@ impl VolumetricCenter {
         let mut normal = direction / largest;
         normal.normalize_mut();
 
-        // A move of length below one in the norm of H stays inside all old constraints, and is strictly inside the new one.
+        // A move of length below one in the norm of H stays inside all old constraints, and lies strictly inside the
+        // new one.
         let mut inward = self.local.hessian.solve(&normal);
         let width = normal.dot(&inward).sqrt();
         inward *= -0.7 / width;
@@ -130,25 +134,25 @@ impl VolumetricCenter {
         self.origin.len()
     }
 
-    /// Descends V from a strictly inner point. `None` when the arithmetic gives out.
+    /// Descends V from a strictly inner point; `None` if the arithmetic loses its precision.
     fn settle(&self, start: DVector<f64>) -> Option<Local> {
         let mut local = Local::at(start, &self.normals, &self.offsets)?;
         for _ in 0..MOVES {
-            // With Q <= Hessian <= 3 Q, half of the step by Q contracts by one half in every direction.
+            // If Q <= Hessian <= 3 Q, half of the step by Q halves the error or better in every direction.
             let mut step = Cholesky::new(local.metric.clone())?.solve(&local.gradient);
             step *= -0.5;
             let length = local.length(&step);
             if !length.is_finite() {
                 return None;
             }
-            // Inside the ellipsoid every constraint holds, so a step of at most 0.6 never leaves the set.
+            // Inside the ellipsoid every constraint holds, so a step of length at most 0.6 never leaves the set.
             if length > 0.6 {
                 step *= 0.6 / length;
             }
             let next = Local::at(&local.point + &step, &self.normals, &self.offsets)?;
             let settled = length < ACCURACY;
             if next.value > local.value + 1e-9 {
-                // Far from the center the quadratic model is poor along the step: a shorter one must descend.
+                // Far from the center the quadratic model may be poor along the step; a shorter step must descend.
                 let short = Local::at(&local.point + &step * 0.25, &self.normals, &self.offsets)?;
                 if short.value > local.value {
                     return Some(local);
@@ -164,7 +168,7 @@ impl VolumetricCenter {
         Some(local)
     }
 
-    /// Drops the cuts that hardly shape the inscribed ellipsoid; the center stays where it is until the next cut.
+    /// Drops cuts that hardly shape the inscribed ellipsoid; the center stays in place until the next cut.
     fn drop_redundant(&mut self) {
         let before = self.offsets.len();
         // The largest index first, so that the smaller ones stay valid.
@@ -184,7 +188,7 @@ impl VolumetricCenter {
 }
 
 impl Local {
-    /// `None` outside the set, or so close to its boundary that slacks lose their meaning.
+    /// `None` outside of the set, or so close to its boundary that slacks lose their precision.
     fn at(point: DVector<f64>, normals: &[DVector<f64>], offsets: &[f64]) -> Option<Self> {
         let dimension = point.len();
         let slacks: Vec<f64> =
@@ -194,7 +198,7 @@ impl Local {
             return None;
         }
 
-        // Hessian of -log(1 - |y|^2) - sum log(slack).
+        // The Hessian of -log(1 - |y|^2) - sum log(slack).
         let mut hessian = DMatrix::from_diagonal_element(dimension, dimension, 2.0 / ball);
         hessian.syger(4.0 / (ball * ball), &point, &point, 1.0);
         for (normal, slack) in normals.iter().zip(&slacks) {
@@ -207,7 +211,8 @@ impl Local {
         let pulled = &inverse * &point;
         let quadratic = point.dot(&pulled);
 
-        // The ball's part of the gradient, and of a metric that agrees with its Hessian in the middle of the ball.
+        // The contribution of the ball to the gradient, and to a metric that agrees with its Hessian in the middle of
+        // the ball.
         let outward = 2.0 * trace / (ball * ball) + 8.0 * quadratic / (ball * ball * ball);
         let mut gradient = &point * outward + &pulled * (4.0 / (ball * ball));
         let mut metric = inverse * (4.0 / (ball * ball));
@@ -303,7 +308,8 @@ mod tests {
             let best = (1..10_000).map(|i| i as f64 / 10_000.0).min_by(|a, b| value(*a).total_cmp(&value(*b))).unwrap();
             assert!((center[0] - best).abs() < 0.02 * best, "{dimension}: {} against {best}", center[0]);
             assert!(center.iter().skip(1).all(|x| x.abs() < 1e-12));
-            // The mass of half a ball lies about 0.8/sqrt(d) deep; the analytic center would stay at 0.577.
+            // The center of mass of half a ball lies at a depth of about 0.8/sqrt(d); the analytic center would stay at
+            // 0.577.
             assert!(best < 1.2 / (dimension as f64).sqrt());
         }
     }
@@ -408,7 +414,8 @@ mod tests {
                 }
                 let offset = region.center() - &origin;
                 prop_assert!(region.center().iter().all(|x| x.is_finite()), "{}", region.center());
-                // A radius that is lost beside the coordinates of the origin is at most one of their last digits.
+                // If the radius is lost in the rounding of the coordinates of the origin, it is at most one of their
+                // last digits.
                 prop_assert!(norm(offset.as_slice()) <= radius * (1.0 + 1e-9) + norm(origin.as_slice()) * 1e-15);
             }
         }

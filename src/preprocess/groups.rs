@@ -1,22 +1,22 @@
-//! Which groups a unit contributes to: at most so many, chosen by its own rows.
+//! The groups that a unit contributes to: a limited number, chosen by the unit's own rows.
 
 use super::labels::NONE;
 use super::reduce::Grouped;
 
-/// What every unit contributes to every group.
+/// The contributions of all units to all groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contributions {
-    /// For each row the contribution that it is part of, or [`NONE`]. They are numbered by group, then by unit.
+    /// For each row the contribution that it belongs to, or [`NONE`]. Contributions are ordered by group, then by unit.
     pub codes: Vec<i64>,
-    /// Where the contributions of each group begin, and the end.
+    /// The position at which the contributions of each group begin, and the end.
     pub starts: Vec<i64>,
 }
 
-/// Lets every unit contribute to the `most` groups in which it has the most rows; where it has as many in two, to the
-/// earlier one.
+/// Lets every unit contribute to the `most` groups in which it has the most rows; of groups with equally many rows, the
+/// earlier ones are chosen.
 ///
-/// `units` and `groups` have a code for each row, or [`NONE`], which leaves the row out. The choice is a map of the unit's
-/// own rows: it depends neither on other units nor on how large the groups are.
+/// `units` and `groups` have a code for each row; a row with [`NONE`] is left out. The choice is a map of the unit's
+/// own rows: it depends neither on other units nor on the sizes of the groups.
 ///
 /// # Panics
 ///

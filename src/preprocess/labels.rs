@@ -1,12 +1,12 @@
-//! Ids and labels as codes: equal labels get equal codes, and only they do.
+//! Ids and labels as codes: two labels get the same code if and only if they are equal.
 //!
-//! Labels are compared whole. A digest in their place would, on a collision, make one unit of two: the addition of a unit
+//! Labels are compared as a whole. If digests were compared, a collision would make one unit of two, and adding a unit
 //! would become a replacement.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The code of a row without a label, or with one that is no key.
+/// The code of a row without a label, or with a label that is not a key.
 pub const NONE: i64 = -1;
 
 /// The labels of all rows.
@@ -14,9 +14,9 @@ pub const NONE: i64 = -1;
 pub enum Labels<'a> {
     /// One number for each row.
     Integers(&'a [i64]),
-    /// The texts of all rows, one after the other, and where each of them ends.
+    /// The concatenated texts of all rows, and the end of each.
     Text {
-        /// All of them.
+        /// All texts.
         bytes: &'a [u8],
         /// One end for each row.
         ends: &'a [i64],
@@ -24,7 +24,7 @@ pub enum Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Texts that lie one after the other in `bytes`; None if the ends are not in order, or not in `bytes`.
+    /// Texts that are concatenated in `bytes`; `None` if the ends are not ascending, or not within `bytes`.
     pub fn text(bytes: &'a [u8], ends: &'a [i64]) -> Option<Self> {
         let mut last = 0;
         for &end in ends {
@@ -55,8 +55,8 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// For each row the place of its label among all different labels in ascending order, or [`NONE`] where it is missing; and
-/// how many different ones there are.
+/// For each row the rank of its label among all different labels in ascending order, or [`NONE`] if it is missing; and
+/// the number of different labels.
 ///
 /// # Panics
 ///
@@ -68,8 +68,8 @@ pub fn ranks(labels: &Labels<'_>, missing: Option<&[bool]>) -> (Vec<i64>, usize)
     }
 }
 
-/// For each row the place of its label among the keys, or [`NONE`]; None if a key is there twice, or if labels and keys are
-/// of different kinds.
+/// For each row the position of its label among the keys, or [`NONE`]; `None` if a key occurs twice, or if labels and
+/// keys are of different types.
 ///
 /// # Panics
 ///
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(ranks(&Labels::Integers(&numbers), None), (vec![2, 1, 2, 0, 3, 1], 4));
         let marks = [false, true, false, true, false, true];
         assert_eq!(ranks(&Labels::Integers(&numbers), Some(&marks)), (vec![0, NONE, 0, NONE, 1, NONE], 2));
-        // Texts of which one begins with the other, and which together read the same.
+        // One text begins with another, and different texts have the same concatenation.
         let (bytes, ends) = joined(&["ab", "a", "", "abc", "c", "a"]);
         assert_eq!(ranks(&Labels::text(&bytes, &ends).unwrap(), None), (vec![2, 1, 0, 3, 4, 1], 5));
         assert_eq!(ranks(&Labels::Integers(&[]), None), (vec![], 0));

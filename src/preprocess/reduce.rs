@@ -1,8 +1,8 @@
 //! One record per unit, from the unit's own rows.
 //!
-//! Rows are put in order by a counting sort, which is stable: the rows of a unit keep their order whatever the other units
-//! are. Every unit is then reduced alone, with a stopping rule of its own, so its record has the same bits beside any other
-//! units and on any number of threads.
+//! Rows are sorted by a counting sort, which is stable: the rows of a unit keep their order for any other units. Every
+//! unit is then reduced on its own, with its own stopping rule, so its record has the same bits for any other units and
+//! any number of threads.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 /// How the rows of a unit become one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reducer {
-    /// Their geometric median, halfway between two.
+    /// Their geometric median; for two rows the midpoint.
     Median,
     /// Their mean.
     Mean,
@@ -26,17 +26,17 @@ pub enum Reducer {
     First,
 }
 
-/// Coordinates that are reduced between two beats. A median passes its rows some ten times.
+/// The number of coordinates that are reduced between two beats. A median reads its rows about ten times.
 const COORDINATES_PER_WAVE: usize = 1 << 19;
 
-/// A unit with more rows is reduced by all threads together, and beats in between.
+/// A unit with more rows than this is reduced by all threads together, with beats in between.
 const ROWS_ALONE: usize = 1 << 14;
 
-/// Which rows every code has, in the order of the rows.
+/// The rows of every code, in their order.
 pub(super) struct Grouped {
     /// The rows, by code.
     pub(super) rows: Vec<usize>,
-    /// Where each code begins, and the end.
+    /// The position at which the rows of each code begin, and the end.
     pub(super) starts: Vec<usize>,
 }
 
@@ -69,8 +69,8 @@ impl Grouped {
     }
 }
 
-/// One record for each of `units` codes, from the finite rows that have it, clamped to [`LARGEST`]; a unit without any has
-/// NaN in every coordinate.
+/// One record for each of `units` codes, from the finite rows with this code, clamped to [`LARGEST`]. The record of a
+/// unit without finite rows is NaN in every coordinate.
 ///
 /// # Panics
 ///
@@ -118,7 +118,7 @@ pub fn reduce(
     Ok(records)
 }
 
-/// The pulse of a large unit: the beats of its kernels say how far they are, not how far all units are.
+/// The pulse of a large unit. The beats of its kernels refer to this unit, not to the progress of all units.
 struct Alone<'a> {
     pulse: &'a mut dyn Pulse,
     done: f64,
@@ -130,7 +130,7 @@ impl Pulse for Alone<'_> {
     }
 }
 
-/// The finite rows among these, clamped, one after the other.
+/// The finite rows among these, clamped, in order.
 fn gathered(table: DMatrixView<'_, f64>, rows: &[usize]) -> Vec<f64> {
     let mut kept = Vec::with_capacity(rows.len() * table.nrows());
     for &row in rows {
@@ -157,7 +157,7 @@ fn reduced(
         record.copy_from_slice(&rows[..d]);
         return Ok(());
     }
-    // In an order of their own, so that the order of the table does not show in the last bit.
+    // The rows are sorted by value, so that the last bit of the sum does not depend on the order of the table.
     let mut ordered: Vec<&[f64]> = rows.chunks_exact(d).collect();
     ordered.sort_unstable_by(|a, b| {
         a.iter().zip(*b).map(|(x, y)| x.total_cmp(y)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
@@ -170,7 +170,7 @@ fn reduced(
                 let whole = if sum.is_finite() {
                     sum / count as f64
                 } else {
-                    // So many rows, so large, that their sum is no double.
+                    // The sum of many large rows may overflow.
                     ordered.iter().map(|row| row[i] / count as f64).sum()
                 };
                 *mean = whole.clamp(-LARGEST, LARGEST);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the other units are, where their rows stand, and on any threads: the same bits.
+        /// The same bits for any other units, any positions of the rows, and any number of threads.
         #[test]
         fn a_record_depends_on_its_own_rows_only(
             own in prop::collection::vec((-9i32..9, -9i32..9), 1..12),
@@ -257,7 +257,7 @@ mod tests {
             for reducer in [Reducer::Median, Reducer::Mean, Reducer::First] {
                 let coordinates: Vec<f64> = own.iter().flat_map(|&(x, y)| [x.into(), f64::from(y) / 3.0]).collect();
                 let alone = one(reducer, 2, &coordinates);
-                // The own rows, in their order, at chosen places among the others.
+                // The unit's own rows, in their order, at chosen positions among the others.
                 let mut rows: Vec<(i64, [f64; 2])> =
                     others.iter().map(|&(unit, x, y)| (if unit < 3 { unit } else { unit + 1 }, [x.into(), y.into()])).collect();
                 let mut places: Vec<usize> = own.iter().zip(&gaps).map(|(_, gap)| gap % (others.len() + 1)).collect();

@@ -4,13 +4,14 @@ use nalgebra::{DMatrix, DMatrixView};
 
 use crate::runtime::pool;
 
-/// Positions that one thread maps at a time.
+/// The number of positions that one thread maps at a time.
 const BLOCK: usize = 1 << 12;
 
-/// Every position as a unit vector, NaN where there is none: a coordinate that is not finite, or a latitude beyond a pole.
+/// Every position as a unit vector. It is NaN if a coordinate is not finite or the latitude is beyond a pole.
 /// Longitudes that differ by 360 degrees are the same.
 ///
-/// Each position is mapped alone, by the scalar functions: vectorised ones may round a value by what lies beside it.
+/// Each position is mapped on its own, by the scalar functions: with vectorized ones, the rounding could depend on
+/// neighboring values.
 ///
 /// # Panics
 ///
@@ -32,7 +33,7 @@ fn unit_vector(longitude: f64, latitude: f64) -> [f64; 3] {
     if !(longitude.is_finite() && latitude.abs() <= 90.0) {
         return [f64::NAN; 3];
     }
-    // The remainder is exact, and radians of a small angle lose less than those of a large one.
+    // The remainder is exact, and converting a small angle to radians loses less precision.
     let (east, along) = (longitude % 360.0).to_radians().sin_cos();
     let (up, outward) = latitude.to_radians().sin_cos();
     [along * outward, east * outward, up]

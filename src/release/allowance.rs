@@ -1,16 +1,17 @@
-//! What a tape may release: the charge, as a limit that the noise is compared with.
+//! The charge of a run as a limit on the releases of its tape.
 //!
-//! A run is charged before its first release. The runner tells the tape what was charged, and from then on the tape adds up
-//! what every release costs, from the sensitivity of the value that it opens and from the noise that it draws. A release that
-//! would exceed the charge, because a mechanism asks too often or with too little noise, does not happen.
+//! A run is charged before its first release. The runner tells the tape what was charged. From then on the tape adds up
+//! the cost of every release, computed from the sensitivity of the value that it opens and from the noise that it
+//! draws. A release that would exceed the charge, because a mechanism makes too many queries or uses too little noise,
+//! is refused.
 
 use super::error::Error;
 use super::noise::{Noise, Request};
 
-/// The charge rounds every cost up and the sum here does not; neither errs by as much as this, relatively.
+/// The charge rounds every cost up, and the sum here does not; neither has a relative error as large as this.
 const ROOM: f64 = 1.0 + 1e-9;
 
-/// A cost in the terms of the charge.
+/// A cost in the same terms as the charge.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Spent {
     /// The sum of (sensitivity/sigma)^2 over Gaussian releases.
@@ -20,21 +21,21 @@ struct Spent {
 }
 
 impl Spent {
-    /// What one release costs. Laplace and geometric noise is not counted: a mechanism that compares noisy values, as
-    /// AboveThreshold does, is charged once for all of them.
+    /// The cost of one release. Laplace and geometric noise is not counted: a mechanism that compares noisy values,
+    /// such as AboveThreshold, is charged once for all of them.
     fn on(request: &Request) -> Self {
         let ratio = request.sensitivity / request.noise.scale();
         match request.noise {
             Noise::Gaussian { .. } => Self { mu_squared: ratio * ratio, ranges: 0.0 },
             Noise::Choice { .. } => Self { mu_squared: 0.0, ranges: ratio },
-            // The sensitivity is that of a score, and two scores may move against each other.
+            // The sensitivity is that of a single score, and two scores may move in opposite directions.
             Noise::Lattice { .. } => Self { mu_squared: 0.0, ranges: 2.0 * ratio },
             Noise::Laplace { .. } | Noise::Geometric { .. } => Self::default(),
         }
     }
 }
 
-/// The limit of a tape, if it has one, and what was spent of it.
+/// The limit of a tape, if it has one, and what was spent so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Allowance {
     limit: Option<Spent>,
@@ -42,7 +43,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Sets the limit, once: a second one would forget what the first has counted.
+    /// Sets the limit. It can be set only once, because a second limit would forget what was already counted.
     pub(in crate::release) fn set(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
         if !(mu_squared >= 0.0 && ranges >= 0.0) {
             return Err(Error::Refused(format!("an allowance is not negative, got {mu_squared} and {ranges}")));
@@ -54,7 +55,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// Counts a release, or refuses one for which too little is left.
+    /// Counts a release, or refuses it if too little is left.
     pub(in crate::release) fn spend(&mut self, request: &Request) -> Result<(), Error> {
         let Some(limit) = self.limit else {
             return Ok(());

@@ -1,20 +1,20 @@
-//! Why a release did not happen.
+//! The reasons why a release did not happen.
 
 use std::fmt;
 
 use crate::runtime::pulse::Interrupted;
 
-/// Why a release, or a mechanism of many releases, stopped before its end.
+/// The reason why a release, or a mechanism with many releases, stopped before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The pulse asked for it.
+    /// The pulse requested it.
     Interrupted,
-    /// A replay does not match its recording: the privacy argument is broken, or the data sets are no neighbours.
+    /// A replay does not match its recording: the privacy argument is broken, or the data sets are not neighbors.
     Mismatch(String),
     /// The query has no private answer: the value has another form or no finite sensitivity, or no sampler accepts the
-    /// noise. It depends on public parameters only.
+    /// noise. The refusal depends on public parameters only.
     Refused(String),
-    /// Records could not be read: their file was cut off or changed.
+    /// Records could not be read: their file was truncated or changed.
     Unreadable(String),
 }
 

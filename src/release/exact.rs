@@ -1,7 +1,7 @@
 //! Exact integers that only the tape can open.
 //!
-//! The answer of a statistic knows its sensitivity. Outside this folder nothing reads its values: there is no accessor,
-//! no comparison and no serialisation, and `Debug` shows the form and the length only.
+//! The answer of a statistic carries its sensitivity. Code outside of this folder cannot read its values: there is no
+//! accessor, no comparison and no serialization, and `Debug` shows the form and the length only.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,21 +15,21 @@ use crate::statistics::wire::Parameters;
 /// Values are clamped to this magnitude when the tape opens them, so that noise can be added in 64 bits.
 const LARGEST: i128 = 1 << 62;
 
-/// What may be released of an exact answer, and what its sensitivity bounds.
+/// How an exact answer may be released, and what its sensitivity bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Released as a whole; the sensitivity is the L2 distance of the vectors.
+    /// The answer is released as a whole; the sensitivity is the L2 distance of the vectors.
     Vector,
-    /// Every entry has the sensitivity on its own; one entry that was picked can be released.
+    /// Every entry has this sensitivity on its own; one entry that was picked can be released.
     Table,
-    /// Scores of candidates, of which an index is chosen; the sensitivity is the range: by how much the difference of two
-    /// scores may move.
+    /// Scores of candidates, of which an index is chosen. The sensitivity is the range: by how much the difference of
+    /// two scores may move.
     Scores,
 }
 
 impl Form {
-    /// By how much rounding `values` values to the lattice moves the distance of two neighbors at most: every value by less
-    /// than 1, and the difference of two scores by less than 2.
+    /// An upper bound on how much rounding `values` values to the lattice moves the distance of two neighbors: every
+    /// value moves by less than 1, and the difference of two scores by less than 2.
     pub fn rounding(self, values: usize) -> f64 {
         match self {
             Self::Vector => (values as f64).sqrt().next_up(),
@@ -39,24 +39,24 @@ impl Form {
     }
 }
 
-/// What makes an answer a part of a sum over all records.
+/// The information that makes an answer a part of a sum over all records.
 #[derive(Clone)]
 pub(in crate::release) struct Shard {
     pub(in crate::release) question: Identity,
-    /// Whose records it is about.
+    /// The admissions of the records that the answer is about.
     pub(in crate::release) admissions: Vec<Identity>,
     /// Whether the records have weights, so that the sensitivity is [`Sensitivity::weighted`].
     pub(in crate::release) weighted: bool,
 }
 
-/// What an answer is about: a statistic with public parameters, for the trace of a run.
+/// The query behind an answer: a statistic with public parameters, for the trace of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// The name of the statistic.
     pub statistic: &'static str,
     /// Its public parameters.
     pub parameters: Parameters,
-    /// The entry that was picked of the answer, if only one was.
+    /// The index of the entry that was picked from the answer, if one was.
     pub entry: Option<usize>,
 }
 
@@ -67,10 +67,10 @@ impl Query {
     }
 }
 
-/// Integers as they are kept.
+/// The stored integers.
 #[derive(Clone)]
 enum Values {
-    /// Totals have 128 bits, so no number of records overflows them.
+    /// Totals of 128 bits, which no number of records overflows.
     Wide(Vec<i128>),
     /// Totals that fit 64 bits, in half of the memory.
     Narrow(Vec<i64>),
@@ -103,88 +103,89 @@ impl Values {
 /// Exact integers with their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
-    /// They are rounded and clamped once, by the tape: rounded or clamped shards would depend on how the records were
-    /// partitioned.
+    /// Values are rounded and clamped once, by the tape. If shards were rounded or clamped, the result would depend on
+    /// the partition of the records.
     values: Values,
-    /// Values are multiples of 2^-surplus lattice units, and the tape rounds them to whole ones.
+    /// Values are multiples of 2^-surplus lattice units, and the tape rounds them to whole units.
     surplus: u32,
     sensitivity: Sensitivity,
     form: Form,
-    /// Only whole answers of statistics that add over records are shards; whatever else there is belongs to no sum.
+    /// Only whole answers of statistics that add over records are shards; any other answer belongs to no sum.
     shard: Option<Shard>,
-    /// What it answers; `None` for the integers of a caller.
+    /// The query that it answers; `None` for integers of a caller.
     query: Option<Arc<Query>>,
 }
 
 impl Exact {
-    /// An answer that is released as a whole.
+    /// A vector that is released as a whole.
     pub(crate) fn vector(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
         Self { values: Values::Wide(values), surplus: 0, sensitivity, form: Form::Vector, shard: None, query: None }
     }
 
-    /// An answer that is released as a whole, with values of 64 bits.
+    /// A vector that is released as a whole, with values of 64 bits.
     pub(crate) fn narrow(values: Vec<i64>, sensitivity: Sensitivity) -> Self {
         Self { values: Values::Narrow(values), ..Self::vector(Vec::new(), sensitivity) }
     }
 
-    /// An answer that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that of
-    /// the rounded values: rounding moves the distance of two neighbors by at most 1 in every coordinate, so by at most
-    /// the root of their number in all.
+    /// A vector that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that
+    /// of the rounded values: rounding moves the distance of two neighbors by at most 1 in every coordinate, so in
+    /// total by at most the root of their number.
     pub(crate) fn rounded(values: Vec<i128>, surplus: u32, sensitivity: Sensitivity) -> Self {
         Self { surplus, ..Self::vector(values, sensitivity) }
     }
 
-    /// A sum over weighted records, in units of 2^-bits of what it is in without weights.
+    /// The answer as a sum over weighted records, in units that are 2^-bits of its units without weights.
     pub(crate) fn weighted(self, bits: u32) -> Self {
         let sensitivity = self.sensitivity.weighted(self.form.rounding(self.len()));
         Self { surplus: self.surplus + bits, sensitivity, ..self }
     }
 
-    /// An answer about the records that hidden coins have kept.
+    /// The answer about the records that hidden coins have kept.
     pub(crate) fn thinned(self) -> Self {
         Self { sensitivity: self.sensitivity.weighted(0.0), ..self }
     }
 
-    /// An answer that no tape releases.
+    /// The answer without a finite sensitivity, which no tape releases.
     pub(crate) fn unbounded(self) -> Self {
         Self { sensitivity: Sensitivity::new(f64::INFINITY, f64::INFINITY), ..self }
     }
 
-    /// An answer of which one entry is released.
+    /// A table, of which one entry is released.
     pub(crate) fn table(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
         Self { form: Form::Table, ..Self::vector(values, sensitivity) }
     }
 
-    /// An answer of which an index is released.
+    /// Scores, of which an index is released.
     pub(crate) fn scores(values: Vec<i128>, sensitivity: Sensitivity) -> Self {
         Self { form: Form::Scores, ..Self::vector(values, sensitivity) }
     }
 
-    /// The answer to a query that adds over records, about those of some admissions.
+    /// The answer as a shard: the query adds over records, and the answer is about those of some admissions.
     pub(crate) fn into_shard(self, question: Identity, admissions: &[Identity]) -> Self {
         Self { shard: Some(Shard { question, admissions: admissions.to_vec(), weighted: false }), ..self }
     }
 
-    /// The weighted sum of such a question, in units of 2^-bits of what it is in without weights. It is a shard as well: the
-    /// weight of a record is a part of it and stands in one shard, and the values are rounded to the lattice once, when all
-    /// shards are summed.
+    /// The weighted sum for such a query, in units that are 2^-bits of its units without weights. It is a shard as
+    /// well: the weight of a record is a part of the record and is in one shard, and the values are rounded to the
+    /// lattice once, when all shards are summed.
     pub(crate) fn into_weighted_shard(self, bits: u32, question: Identity, admissions: &[Identity]) -> Self {
         let whole = self.weighted(bits);
         Self { shard: Some(Shard { question, admissions: admissions.to_vec(), weighted: true }), ..whole }
     }
 
-    /// The answer to a query.
+    /// The answer together with its query.
     pub(crate) fn about(self, query: Query) -> Self {
         Self { query: Some(Arc::new(query)), ..self }
     }
 
-    /// What it answers; `None` for the integers of a caller.
+    /// The query that it answers; `None` for integers of a caller.
     pub(in crate::release) fn query(&self) -> Option<&Query> {
         self.query.as_deref()
     }
 
-    /// A caller's own integers with a sensitivity that the caller has proved, the same under both relations: a vector, or
-    /// scores. They are shards of nothing: what the caller adds up has a sensitivity that the caller proves. For building blocks; everything else asks a statistic.
+    /// A caller's own integers, as a vector or as scores, with a sensitivity that the caller has proved and that is the
+    /// same under both relations. They are never shards: for sums of such values the caller must prove the sensitivity.
+    /// This is for building blocks; all other code queries a statistic.
     pub fn stated(values: &[i64], sensitivity: f64, scores: bool) -> Self {
         let form = if scores { Form::Scores } else { Form::Vector };
         let values = values.iter().copied().map(i128::from).collect();
@@ -206,18 +207,19 @@ impl Exact {
         self.len() == 0
     }
 
-    /// How far the values may move between neighbours.
+    /// How far the values may move between neighbors.
     pub fn sensitivity(&self) -> Sensitivity {
         self.sensitivity
     }
 
-    /// What may be released of it.
+    /// How the answer may be released.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// One entry of a table or of a vector, as a vector of one: an entry moves by no more than its vector. One score has no
-    /// sensitivity of its own. Shards are summed before an entry is picked: an entry does not know which one it was.
+    /// One entry of a table or of a vector, as a vector of length one: an entry moves by no more than its vector. A
+    /// single score has no sensitivity of its own. Shards are summed before an entry is picked, because an entry does
+    /// not know its index.
     pub fn pick(&self, index: usize) -> Result<Self, Error> {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),
@@ -229,8 +231,8 @@ impl Exact {
         }
     }
 
-    /// The answer of all shards together. A record is in one shard, so the sum moves as far as one of them: for that they
-    /// must answer one query, which adds over records, and no two may be about the same records.
+    /// The answer of all shards together. A record is in one shard only, so the sum moves as far as one shard does. For
+    /// this all shards must answer the same query, which adds over records, and no two may be about the same records.
     pub fn sum(shards: &[&Self]) -> Result<Self, Error> {
         let first = shards.first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
         let mut values = vec![0i128; first.len()];
@@ -257,7 +259,7 @@ impl Exact {
         Ok(Self { values, shard, surplus, sensitivity, form, query: first.query.clone() })
     }
 
-    /// What makes it a shard, for a [`Message`].
+    /// The shard information, for a [`Message`].
     ///
     /// [`Message`]: super::message::Message
     pub(in crate::release) fn shard_of(&self) -> Result<&Shard, Error> {
@@ -265,17 +267,18 @@ impl Exact {
         self.shard.as_ref().ok_or_else(reason)
     }
 
-    /// Its values are multiples of 2 to minus this.
+    /// The values are multiples of 2^-surplus.
     pub(in crate::release) fn surplus(&self) -> u32 {
         self.surplus
     }
 
-    /// The values in two halves each, for a message.
+    /// The values as pairs of 64-bit halves, for a message.
     pub(in crate::release) fn halves(&self) -> impl Iterator<Item = u64> {
         self.values.iter().flat_map(|value| [value as u64, (value >> 64) as u64])
     }
 
-    /// A shard of these halves, with the sensitivity of the query that it answers, which knows of no weights.
+    /// A shard with these halves. It takes the sensitivity of the query that it answers, which does not know of
+    /// weights.
     pub(in crate::release) fn from_halves(
         halves: &[u64],
         surplus: u32,
@@ -299,28 +302,29 @@ impl Exact {
 
     /// The values for the tape, rounded to the lattice and then clamped to 62 bits.
     ///
-    /// Clamping is a contraction, coordinate by coordinate, so the sensitivity of a vector and of the entries of a table
-    /// holds on. The range of scores would not: where all scores move together by any amount, a clamp could hold one of them
-    /// back and not another. Scores are therefore counted from the smallest one, t_i = s_i - min s, and t_i is capped.
-    /// *This keeps the range.* Let no difference of two scores move by more than R. By t_i = max over j of (s_i - s_j), t_i
-    /// moves by some a with |a| <= R and t_j by some b with |b| <= R, and a - b is the move of t_i - t_j = s_i - s_j, so
-    /// |a - b| <= R. The cap, which is monotone and a contraction, keeps the signs of moves and shortens them to a' and b'.
-    /// If a and b have one sign, |a' - b'| <= max(|a'|, |b'|) <= R; otherwise |a' - b'| = |a'| + |b'| <= |a| + |b| = |a - b|
-    /// <= R. ∎ A choice depends on differences only, which are those of the scores up to the cap.
+    /// Clamping is a contraction in every coordinate, so the sensitivities of vectors and of entries of a table still
+    /// hold. The range of scores would not: if all scores move together, a clamp could stop one of them and not
+    /// another. Scores are therefore counted from the smallest one, t_i = s_i - min s, and t_i is capped. *This keeps
+    /// the range.* Let no difference of two scores move by more than R. Because t_i = max over j of (s_i - s_j), t_i
+    /// moves by some a with |a| <= R and t_j by some b with |b| <= R. The difference a - b is the move of t_i - t_j =
+    /// s_i - s_j, so |a - b| <= R. The cap is monotone and a contraction, so it keeps the signs of the moves and
+    /// shortens them to a' and b'. If a and b have the same sign, |a' - b'| <= max(|a'|, |b'|) <= R; otherwise |a' -
+    /// b'| = |a'| + |b'| <= |a| + |b| = |a - b| <= R. ∎ A choice depends on differences only, and up to the cap the
+    /// differences of t are those of s.
     pub(in crate::release) fn open(&self) -> Vec<i64> {
-        // Half a unit, or nothing where the values are on the lattice.
+        // Half a unit, or 0 if the values are on the lattice already.
         let half = 1i128 << self.surplus >> 1;
         let rounded = |value: i128| value.saturating_add(half) >> self.surplus;
         let origin = match self.form {
             Form::Scores => self.values.iter().map(rounded).min().unwrap_or(0),
             Form::Vector | Form::Table => 0,
         };
-        // A difference beyond 128 bits is beyond the clamp as well.
+        // A difference of more than 128 bits is beyond the clamp as well.
         let clamped = |value: i128| rounded(value).saturating_sub(origin).clamp(-LARGEST, LARGEST) as i64;
         self.values.iter().map(clamped).collect()
     }
 
-    /// The values for the tape, without a copy of a vector that is as it is opened.
+    /// The values for the tape; a vector that needs no rounding or clamping is not copied.
     pub(in crate::release) fn opened(&self) -> Cow<'_, [i64]> {
         let within = |value: &i64| (-LARGEST..=LARGEST).contains(&i128::from(*value));
         match &self.values {
@@ -361,7 +365,7 @@ mod tests {
         assert!(Exact::scores(vec![41, 42], sensitivity()).pick(0).is_err());
     }
 
-    /// Answers to one query, about records of their own each.
+    /// Answers to one query, each about different records.
     fn shards<const N: usize>(answers: [Exact; N]) -> [Exact; N] {
         let question = Identity::fresh();
         answers.map(|exact| exact.into_shard(question, &[Identity::fresh()]))
@@ -449,7 +453,8 @@ mod tests {
     }
 
     proptest! {
-        /// Scores that move together by anything, and apart by at most the range, around the ends of 62 bits.
+        /// Scores near the limits of 62 bits that move together by any amount, and relative to each other by at most
+        /// the range.
         #[test]
         fn opened_scores_keep_their_range(
             near in prop::collection::vec((prop::sample::select(vec![-2i128, -1, 0, 1, 2]), -9i128..10, 0i128..9), 1..6),

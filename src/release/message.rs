@@ -1,12 +1,13 @@
-//! Exact answers, queries and records on the way between the processes of one run: opaque at both ends.
+//! Exact answers, queries and records in transit between the processes of one run; both ends see opaque values.
 //!
-//! Sums and sampled records of a data set that lies in several processes have to meet in one of them. A [`Message`] is what
-//! goes from one to another. It shows nothing in a program, a log or a traceback, but its bytes are in plain, like the records
-//! that those processes hold: whoever carries them between machines that do not trust the network has to encrypt the
-//! connection. All of the processes are inside the trust boundary, and none of them is authenticated here.
+//! If a data set lies in several processes, its sums and sampled records must be brought together in one of them. A
+//! [`Message`] carries them from one process to another. It shows nothing in a program, a log or a traceback, but its
+//! bytes are not encrypted, like the records in these processes: if the network between the machines is not trusted,
+//! the connection must be encrypted. All of the processes are inside the trust boundary, and none of them is
+//! authenticated here.
 //!
-//! Identities come along, so that answers to two queries, or about the same records, are not summed here either; and an
-//! answer is taken with the sensitivity of the query that was asked, which was never away.
+//! A message contains identities, so that answers to two queries, or about the same records, are not summed in the
+//! other process either. An answer takes its sensitivity from the query, which never left the process.
 
 use std::fmt;
 
@@ -20,10 +21,10 @@ use crate::runtime::weighting::WHOLE_WEIGHT;
 use crate::statistics::Statistic;
 use crate::statistics::wire::{self, Parameters};
 
-/// What a message begins with: other bytes are none of ours.
+/// The first word of a message; other bytes are not a message of this crate.
 const MARK: u64 = 0x6470_6d65_6469_616e;
 
-/// What one process of a run tells another one.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Query,
@@ -32,7 +33,7 @@ enum Kind {
     Places,
 }
 
-/// What goes from one process of a run to another one.
+/// A message from one process of a run to another.
 #[derive(Clone)]
 pub struct Message(Vec<u8>);
 
@@ -43,17 +44,17 @@ impl fmt::Debug for Message {
 }
 
 impl Message {
-    /// What came from another process.
+    /// A message that came from another process.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, in plain, for the connection to another process of the run and for nothing else.
+    /// The unencrypted bytes, only for the connection to another process of the run.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// A query, for other processes.
+    /// A message with a query, for other processes.
     pub fn query(query: &dyn Statistic) -> Result<Self, Error> {
         if !query.adds_over_records() {
             return Err(Error::Refused(format!("{} cannot be asked of records elsewhere", query.name())));
@@ -67,7 +68,7 @@ impl Message {
         Ok(writing.done())
     }
 
-    /// The query of another process.
+    /// The query in a message from another process.
     pub fn queried(&self) -> Result<Box<dyn Statistic>, Error> {
         let mut reading = self.read(Kind::Query)?;
         let identity = reading.identities()?.first().copied().ok_or_else(broken)?;
@@ -77,7 +78,7 @@ impl Message {
         wire::read(&name, &Parameters { floats, numbers }, identity).map_err(|bad| Error::Refused(bad.0))
     }
 
-    /// An answer that is a shard, for the process that asked.
+    /// A message with an answer that is a shard, for the process that made the query.
     pub fn answer(exact: &Exact) -> Result<Self, Error> {
         let shard = exact.shard_of()?;
         let mut writing = Writing::new(Kind::Answer);
@@ -109,7 +110,8 @@ impl Message {
         Ok(exact.about(Query::of(query.name(), query.parameters())))
     }
 
-    /// Records in the order of their rows, with their weights, if they have any, for the process that gathers them.
+    /// A message with records in the order of their rows, and their weights if they have any, for the process that
+    /// gathers them.
     pub fn records(points: &Points<'_>) -> Result<Self, Error> {
         let weights = points.weighting().map(|weighting| weighting.weights().to_vec());
         let rows = match &weights {
@@ -127,7 +129,7 @@ impl Message {
         Ok(writing.done())
     }
 
-    /// The records of several messages, one after the other. Records that may be there twice are refused.
+    /// The records of several messages, one after the other. It refuses records that may occur twice.
     pub fn gathered(messages: &[Self]) -> Result<Points<'static>, Error> {
         let (mut shape, mut coordinates) = (None, Vec::new());
         let (mut admissions, mut weights) = (Vec::new(), Vec::new());
@@ -153,12 +155,12 @@ impl Message {
         if fit { Ok(whole.weighted(weights)) } else { Err(broken()) }
     }
 
-    /// Hidden places of min(m, n) of the records of several shards with these sizes, one message for each shard.
+    /// Hidden places of min(m, n) records among several shards with these sizes, as one message for each shard.
     pub fn uniform_places(stream: Stream, sizes: &[usize], m: usize) -> Result<Vec<Self>, Error> {
         Ok(Self::divided(&sample::uniform_places_of(stream, sizes.iter().sum(), m)?, sizes))
     }
 
-    /// Hidden places by coins.
+    /// Hidden places that are chosen by coins.
     pub fn coin_places(stream: Stream, sizes: &[usize], probability: (u64, u32)) -> Result<Vec<Self>, Error> {
         Ok(Self::divided(&sample::coin_places_of(stream, sizes.iter().sum(), probability)?, sizes))
     }
@@ -175,7 +177,7 @@ impl Message {
         sizes.iter().map(one).collect()
     }
 
-    /// The records of a shard at the places that another process chose.
+    /// The records of a shard at places that another process chose.
     pub fn sampled(&self, points: &Points<'_>) -> Result<Points<'static>, Error> {
         let places: Vec<usize> = self.read(Kind::Places)?.numbers()?.into_iter().map(|place| place as usize).collect();
         if places.iter().any(|place| *place >= points.n()) {
@@ -195,7 +197,7 @@ fn broken() -> Error {
     Error::Refused("this is no such message of a run".into())
 }
 
-/// A message that is written.
+/// A message that is being written.
 struct Writing(Vec<u8>);
 
 impl Writing {
@@ -230,7 +232,7 @@ impl Writing {
     }
 }
 
-/// A message that is read.
+/// A message that is being read.
 struct Reading<'a> {
     bytes: &'a [u8],
     next: usize,
@@ -289,7 +291,7 @@ mod tests {
         Draw::new(Streams::from_key([7; 32]), Neighbours::Replace).hidden()
     }
 
-    /// A data set in two shards, and as a whole, without weights or with weights that the same coins round.
+    /// A data set in two shards, and as a whole, without weights or with weights that are rounded by the same coins.
     fn shards_and_whole(weighted: bool) -> ([Points<'static>; 2], Points<'static>) {
         let shards = [points(200), points(100)];
         let whole = Points::concatenate(&shards.each_ref()).unwrap();

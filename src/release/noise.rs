@@ -1,4 +1,4 @@
-//! The noise of a release, and a release as the tape understands it.
+//! The noise of a release, and the request for a release as the tape handles it.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -8,7 +8,7 @@ use crate::sampler::{Choice, DiscreteGaussian, DiscreteLaplace, Geometric};
 /// The distribution of the noise on every coordinate, in lattice units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
-    /// The discrete Gaussian of an integer standard deviation.
+    /// The discrete Gaussian with an integer standard deviation.
     Gaussian {
         /// Standard deviation.
         sigma: u64,
@@ -27,23 +27,25 @@ pub enum Noise {
         /// Denominator of the rate.
         q: u64,
     },
-    /// Nothing is added: the answer is one index, P(i) proportional to exp(-value_i p/q), the exponential mechanism.
+    /// No noise is added: the answer is an index with P(i) proportional to exp(-value_i p/q), the exponential
+    /// mechanism.
     Choice {
         /// Numerator of the rate.
         p: u64,
         /// Denominator of the rate.
         q: u64,
     },
-    /// Nothing is added: the answer is a point of a lattice, P(z) proportional to 2^(-score(z) rate / 2^71), drawn by
-    /// [`super::tape::Tape::draw`]; the sensitivity is that of the score.
+    /// No noise is added: the answer is a point of a lattice with P(z) proportional to 2^(-score(z) rate / 2^71), drawn
+    /// by [`super::tape::Tape::draw`]. The sensitivity is that of the score.
     Lattice {
-        /// Halvings of the weight per unit of 2^71.
+        /// Halvings of the weight per 2^71 units of the score.
         rate: u64,
     },
 }
 
 impl Noise {
-    /// The width of the noise in lattice units: a standard deviation, or the change that costs a factor e.
+    /// The scale of the noise in lattice units: the standard deviation, or the change that lowers the probability by a
+    /// factor e.
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { sigma } => sigma as f64,
@@ -53,18 +55,18 @@ impl Noise {
     }
 }
 
-/// A sampler that was checked once; drawing from it cannot fail.
+/// A sampler whose parameters were checked once, so that drawing from it cannot fail.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::release) enum Sampler {
     /// Noise on every coordinate.
     Additive(Additive),
-    /// The index of one of several values. Nothing is added to a value.
+    /// An index of one of several values; the values stay exact.
     Choice(Choice),
-    /// A point that a [`super::tape::Selection`] draws. There is no value to add anything to.
+    /// A point that a [`super::tape::Selection`] draws; there are no values.
     Lattice,
 }
 
-/// Noise that is added to a value. Choices and lattice draws are not of this type, so nobody can ask for their noise.
+/// Noise that is added to a value. Choices and lattice draws have another type, so their noise cannot be requested.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::release) enum Additive {
     Gaussian(DiscreteGaussian),
@@ -82,28 +84,29 @@ impl Additive {
     }
 }
 
-/// One release: a name for the reader, the noise, and the sensitivity in lattice units under the tape's relation.
+/// One release: its name, the noise, and the sensitivity in lattice units under the tape's relation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The stage and the quantity, for instance `fine gradient`.
     pub name: String,
     /// The noise on every coordinate.
     pub noise: Noise,
-    /// The largest distance between the exact values of two neighbors: L2, or for a choice the range, by how much the
-    /// difference of two values may move.
+    /// The largest distance between the exact values of two neighbors: the L2 distance, or for a choice the range,
+    /// which is by how much the difference of two values may move.
     pub sensitivity: f64,
     sampler: Sampler,
 }
 
 impl PartialEq for Sampler {
-    /// A sampler is determined by the noise it was made from, which requests compare.
+    /// The sampler is determined by the noise, which requests compare.
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
 impl Request {
-    /// Checks the noise and the sensitivity once. Only the tape makes requests: it takes the sensitivity from the value.
+    /// Checks the noise and the sensitivity once. Only the tape creates requests: it takes the sensitivity from the
+    /// value.
     pub(in crate::release) fn new(name: &str, noise: Noise, sensitivity: f64) -> Result<Self, Error> {
         let sensitivity = finite(name, sensitivity)?;
         let sampler = match noise {
@@ -117,12 +120,12 @@ impl Request {
         Ok(Self { name: name.into(), noise, sensitivity, sampler })
     }
 
-    /// The sampler that was checked.
+    /// The sampler with its checked parameters.
     pub(in crate::release) fn sampler(&self) -> Sampler {
         self.sampler
     }
 
-    /// What `sensitivity` bounds for neighbours.
+    /// The distance that `sensitivity` bounds between neighbors.
     pub(in crate::release) fn distance(&self, a: &[i64], b: &[i64]) -> f64 {
         if let Sampler::Choice(_) = self.sampler {
             let moved = || a.iter().zip(b).map(|(a, b)| i128::from(*a) - i128::from(*b));
@@ -132,7 +135,7 @@ impl Request {
     }
 }
 
-/// A sensitivity that noise can cover.
+/// Refuses a sensitivity that is not finite, because no noise can cover it.
 pub(in crate::release) fn finite(name: &str, sensitivity: f64) -> Result<f64, Error> {
     if sensitivity.is_finite() && sensitivity >= 0.0 {
         return Ok(sensitivity);

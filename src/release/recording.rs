@@ -1,6 +1,6 @@
-//! Tapes for the tests: [`Record`] keeps what happened, and [`Replay`] gives the recorded outputs back on another data
-//! set. On the way it checks that the same releases were requested and that the exact values moved by no more than
-//! their sensitivity.
+//! Tapes for the tests: [`Record`] keeps what happened, and [`Replay`] returns the recorded outputs on another data
+//! set. Meanwhile it checks that the same releases were requested and that the exact values moved by no more than their
+//! sensitivity.
 
 use super::error::Error;
 use super::noise::Request;
@@ -9,7 +9,7 @@ use super::streams::Streams;
 use super::tape::kind::Kind;
 use super::tape::{Selection, State, Tape};
 
-/// What a recording tape kept of one release. It contains private data: for tests only.
+/// What a recording tape kept of one release. It contains private data and is for tests only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// What was requested.
@@ -66,7 +66,7 @@ impl Kind for Record {
 
 impl Tape for Record {}
 
-/// The recorded outputs again, each checked against what is requested now.
+/// A tape that returns the recorded outputs, and compares each with what is requested now.
 pub struct Replay {
     state: State,
     entries: Vec<Entry>,
@@ -74,13 +74,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays a recording made with the same key and relation. An allowance is its own, not that of the recording.
+    /// Replays a recording that was made with the same key and relation. It has an allowance of its own.
     pub fn new(streams: Streams, neighbours: Neighbours, entries: Vec<Entry>) -> Self {
         Self { state: State::new(streams, neighbours), entries, position: 0 }
     }
 
-    /// What was replayed so far, with the exact values of this data set: as long as the recording when the run asked for
-    /// everything.
+    /// The entries that were replayed so far, with the exact values of this data set: as many as in the recording if
+    /// the run requested all of them.
     pub fn entries(&self) -> &[Entry] {
         &self.entries[..self.position]
     }
@@ -140,7 +140,7 @@ mod tests {
     use crate::runtime::pulse::Interrupted;
 
     const NEIGHBOURS: Neighbours = Neighbours::Replace;
-    /// Noise of 2^30 and more for the sensitivities below.
+    /// A multiplier that gives a sigma of at least 2^30 for the sensitivities below.
     const MULTIPLIER: f64 = (1u64 << 30) as f64;
 
     fn vector(values: &[i64], sensitivity: f64) -> Exact {
@@ -197,7 +197,7 @@ mod tests {
         let chosen = tape.choose("choice", &scores(&[5, 1000, 100_000]), 0.04, 0).unwrap();
         assert!(chosen < 2);
         let replay = |values: &[i64]| replaying(tape.entries()).choose("choice", &scores(values), 0.04, 0);
-        // All scores may move together: only their differences matter.
+        // All scores may move together, because only their differences matter.
         assert_eq!(replay(&[1005, 2000, 101_000]).unwrap(), chosen);
         assert_eq!(replay(&[3, 1002, 100_000]).unwrap(), chosen);
         assert!(replay(&[3, 1003, 100_000]).is_err());
@@ -205,7 +205,7 @@ mod tests {
         assert!(wider.is_err(), "another range");
     }
 
-    /// Always the same candidate, with a given score.
+    /// A selection that always draws the same candidate, with a given score.
     struct Single(i64);
 
     impl Selection for Single {

@@ -1,20 +1,20 @@
 //! Hidden random samples of the records.
 //!
-//! A sample is chosen by hidden randomness, see [`Stream`], from the number of records alone, never from what they hold. It
-//! must stay hidden, and with it the order and under add/remove the number of its records: a release about a sample that is
-//! known is no release about a person who is known not to be in it, and units that are ordered by an identifier shift their
-//! places when one of them changes.
+//! A sample is chosen by hidden randomness, see [`Stream`], from the number of records alone, never from their values.
+//! It must stay hidden, and so must its order and, under add/remove, the number of its records. If the sample were
+//! known, a release about it would not be a release about a person who is known not to be in it. In addition, the
+//! places of units that are ordered by an identifier shift if one of them changes.
 //!
-//! **Sensitivities carry over.** *Replaced:* the choice is a set of places, the same for both data sets. The replaced
-//! record's place is in it or not, so the samples are neighbors that replace a record, at the same place, or equal. This
-//! holds for [`uniform`] and for [`by_coins`]. *Added or removed:* the coins of the records before the last are the same
-//! with and without it, so the samples with a record appended are neighbors or equal; the law of the coins does not depend
-//! on the rows in which records stand, so the record may be in any row. In every case the coupled samples are at most
-//! neighbors of the same relation, every answer on them moves by no more than its sensitivity, and the mixture over the
-//! hidden choice keeps the bound of the whole run. ∎
+//! **Sensitivities carry over.** *Replacement:* the choice is a set of places, the same for both data sets. The place
+//! of the replaced record is in the set or not, so the samples are neighbors that differ in one replaced record, at the
+//! same place, or they are equal. This holds for [`uniform`] and for [`by_coins`]. *Add/remove:* the coins of the
+//! records before the last one are the same with and without it, so the samples with an appended record are neighbors
+//! or equal. The distribution of the coins does not depend on the rows of the records, so the record may be in any row.
+//! In every case the coupled samples are equal or neighbors of the same relation, every answer about them moves by no
+//! more than its sensitivity, and the mixture over the hidden choice keeps the bound of the whole run. ∎
 //!
-//! A sample of a fixed size is refused where neighbors add or remove a record: a record more would push another one out,
-//! and the samples would be neighbors that *replace* a record, which is another sensitivity than the one that the tape
+//! A sample of a fixed size is refused under add/remove: one record more would push another one out of the sample. The
+//! samples would then be neighbors that *replace* a record, which has another sensitivity than the one that the tape
 //! takes from the answer.
 
 use std::collections::HashSet;
@@ -59,10 +59,11 @@ pub(super) fn coin_places_of(stream: Stream, n: usize, (numerator, halvings): (u
     Ok((0..n).filter(|_| heads()).collect())
 }
 
-/// Hidden coins that round the weights of one data set, a coin for each of its rows, wherever these lie.
+/// Hidden coins that round the weights of one data set: one coin for each of its rows, in whichever process the row is.
 ///
-/// They are a key of their own, which says nothing of the stream that it comes from nor of the noise of the tape, so that
-/// the processes that hold parts of the records can be told. Like all hidden randomness they must not be shown.
+/// The coins have a key of their own, which reveals neither the stream that it comes from nor the noise of the tape, so
+/// that it can be sent to the processes that hold parts of the records. Like all hidden randomness it must not be
+/// shown.
 pub struct Coins {
     key: [u8; 32],
 }
@@ -75,12 +76,12 @@ impl Coins {
         Self { key }
     }
 
-    /// Those of another process of the run.
+    /// The coins of another process of the run.
     pub fn from_key(key: [u8; 32]) -> Self {
         Self { key }
     }
 
-    /// The key, for another process of the run.
+    /// The key, to be sent to another process of the run.
     pub fn key(&self) -> &[u8; 32] {
         &self.key
     }
@@ -94,14 +95,14 @@ impl Coins {
     }
 }
 
-/// A copy of the records with a weight each, at most [`WHOLE_WEIGHT`], which hidden coins round to few significant bits. The
-/// records are all of a data set, or a part whose first record is in the row `first` of it.
+/// A copy of the records with one weight each, at most [`WHOLE_WEIGHT`], rounded to few significant bits by hidden
+/// coins. The records are a whole data set, or a part of it whose first record is in the row `first`.
 ///
-/// A weight is a part of its record, and so is its coin. Let the other records have the same coins in two neighboring data
-/// sets: then they have the same rounded weights, whether a record is replaced, with its weight, or added. (Coins are
-/// independent and alike, so the law of the weighted records as a set does not depend on the rows, and an added record may be
-/// taken for the last.) So the weighted records are neighbors of the same relation, and answers about them move by the
-/// sensitivities that they carry.
+/// A weight is a part of its record, and so is its coin. Let the other records have the same coins in two neighboring
+/// data sets. Then they have the same rounded weights, whether a record is replaced, with its weight, or added. (Coins
+/// are independent and identically distributed, so the distribution of the weighted records as a set does not depend on
+/// the rows, and an added record may be assumed to be the last.) So the weighted records are neighbors of the same
+/// relation, and answers about them move by at most the sensitivities that they carry.
 pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
@@ -112,13 +113,13 @@ pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32
     Ok(weighted)
 }
 
-/// Of weighted records, every one with the probability of its weight, by a coin of its own: without weights, in the order of
-/// the rows. The coins are the last part of the stream.
+/// Keeps every weighted record with the probability given by its weight, by a coin of its own. The result has no
+/// weights and is in the order of the rows. The coins are the last part of the stream.
 ///
-/// A coin belongs to its record: let the other records have the same coins in two neighboring data sets. A record that is
-/// added is kept or not, and a replaced one is kept in both data sets, in one or in neither. So the sets of kept records are
-/// equal, or neighbors of either relation. One that comes or goes in a middle row shifts the rows of those after it: what is
-/// asked of the kept records must have a law that does not depend on their rows.
+/// A coin belongs to its record: let the other records have the same coins in two neighboring data sets. An added
+/// record is kept or not, and a replaced record is kept in both data sets, in one or in neither. So the sets of kept
+/// records are equal, or neighbors of either relation. A record that is added in a middle row shifts the rows after it,
+/// so answers about the kept records must have a distribution that does not depend on the rows.
 pub(crate) fn kept(points: &Points<'_>, stream: &Stream) -> Points<'static> {
     let mut rng = stream.part(PARTS - 1);
     let mut coin = || (rng.next_u64() >> (u64::BITS - WEIGHT_BITS)) as u32;
@@ -134,11 +135,12 @@ pub(super) fn gathered(points: &Points<'_>, places: &[usize]) -> Result<Points<'
     Ok(sample)
 }
 
-/// A uniform set of min(m, n) places among n, ascending, by Floyd's algorithm: memory for the sample only.
+/// A uniform set of min(m, n) places among n, ascending, by Floyd's algorithm, which needs memory for the sample only.
 ///
-/// *Why it is uniform.* Suppose that before the step with place j the set is uniform among the sets of k places below j. A
-/// set of k + 1 places with j arises from one of these, by drawing j or one of the k again; a set without j arises from
-/// each of its k + 1 subsets, by drawing the place that is missing. Both have k + 1 ways of equal probability.
+/// *Why it is uniform.* Suppose that before the step with place j the set is uniform among the sets of k places below
+/// j. A set of k + 1 places that contains j arises from one such set, by drawing j or one of its k places. A set of k +
+/// 1 places without j arises from each of its k + 1 subsets of k places, by drawing the missing place. Both cases have
+/// k + 1 ways of equal probability.
 fn uniform_places<R: Rng>(rng: &mut R, n: usize, m: usize) -> Vec<usize> {
     let m = m.min(n);
     let mut chosen = HashSet::with_capacity(m);
@@ -170,7 +172,7 @@ mod tests {
         Draw::new(Streams::from_key([7; 32]), neighbours).hidden()
     }
 
-    /// Records whose only coordinate is their place.
+    /// Records whose only coordinate is their own place.
     fn numbered(n: usize) -> Points<'static> {
         Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64), None, None, &mut Silent).unwrap()
     }
@@ -191,9 +193,10 @@ mod tests {
             let found = of(n, &weights);
             let kind = |kind: usize| found.iter().filter(|&place| place % 3 == kind).count();
             assert_eq!((kind(0), kind(2)), (0, n / 3));
-            // Of 13333 coins 3333 +- 50 fall so; five standard deviations have probability below 1e-6, and the key is fixed.
+            // Of 13333 coins, 3333 +- 50 fall so; a difference of five standard deviations has probability below 1e-6,
+            // and the key is fixed.
             assert!(kind(1).abs_diff(n / 12) < 250, "{}", kind(1));
-            // The coins of the first records do not depend on those behind, nor on the weights of others.
+            // The coins of the first records depend neither on later records nor on the weights of others.
             let before = |found: &[usize], end| found.iter().copied().filter(|&place| place < end).collect::<Vec<_>>();
             assert_eq!(of(n - 1, &weights[..n - 1]), before(&found, n - 1));
             let changed: Vec<u32> = (0..n).map(|i| if i == 7 { 0 } else { weights[i] }).collect();
@@ -242,8 +245,8 @@ mod tests {
         assert_eq!(sample.mass(), expected.iter().map(|&weight| i128::from(weight)).sum::<i128>());
     }
 
-    /// All 20 sets of 3 places among 6, 40000 draws: a chi-squared of 19 degrees beyond 60 has probability below 1e-5, and
-    /// the key is fixed.
+    /// All 20 sets of 3 places among 6, in 40000 draws: a chi-square with 19 degrees of freedom exceeds 60 with
+    /// probability below 1e-5, and the key is fixed.
     #[test]
     fn every_set_of_places_is_equally_likely() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);

@@ -1,17 +1,17 @@
 //! Neighboring data sets, and how far an exact answer may move between them.
 
-/// When two data sets are neighbours.
+/// When two data sets are neighbors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbours {
     /// They have the same number of records, which is public, and differ in one of them.
     Replace,
-    /// One has a record that the other has not; the number of records is private.
+    /// One has one record more than the other; the number of records is private.
     AddRemove,
 }
 
-/// The largest distance between the exact answers of two neighbors, in units of the answer's lattice, rounded up.
+/// The largest distance between the exact answers of two neighbors, in lattice units of the answer, rounded up.
 ///
-/// It is infinite where there is no bound; the tape refuses such an answer.
+/// It is infinite if there is no bound; the tape then refuses the answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sensitivity {
     replace: f64,
@@ -19,18 +19,18 @@ pub struct Sensitivity {
 }
 
 impl Sensitivity {
-    /// Of an answer that has a proof of its own for each relation.
+    /// The sensitivity of an answer with a separate proof for each relation.
     pub(crate) const fn new(replace: f64, add_remove: f64) -> Self {
         Self { replace, add_remove }
     }
 
-    /// Of a sum over records: adding or removing one moves the sum by its contribution, of at most `norm`, and replacing
-    /// one by the difference of two contributions, of at most `diameter`.
+    /// The sensitivity of a sum over records. Adding or removing a record moves the sum by its contribution, of length
+    /// at most `norm`; replacing a record moves it by the difference of two contributions, at most `diameter`.
     pub(crate) const fn of_sum(norm: f64, diameter: f64) -> Self {
         Self { replace: diameter, add_remove: norm }
     }
 
-    /// The bound that holds under a relation.
+    /// The sensitivity under a relation.
     pub fn under(self, neighbours: Neighbours) -> f64 {
         match neighbours {
             Neighbours::Replace => self.replace,
@@ -38,24 +38,26 @@ impl Sensitivity {
         }
     }
 
-    /// The same answer in units that are 2^-bits as large. Powers of two are exact.
+    /// The sensitivity in units that are 2^-bits as large. Powers of two are exact.
     pub(crate) fn scaled(self, bits: u32) -> Self {
         let unit = f64::from(bits).exp2();
         Self { replace: self.replace * unit, add_remove: self.add_remove * unit }
     }
 
-    /// Of the same answer about records that count with weights, rounded to the lattice afterwards, which adds `rounding`.
+    /// The sensitivity of the same answer about weighted records. The answer is rounded to the lattice afterwards,
+    /// which adds `rounding`.
     ///
-    /// *Proof for a sum.* A record contributes c phi, with a weight c in [0, 1] that is a part of it. Added or removed, the
-    /// sum moves by c |phi|: no more than without weights. Replaced, it moves by |c phi - c' phi'|, a convex function of
-    /// (c, c'), which is largest at a corner: 0, the norm of one contribution, or the distance of two, so the larger of the
-    /// two sensitivities bounds it. ∎ This includes the number of records, which a replacement cannot move and the sum of
-    /// the weights, which it can. *Of an answer about records that hidden coins have kept* (see
-    /// [`crate::statistics::Statistic::coins`]): a coin belongs to its record. Let the other records have the same coins in both
-    /// data sets. Then the replaced record is kept in both, in one or in neither, so the sets of kept records are equal, or
-    /// neighbors of either relation. Where one has a record more, the rows of later records shift, and the same random
-    /// numbers would make other choices of them. The bound for that case is therefore one of the law: the statistic has to
-    /// couple its own choices for a record that is added in any row, see [`crate::statistics::PairCounts`]. ∎
+    /// *Proof for a sum.* A record contributes c phi, with a weight c in [0, 1] that is a part of the record. If it is
+    /// added or removed, the sum moves by c |phi|, which is no more than without weights. If it is replaced, the sum
+    /// moves by |c phi - c' phi'|, a convex function of (c, c'). Its maximum is at a corner, where it is 0, the norm of
+    /// one contribution, or the distance of two contributions, so the larger of the two sensitivities bounds it. ∎ This
+    /// includes the number of records, which a replacement cannot change, and the sum of the weights, which it can.
+    /// *Proof for an answer about records that hidden coins have kept* (see [`crate::statistics::Statistic::coins`]): a
+    /// coin belongs to its record. Let the other records have the same coins in both data sets. Then the replaced
+    /// record is kept in both, in one or in neither, so the sets of kept records are equal, or neighbors of either
+    /// relation. If one set has a record more, the rows of later records shift, and the same random numbers would lead
+    /// to other choices for them. The bound for this case is therefore about distributions: the statistic must couple
+    /// its own choices for a record that is added in any row, see [`crate::statistics::PairCounts`]. ∎
     pub fn weighted(self, rounding: f64) -> Self {
         let up = |x: f64| if rounding > 0.0 { (x + rounding).next_up() } else { x };
         Self { replace: up(self.replace.max(self.add_remove)), add_remove: up(self.add_remove) }

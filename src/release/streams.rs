@@ -1,5 +1,5 @@
-//! Randomness by place: every release has streams of its own, so noise depends on the key and the place, never on a
-//! thread.
+//! Randomness by position: every release has streams of its own, so the noise depends on the key and the position of
+//! the release, never on a thread.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -9,16 +9,17 @@ use super::noise::{Additive, Request, Sampler};
 use super::sensitivity::Neighbours;
 use crate::runtime::pool;
 
-/// Coordinates that share a stream; longer vectors draw their blocks in parallel.
+/// The number of coordinates that share a stream; the blocks of a longer vector are drawn in parallel.
 const BLOCK: usize = 1024;
 
 /// Streams are numbered release * 2^24 + block.
 const BLOCKS_PER_RELEASE: u32 = 24;
 
-/// Independent parts of hidden randomness.
+/// The number of independent parts of hidden randomness.
 pub(crate) const PARTS: usize = 1 << BLOCKS_PER_RELEASE;
 
-/// A key and the number of the next stream. It has no copy: two would give two releases the same noise.
+/// A key and the number of the next stream. It cannot be copied, because two copies would give two releases the same
+/// noise.
 pub struct Streams {
     key: [u8; 32],
     next: u64,
@@ -26,27 +27,27 @@ pub struct Streams {
 
 /// Hidden randomness that a statistic uses, such as a pairing of the records.
 ///
-/// It is independent of the data and the same in a replay, but it is *hidden*, not public: nothing may show it. A statistic
-/// that is within its sensitivity for every pair of coupled choices keeps the privacy bound of the release as a mixture
-/// over them, because the divergences are jointly quasi-convex, and this holds for the whole run at once. A choice that was
-/// shown would need a law that does not depend on the data, and a pairing of n records shows n, which is private when
-/// neighbors add or remove a record.
+/// It is independent of the data and the same in a replay. It is *hidden* and not public: nothing may show it. If a
+/// statistic is within its sensitivity for every pair of coupled choices, the release as a mixture over the choices
+/// keeps its privacy bound, because the divergences are jointly quasi-convex; this holds for the whole run at once. A
+/// choice that is shown would need a distribution that does not depend on the data, and a pairing of n records shows n,
+/// which is private under add/remove.
 ///
-/// It has no copy, and whoever uses it takes it: two uses of one stream would be two choices that depend on each other, and the
-/// bound of a release holds for independent ones. A statistic that owns a stream makes the same choice whenever it is asked.
+/// It cannot be copied, and using it consumes it. Two uses of one stream would be two dependent choices, and the bound
+/// of a release holds for independent choices. A statistic that owns a stream makes the same choice in every query.
 pub struct Stream {
     rng: ChaCha20Rng,
     neighbours: Neighbours,
 }
 
 impl Stream {
-    /// The generator, from its beginning: a query that is asked twice makes the same hidden choice.
+    /// The generator from its beginning: a query that is made twice makes the same hidden choice.
     pub(crate) fn generator(&self) -> ChaCha20Rng {
         self.part(0)
     }
 
-    /// One of [`PARTS`] independent generators, from its beginning. How much is drawn from one of them, which may depend on
-    /// the number of records, does not shift the others.
+    /// One of [`PARTS`] independent generators, from its beginning. How much is drawn from one part, which may depend
+    /// on the number of records, does not shift the others.
     ///
     /// # Panics
     ///
@@ -58,7 +59,7 @@ impl Stream {
         rng
     }
 
-    /// When data sets are neighbors, for the tape that this randomness belongs to.
+    /// The neighbor relation of the tape that this randomness belongs to.
     pub(crate) fn neighbours(&self) -> Neighbours {
         self.neighbours
     }
@@ -72,23 +73,23 @@ impl Streams {
         Ok(Self::from_key(key))
     }
 
-    /// A chosen key: for tests and simulations only.
+    /// A given key, for tests and simulations only.
     pub fn from_key(key: [u8; 32]) -> Self {
         Self { key, next: 0 }
     }
 
-    /// Hidden randomness, in the place of a release.
+    /// Hidden randomness; it takes the position of a release.
     pub(in crate::release) fn hidden(&mut self, neighbours: Neighbours) -> Stream {
         Stream { rng: self.single(), neighbours }
     }
 
-    /// The generator of a release that needs one stream.
+    /// The generator for a release that needs one stream.
     pub(in crate::release) fn single(&mut self) -> ChaCha20Rng {
         let release = self.advance();
         self.stream(release, 0)
     }
 
-    /// Passes over the place of a release, which a replay does not draw again.
+    /// Skips the position of a release, which a replay does not draw.
     pub(in crate::release) fn advance(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
@@ -100,8 +101,8 @@ impl Streams {
         rng
     }
 
-    /// The values with noise, each coordinate independently, or the index of a choice among them. A lattice draw has no values
-    /// and is refused.
+    /// The values plus noise, each coordinate independently, or the index of a choice among the values. A lattice draw
+    /// has no values and is refused.
     pub(in crate::release) fn answer(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
         match request.sampler() {
             Sampler::Additive(noise) => Ok(self.add_noise(noise, exact)),
@@ -117,7 +118,7 @@ impl Streams {
             let mut rng = self.stream(release, block as u64);
             for value in values {
                 let noisy = i128::from(*value).saturating_add(noise.sample(&mut rng));
-                // Clamping the sum, not the noise, is post-processing of the noisy integer.
+                // The sum is clamped, not the noise, so this is post-processing of the noisy integer.
                 *value = noisy.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             }
         };
@@ -151,9 +152,9 @@ mod tests {
         assert_ne!(one.0[..BLOCK], one.0[BLOCK..2 * BLOCK], "two blocks must not share their noise");
     }
 
-    /// The mean square of N draws, against that of the continuous noise, which differs by less than 1e-8 at this width. Its
-    /// relative standard deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for both others: six of them fail with probability
-    /// below 1e-6, and the key is fixed.
+    /// Compares the mean square of N draws with that of the continuous noise, which differs by less than 1e-8 at this
+    /// width. Its relative standard deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for the other two. A
+    /// difference of six standard deviations has probability below 1e-6, and the key is fixed.
     #[test]
     fn noise_has_the_scale_that_was_asked_for() {
         const N: usize = 40_000;

@@ -1,9 +1,9 @@
-//! The tape: the one place where exact integers become noisy ones.
+//! The tape: the only place where noise is added to exact integers.
 //!
-//! Every release of every mechanism goes through [`Tape`]. It has a neighbor relation from its construction on, takes
-//! the sensitivity from the value that it opens, and nobody can state another one. [`Draw`] adds fresh noise; the tapes
-//! of [`super::recording`] keep what happened, or give it back. A mechanism cannot tell them apart, so what the tests
-//! replay is what runs. A tape with an [`Allowance`] releases no more than was charged.
+//! Every release of every mechanism goes through [`Tape`]. A tape has a neighbor relation from its creation on and
+//! takes the sensitivity from the value that it opens; no other sensitivity can be stated. [`Draw`] adds fresh noise;
+//! the tapes of [`super::recording`] keep what happened, or return it. A mechanism cannot tell them apart, so the tests
+//! replay the code that runs. A tape with an [`Allowance`] releases no more than was charged.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -16,13 +16,13 @@ use super::streams::{Stream, Streams};
 use super::trace::{Trace, Traced};
 use crate::runtime::pulse::Interrupted;
 
-/// The rate of a choice is a ratio whose denominator stays below 2^63, with at most this many binary places of eta.
+/// The rate of a choice is a ratio with a denominator below 2^63 and at most this many binary places of eta.
 const ETA_BITS: u32 = 30;
 
-/// The standard deviation, in lattice units, that is `noise_multiplier` times the sensitivity, rounded up. The factor covers
-/// the rounding of both products.
+/// The standard deviation in lattice units: `noise_multiplier` times the sensitivity, rounded up. The factor covers the
+/// rounding of both products.
 ///
-/// It is 0 where there is no such number; no sampler accepts that.
+/// It is 0 if there is no such number; no sampler accepts 0.
 pub fn gaussian_sigma(sensitivity: f64, noise_multiplier: f64) -> u64 {
     (sensitivity * noise_multiplier * (1.0 + 1e-15)).ceil() as u64
 }
@@ -41,31 +41,32 @@ fn choice_rate(range: u64, eta: f64) -> Result<(u64, u64), Error> {
     Ok((p as u64, range << bits))
 }
 
-/// Candidates that are too many to list: an exact sampler over them, and the score that it draws by.
+/// Candidates that are too many to list: an exact sampler over them, and the score that it uses.
 pub trait Selection {
-    /// A candidate, by the randomness of `rng` alone.
+    /// Draws a candidate with the randomness of `rng` alone.
     fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted>;
 
     /// The exact score of a candidate.
     fn score(&self, candidate: &[i64]) -> i64;
 
-    /// By how much a candidate's score may move between neighbours.
+    /// By how much the score of a candidate may move between neighbors.
     fn sensitivity(&self) -> Sensitivity;
 }
 
-/// What the kinds of tape do differently. It is sealed: a tape of another folder would see exact values.
+/// The operations in which the kinds of tape differ. The trait is sealed, because a tape in another folder would see
+/// exact values.
 pub(in crate::release) mod kind {
     use super::*;
 
     /// A kind of tape.
     pub trait Kind {
-        /// What every kind has.
+        /// The state that every kind has.
         fn state(&self) -> &State;
 
-        /// The same, to be changed.
+        /// The same state, mutable.
         fn state_mut(&mut self) -> &mut State;
 
-        /// The exact values with noise, each coordinate independently.
+        /// The exact values plus noise, each coordinate independently.
         fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error>;
 
         /// A candidate drawn by its score.
@@ -73,64 +74,66 @@ pub(in crate::release) mod kind {
     }
 }
 
-/// Where exact integers become noisy ones.
+/// The tape, which adds noise to exact integers.
 ///
-/// An answer of another form, or without a finite sensitivity under the tape's relation, is refused.
+/// It refuses an answer of another form, or without a finite sensitivity under its relation.
 pub trait Tape: kind::Kind + Send + Sync {
-    /// When data sets are neighbors, for everything that this tape releases.
+    /// The neighbor relation of everything that this tape releases.
     fn neighbours(&self) -> Neighbours {
         self.state().neighbours
     }
 
-    /// What was released so far.
+    /// The releases so far.
     fn trace(&self) -> &[Traced] {
         self.state().trace.entries()
     }
 
-    /// Sets a limit, once, for all releases from now on: the sum of (sensitivity/sigma)^2 over Gaussian releases and the sum
-    /// of the bounded ranges of choices and draws. A release beyond it, by more than rounding, is an error and opens nothing.
+    /// Sets a limit, once, for all later releases: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on
+    /// the sum of the bounded ranges of choices and draws. A release that exceeds the limit by more than rounding is an
+    /// error and opens nothing.
     ///
     /// Laplace and geometric noise is not counted, and a tape without an allowance has no limit.
     fn allow(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
         self.state_mut().allowance.set(mu_squared, ranges)
     }
 
-    /// A vector with discrete Gaussian noise of standard deviation [`gaussian_sigma`].
+    /// A vector plus discrete Gaussian noise with the standard deviation [`gaussian_sigma`].
     ///
-    /// **Cost**: 1/(2 noise_multiplier^2) of zero-concentrated differential privacy, at most.
+    /// **Cost**: at most 1/(2 noise_multiplier^2) in zero-concentrated differential privacy.
     fn gaussian(&mut self, name: &str, exact: &Exact, noise_multiplier: f64) -> Result<Vec<i64>, Error> {
         let sigma = gaussian_sigma(exact.sensitivity().under(self.neighbours()), noise_multiplier);
         release_vector(self, name, exact, Noise::Gaussian { sigma })
     }
 
-    /// A vector of one with two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
+    /// A vector of length one plus two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
     ///
-    /// **Cost**: pure, sensitivity p/q. Of a longer vector it would be p/q times the L1 sensitivity, which no value has. The rate is the caller's: it is charged by what the caller proves.
+    /// **Cost**: pure, sensitivity p/q. For a longer vector it would be p/q times the L1 sensitivity, which no value
+    /// carries. The rate is chosen by the caller, who must be charged for what the caller proves.
     fn laplace(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_single(self, name, exact, Noise::Laplace { p, q })
     }
 
-    /// A vector of one with one-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0.
+    /// A vector of length one plus one-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0.
     ///
-    /// **Cost**: none of its own, for one-sided noise shows where it starts; a mechanism that compares such values, as
-    /// AboveThreshold does, proves what they cost together.
+    /// **Cost**: not bounded on its own, because one-sided noise reveals where it starts. A mechanism that compares
+    /// such values, as AboveThreshold does, proves what they cost together.
     fn geometric(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_single(self, name, exact, Noise::Geometric { p, q })
     }
 
-    /// The exponential mechanism: an index, by weights exp(-score * rate). The rate is eta over the scores' range, or over
-    /// `at_least` where that is larger.
+    /// The exponential mechanism: an index, with weights exp(-score * rate). The rate is eta divided by the range of
+    /// the scores, or by `at_least` if that is larger.
     ///
-    /// **Cost**: bounded range eta, for the log-odds of two indices move by at most that between neighbours.
+    /// **Cost**: bounded range eta, because the log-odds of two indices move by at most eta between neighbors.
     ///
-    /// Scores without a range cannot be chosen from: where nothing moves there is nothing to hide, and no tape is needed.
+    /// Scores with range 0 are refused: if nothing moves there is nothing to hide, and no tape is needed.
     fn choose(&mut self, name: &str, exact: &Exact, eta: f64, at_least: u64) -> Result<usize, Error> {
         check_form(name, exact, Form::Scores)?;
         if exact.is_empty() {
             return Err(Error::Refused("there is nothing to choose from".into()));
         }
         let own = finite(name, exact.sensitivity().under(self.neighbours()))?;
-        // A range beyond 2^63 saturates, and is refused.
+        // A range beyond 2^63 saturates and is then refused.
         let range = (own.ceil() as u64).max(at_least);
         let (p, q) = choice_rate(range, eta)?;
         let request = Request::new(name, Noise::Choice { p, q }, range as f64)?;
@@ -140,16 +143,17 @@ pub trait Tape: kind::Kind + Send + Sync {
         Ok(chosen[0] as usize)
     }
 
-    /// Adds to the trace what a mechanism releases that compared noisy values: an index, or none if it found nothing. The
-    /// mechanism has charged `epsilon` for it.
+    /// Adds to the trace the release of a mechanism that compared noisy values: an index, or nothing if none was found.
+    /// The mechanism has charged `epsilon` for it.
     fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
         self.state_mut().trace.outcome(name, sensitivity, epsilon, found);
     }
 
-    /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is a release: a recording
-    /// keeps its score, and a replay checks that a neighbor's score at the same candidate is within the sensitivity.
+    /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is released. A
+    /// recording keeps its score, and a replay checks that a neighbor's score of the same candidate is within the
+    /// sensitivity.
     ///
-    /// **Cost**: pure, 2 ln 2 * rate/2^71 * sensitivity, and of that bounded range.
+    /// **Cost**: 2 ln 2 * rate/2^71 * sensitivity, as pure differential privacy and as bounded range.
     fn draw(&mut self, name: &str, rate: u64, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
         let sensitivity = selection.sensitivity().under(self.neighbours());
         let request = Request::new(name, Noise::Lattice { rate }, sensitivity)?;
@@ -159,14 +163,14 @@ pub trait Tape: kind::Kind + Send + Sync {
         Ok(point)
     }
 
-    /// Hidden randomness. It uses up the stream number of one release.
+    /// Hidden randomness. It takes the stream number of one release.
     fn hidden(&mut self) -> Stream {
         let neighbours = self.neighbours();
         self.state_mut().streams.hidden(neighbours)
     }
 }
 
-/// A vector with noise on every coordinate.
+/// A vector plus noise on every coordinate.
 fn release_vector<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> Result<Vec<i64>, Error>
 where
     T: kind::Kind + ?Sized,
@@ -179,7 +183,8 @@ where
     Ok(noisy)
 }
 
-/// A vector of one with noise whose privacy depends on the L1 distance: in more dimensions the L2 sensitivity understates it.
+/// A vector of length one plus noise whose privacy depends on the L1 distance, which the L2 sensitivity understates in
+/// more dimensions.
 fn release_single<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> Result<Vec<i64>, Error>
 where
     T: kind::Kind + ?Sized,
@@ -200,7 +205,7 @@ fn check_form(name: &str, exact: &Exact, form: Form) -> Result<(), Error> {
     Err(Error::Refused(format!("{name:?} needs the form {form:?}, not {exact:?}{hint}")))
 }
 
-/// What every kind of tape has: where its noise comes from, its relation, its limit, and what it released.
+/// The state that every kind of tape has: the source of its noise, its relation, its limit, and what it released.
 pub struct State {
     pub(in crate::release) streams: Streams,
     pub(in crate::release) neighbours: Neighbours,
@@ -209,13 +214,13 @@ pub struct State {
 }
 
 impl State {
-    /// Of a tape that has released nothing.
+    /// The state of a tape that has released nothing.
     pub(in crate::release) fn new(streams: Streams, neighbours: Neighbours) -> Self {
         Self { streams, neighbours, allowance: Allowance::default(), trace: Trace::default() }
     }
 }
 
-/// Fresh noise: what every run outside the tests uses.
+/// Fresh noise, which every run outside of the tests uses.
 pub struct Draw(State);
 
 impl Draw {
@@ -315,7 +320,7 @@ mod tests {
         for range in [1, 2, 3, (1 << 34) + 1, (1 << 62) - 1, 1 << 62, (1 << 63) - 1] {
             for eta in [1e-12, 0.1, 1.0, 7.3, 1e6] {
                 let (p, q) = choice_rate(range, eta).unwrap();
-                // range p/q is p 2^-bits, a double.
+                // range p/q is p 2^-bits, which is a double.
                 let spent = p as f64 / (q / range) as f64;
                 assert!(q % range == 0 && spent <= eta && eta - spent < 1.0, "{range} {eta}");
             }
@@ -374,7 +379,7 @@ mod tests {
             assert!(tape.draw("test", u64::MAX, &mut Never).is_err(), "too large a rate");
         }
         assert_eq!(tape.entries(), []);
-        // All of it is left, and nothing was drawn from the streams.
+        // The whole allowance is left, and nothing was drawn from the streams.
         let noisy = tape.gaussian("test", &exact, 1.0).unwrap();
         assert_eq!(noisy, self::tape(Neighbours::Replace).gaussian("test", &exact, 1.0).unwrap());
         assert!(tape.choose("test", &scores, 0.5, 0).is_ok() && tape.entries().len() == 2);
@@ -443,7 +448,7 @@ mod tests {
         }
     }
 
-    /// A selection that must not be asked.
+    /// A selection that must not be drawn from.
     struct Never;
 
     impl Selection for Never {

@@ -1,40 +1,42 @@
-//! What a run released, as data: the trace of a tape.
+//! The trace of a tape: what a run released, as data.
 //!
-//! An entry has the name of a release, its query with the public parameters, its noise and the noisy answer. All of that is
-//! public or was released, so a trace costs nothing. It has nothing else:
+//! An entry has the name of a release, its query with the public parameters, its noise and the noisy answer. All of
+//! these are public or were released, so a trace costs nothing. It contains nothing else:
 //!
-//! * A choice leaves its index, and a lattice draw its point.
-//! * Noisy values that are only compared, with Laplace or geometric noise, leave nothing: AboveThreshold releases an index,
-//!   and its proof does not cover the values. The mechanism adds its index by [`Trace::outcome`].
-//! * Hidden randomness leaves nothing.
+//! * A choice appears with its index, and a lattice draw with its point.
+//! * Noisy values that are only compared, with Laplace or geometric noise, do not appear: AboveThreshold releases an
+//!   index, and its proof does not cover the values. The mechanism adds its index by [`Trace::outcome`].
+//! * Hidden randomness does not appear.
 
 use super::exact::Query;
 use super::noise::{Noise, Request};
 
-/// A trace holds at most this many numbers (32 MB); later answers and parameters are left out, and their entries say so.
+/// A trace contains at most this many numbers (32 MB); later answers and parameters are left out, and their entries say
+/// so.
 pub const NUMBERS_MAX: usize = 1 << 22;
 
-/// A longer answer is left out as well: it is what the run returns, and a second copy of a model is as large as the model.
+/// A longer answer is left out as well: the run returns it, and a second copy of a model would take as much memory as
+/// the model.
 pub const ANSWER_MAX: usize = 1 << 17;
 
 /// One release.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traced {
-    /// Its name: the stage, for instance `fine gradient`.
+    /// Its name, which is the stage, for instance `fine gradient`.
     pub name: String,
     /// The noise: "Gaussian", "choice", "draw" or "above threshold".
     pub noise: &'static str,
     /// The sensitivity, in lattice units.
     pub sensitivity: f64,
-    /// The standard deviation, or the change that costs a factor e, in lattice units.
+    /// The standard deviation, or the change that lowers the probability by a factor e, in lattice units.
     pub scale: f64,
-    /// What it answers; `None` for the integers of a caller, and if it was left out.
+    /// The query that was answered; `None` for integers of a caller, and if it was left out.
     pub query: Option<Query>,
     /// The noisy answer in lattice units, an index or a point; `None` if it was left out.
     pub answer: Option<Vec<i64>>,
 }
 
-/// All releases of a tape, in their order.
+/// All releases of a tape, in order.
 #[derive(Debug, Default)]
 pub struct Trace {
     entries: Vec<Traced>,
@@ -47,7 +49,7 @@ impl Trace {
         &self.entries
     }
 
-    /// Adds a release, unless its answer is no release of its own.
+    /// Adds a release, unless its answer is only compared and not released.
     pub(in crate::release) fn keep(&mut self, request: &Request, query: Option<&Query>, answer: &[i64]) {
         let noise = match request.noise {
             Noise::Gaussian { .. } => "Gaussian",
@@ -70,7 +72,7 @@ impl Trace {
         });
     }
 
-    /// Adds what a mechanism releases that compares noisy values.
+    /// Adds the release of a mechanism that compares noisy values.
     pub(in crate::release) fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
         self.entries.push(Traced {
             name: name.into(),

@@ -1,7 +1,7 @@
-//! What admission does to a record: a public map of each record on its own, so neighboring data sets stay neighbours.
+//! Admission maps each record on its own by a public function, so neighboring data sets stay neighbors.
 //!
-//! A pass finds out whether the map changes any record. If it does, every block goes through it when it is loaded: no copy
-//! of the records is needed for it.
+//! A pass finds out whether the map changes any record. If it does, every block is mapped when it is loaded, so no copy
+//! of the records is needed.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,15 +14,15 @@ use crate::runtime::memory::Table;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
-/// Coordinates of a block that one thread looks at.
+/// The number of coordinates in a block that one thread checks.
 const BLOCK: usize = 1 << 15;
 
 /// The first coordinate, in reading order, that is NaN or infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NonFinite {
-    /// Row of the caller's array.
+    /// The row in the caller's array.
     pub record: usize,
-    /// Column of the caller's array.
+    /// The column in the caller's array.
     pub coordinate: usize,
 }
 
@@ -34,12 +34,12 @@ impl fmt::Display for NonFinite {
 
 impl std::error::Error for NonFinite {}
 
-/// Why records are not admitted.
+/// The reason why records are not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// A coordinate is not finite, and there is no replacement.
     NonFinite(NonFinite),
-    /// They cannot be read.
+    /// The records cannot be read.
     Unreadable(String),
     /// The caller wants to stop.
     Interrupted,
@@ -57,8 +57,8 @@ impl From<Interrupted> for Refused {
     }
 }
 
-/// Clamps every coordinate to [`LARGEST`], replaces records with a coordinate that is not finite, and projects records onto
-/// a ball, if there is one.
+/// Clamps every coordinate to [`LARGEST`], replaces records with a coordinate that is not finite, and projects records
+/// onto a ball if there is one.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
     ball: Option<Ball>,
@@ -78,8 +78,8 @@ impl Admission {
         Self { ball: ball.cloned(), replacement: replacement.map(<[f64]>::to_vec) }
     }
 
-    /// Whether it changes any record of a table, by a look at every one of them. A coordinate that is not finite stops it
-    /// where there is no replacement.
+    /// Whether the map changes any record of a table; every record is read. If there is no replacement, a coordinate
+    /// that is not finite stops the pass.
     pub(crate) fn changes(&self, table: &Table<'_>, pulse: &mut dyn Pulse) -> Result<bool, Refused> {
         let (d, n) = (table.d(), table.n());
         let per_block = (BLOCK / d.max(1)).max(1);
@@ -116,12 +116,12 @@ impl Admission {
         failed.map_or_else(|| Ok(looked.iter().any(|(changed, _, _)| *changed)), Err)
     }
 
-    /// Maps the records of a block in place, and says whether one of them changed. Any doubles become finite; where there is
-    /// no replacement a coordinate that is not finite goes through [`finite`] on its own.
+    /// Maps the records of a block in place, and returns whether any of them changed. All doubles become finite; if
+    /// there is no replacement, a coordinate that is not finite is mapped by [`finite`] on its own.
     pub(crate) fn apply(&self, block: &mut [f64], d: usize) -> bool {
         let mut changed = false;
         for record in block.chunks_exact_mut(d) {
-            // Without a branch on every coordinate; comparisons with what is no number are false.
+            // There is no branch for every coordinate; a comparison with NaN is false.
             if record.iter().fold(true, |all, x| all & (x.abs() <= LARGEST)) {
                 continue;
             }
@@ -135,9 +135,10 @@ impl Admission {
     }
 }
 
-/// Projects the records of a block, which are finite, and says whether one of them moved.
+/// Projects the records of a block, which are finite, and returns whether any of them moved.
 fn project(ball: &Ball, block: &mut [f64], d: usize) -> bool {
-    // Distances in one sweep, with room for their rounding: only records near the sphere and beyond need a closer look.
+    // All distances are computed in one sweep, with a margin for rounding: only records near or beyond the sphere need
+    // a closer look.
     let distances = distances(Block::new(block, d, block.len() / d), ball.center());
     let inside = ball.radius() * (1.0 - 1e-9);
     let mut moved = false;

@@ -1,10 +1,10 @@
-//! Who is who: every query and every set of admitted records has an identity that no other one has, in any process.
+//! Identities: every query and every set of admitted records has one, which is unique among all processes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A random number of the process, and one that was given once in it.
+/// A random number of the process, and a counter in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     process: u64,
@@ -12,24 +12,24 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// One that nobody has.
+    /// A new identity.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self { process: process(), number: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// For another process.
+    /// The identity as numbers, for another process.
     pub(crate) fn numbers(self) -> [u64; 2] {
         [self.process, self.number]
     }
 
-    /// From another process.
+    /// The identity from another process.
     pub(crate) fn from_numbers([process, number]: [u64; 2]) -> Self {
         Self { process, number }
     }
 }
 
-/// Drawn once; a child that was forked draws its own.
+/// The random number of this process; a forked child draws its own.
 fn process() -> u64 {
     static DRAWN: Mutex<Option<(u32, u64)>> = Mutex::new(None);
     let mut drawn = DRAWN.lock().unwrap_or_else(|e| e.into_inner());
@@ -37,7 +37,7 @@ fn process() -> u64 {
     match *drawn {
         Some((process, number)) if process == owner => number,
         _ => {
-            // The keys of a hasher are the operating system's randomness, and differ from one hasher to the next.
+            // The keys of a hasher are random numbers of the operating system, and differ from one hasher to the next.
             let number = RandomState::new().hash_one(owner);
             *drawn = Some((owner, number));
             number
@@ -45,7 +45,7 @@ fn process() -> u64 {
     }
 }
 
-/// All of them, or `None` if one comes twice.
+/// All of these identities, or `None` if one occurs twice.
 pub(crate) fn distinct(identities: impl IntoIterator<Item = Identity>) -> Option<Vec<Identity>> {
     let mut all: Vec<Identity> = identities.into_iter().collect();
     all.sort_unstable();

@@ -1,7 +1,7 @@
-//! Where the coordinates of records lie: doubles or singles, a caller's or our own, or in a file.
+//! The memory of the coordinates of records: doubles or singles, a caller's or our own, or a file.
 //!
-//! Singles stay singles. A kernel sees doubles only, and every single is a double, so a widened block has the bits that a
-//! converted array would have.
+//! Singles are stored as singles. A kernel sees doubles only, and every single is a double, so a widened block has the
+//! bits of a converted array.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,11 +16,11 @@ use crate::runtime::record_file::RecordFile;
 /// Coordinates of records, one record after the other.
 #[derive(Debug, Clone)]
 pub enum Memory<'a> {
-    /// As they are computed with.
+    /// Doubles, which kernels compute with.
     Doubles(Cow<'a, [f64]>),
-    /// Widened when they are loaded.
+    /// Singles, which are widened when they are loaded.
     Singles(Cow<'a, [f32]>),
-    /// Read when they are loaded.
+    /// A file, which is read when records are loaded.
     File(Arc<RecordFile>),
 }
 
@@ -34,7 +34,7 @@ impl Memory<'_> {
     }
 }
 
-/// Singles as doubles.
+/// Converts singles to doubles.
 struct Widen<'a>(&'a [f32], &'a mut [f64]);
 
 impl Kernel for Widen<'_> {
@@ -46,7 +46,7 @@ impl Kernel for Widen<'_> {
     }
 }
 
-/// Without a branch on every coordinate; comparisons with what is no number are false.
+/// There is no branch for every coordinate; a comparison with NaN is false.
 struct Admissible<'a>(&'a [f64]);
 
 impl Kernel for Admissible<'_> {
@@ -58,7 +58,7 @@ impl Kernel for Admissible<'_> {
     }
 }
 
-/// The same of singles.
+/// The same for singles.
 struct Finite<'a>(&'a [f32]);
 
 impl Kernel for Finite<'_> {
@@ -87,7 +87,7 @@ impl<'a> Table<'a> {
         Self { memory, d, n }
     }
 
-    /// The same memory, for a shorter time.
+    /// The same memory with a shorter lifetime.
     pub(crate) fn borrowed(&self) -> Table<'_> {
         let memory = match &self.memory {
             Memory::Doubles(all) => Memory::Doubles(Cow::Borrowed(all)),
@@ -107,7 +107,7 @@ impl<'a> Table<'a> {
         self.n
     }
 
-    /// Some records where they lie, if they lie there as doubles.
+    /// Some records in place, if they are stored as doubles.
     pub(crate) fn in_place(&self, records: Range<usize>) -> Option<&[f64]> {
         match &self.memory {
             Memory::Doubles(all) => Some(&all[self.coordinates(records)]),
@@ -115,7 +115,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Some records where they lie, if they lie there as singles.
+    /// Some records in place, if they are stored as singles.
     pub(crate) fn singles(&self, records: Range<usize>) -> Option<&[f32]> {
         match &self.memory {
             Memory::Singles(all) => Some(&all[self.coordinates(records)]),
@@ -123,8 +123,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Copies some records as doubles; the target has room for exactly these. What cannot be read is zero, and
-    /// [`Self::check`] says why.
+    /// Copies some records as doubles; the target has room for exactly these. Records that cannot be read become zero,
+    /// and [`Self::check`] says why.
     pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {
         match &self.memory {
             Memory::Doubles(all) => target.copy_from_slice(&all[self.coordinates(records)]),
@@ -143,12 +143,13 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether what was admitted stays as it is. Others may write to a file, whose records are mapped again on each load.
+    /// Whether admitted records stay unchanged. Other processes may write to a file, so its records are mapped again on
+    /// each load.
     pub(crate) fn stays(&self) -> bool {
         !matches!(self.memory, Memory::File(_))
     }
 
-    /// Whether everything could be read so far, or why not.
+    /// An error if anything could not be read so far.
     pub(crate) fn check(&self) -> Result<(), String> {
         match &self.memory {
             Memory::Doubles(_) | Memory::Singles(_) => Ok(()),

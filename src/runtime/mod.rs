@@ -1,4 +1,4 @@
-//! How work is done: the admitted records, our own threads, sums over blocks, interrupts and progress.
+//! The admitted records, thread pools, sums over blocks, interrupts and progress.
 
 pub mod admission;
 pub mod identity;

@@ -1,6 +1,6 @@
-//! Sums of integer vectors over records, or over pairs of them: what every aggregate of the core is.
+//! Sums of integer vectors over records, or over pairs of records; every aggregate of the core is such a sum.
 //!
-//! Integers add up to the same sum in any order, so a block goes to whichever thread is free.
+//! Sums of integers do not depend on the order, so each block goes to any thread that is free.
 
 use std::ops::Range;
 
@@ -12,17 +12,18 @@ use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 use crate::runtime::weighting::Weighting;
 
-/// Items of a wave at most, up to one block more: their sum fits 64 bits where an item contributes at most 2^41.
+/// The most items of a wave, except for up to one more block: their sum fits 64 bits if an item contributes at most
+/// 2^41.
 const ITEMS_PER_WAVE: usize = 1 << 20;
 
-/// Up to this many coordinates of weighted records one thread is done before others are awake.
+/// Up to this many coordinates of weighted records, one thread finishes before others have woken up.
 const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
-/// Sums vectors of `size` integers over items: `add` adds what a range of items contributes, each at most 2^41 in
+/// Sums vectors of `size` integers over items: `add` adds the contributions of a range of items, each at most 2^41 in
 /// magnitude.
 ///
-/// A block has at most `per_block` items of this many `coordinates`. A single block is done by the calling thread.
-/// Blocks and waves are summed in 64 bits and the waves in 128: no number of items overflows.
+/// A block has at most `per_block` items with this many `coordinates`. A single block is done by the calling thread.
+/// Blocks and waves are summed in 64 bits and the waves in 128 bits, so no number of items overflows.
 pub(crate) fn sum_blocks(
     items: usize,
     coordinates: usize,
@@ -34,8 +35,8 @@ pub(crate) fn sum_blocks(
     sum_with(items, coordinates, per_block, size, pulse, |total, (), items| add(total, items))
 }
 
-/// [`sum_blocks`] over records: `add` adds what a block of at most `per_block` records contributes. Where records have weights
-/// all of a block have the same one, and what they contribute counts so many times.
+/// [`sum_blocks`] over records: `add` adds the contributions of a block of at most `per_block` records. If records have
+/// weights, all records of a block have the same weight, by which their contributions are multiplied.
 pub(crate) fn sum_records(
     points: &Points<'_>,
     coordinates: usize,
@@ -52,8 +53,8 @@ pub(crate) fn sum_records(
     })
 }
 
-/// The sum over records of their weights times what they contribute: blocks of one weight are summed in 64 bits and
-/// multiplied in 128.
+/// The sum over records of their weights times their contributions: blocks with one weight are summed in 64 bits and
+/// multiplied in 128 bits.
 fn sum_classes(
     points: &Points<'_>,
     weighting: &Weighting,
@@ -105,7 +106,7 @@ fn sum_classes(
     Ok(total)
 }
 
-/// [`sum_records`] for kernels that widen singles themselves: nothing is loaded for them.
+/// [`sum_records`] for kernels that widen singles themselves, so that no block is loaded for them.
 pub(crate) fn sum_lying(
     points: &Points<'_>,
     coordinates: usize,
@@ -124,7 +125,7 @@ pub(crate) fn sum_lying(
     })
 }
 
-/// Every thread has a scratch of its own.
+/// The same sum; every thread has a scratch buffer of its own.
 fn sum_with<S: Default + Send>(
     items: usize,
     coordinates: usize,
@@ -156,12 +157,12 @@ fn sum_with<S: Default + Send>(
     Ok(total)
 }
 
-/// Records of a block: a hundred kilobytes, and a multiple of eight.
+/// The number of records in a block: about a hundred kilobytes, and a multiple of eight records.
 pub(crate) fn records_per_block(d: usize) -> usize {
     ((1 << 14) / d.max(1)).clamp(16, 4096)
 }
 
-/// Visits the records in blocks of a fixed size and returns what each block gave, in order.
+/// Visits the records in blocks of a fixed size and returns the results of the blocks, in order.
 ///
 /// `visit` gets the index of the first record and the block.
 pub(crate) fn map_blocks<T: Send>(
@@ -173,7 +174,8 @@ pub(crate) fn map_blocks<T: Send>(
     let per_block = records_per_block(d);
     let visit = |first: usize, end: usize| visit(first, points.block(first..end, &mut Vec::new()));
     if (1..=per_block).contains(&n) {
-        // One block is done before another thread is awake, and searches on few records ask hundreds of times.
+        // One block is finished before another thread has woken up, and searches on few records make hundreds of
+        // queries.
         let part = visit(0, n);
         pulse.beat(1.0)?;
         return Ok(vec![part]);
@@ -192,7 +194,7 @@ pub(crate) fn map_blocks<T: Send>(
     Ok(parts)
 }
 
-/// Counts by bucket become counts of all buckets up to each.
+/// Turns counts in buckets into counts of all buckets up to each one.
 pub(crate) fn cumulative(mut counts: Vec<i128>) -> Vec<i128> {
     let mut within = 0;
     for count in &mut counts {

@@ -1,9 +1,9 @@
-//! The records as the statistics see them: validated by a pass, read where they lie, and mapped by [`Admission`] where that
+//! The records as the statistics see them: validated by a pass, read in place, and mapped by [`Admission`] if the map
 //! changes any of them.
 //!
-//! What a kernel sees is finite and at most 2^1000 in magnitude (up to the rounding of a projection), whatever the caller's
-//! array, ball and replacement hold. Memory that changes between the pass and a kernel would break this: a caller who
-//! cannot promise that it stays hands over a copy.
+//! A kernel sees values that are finite and at most 2^1000 in magnitude (up to the rounding of a projection), for any
+//! array, ball and replacement of the caller. Memory that changes between the pass and a kernel would break this: a
+//! caller who cannot promise that it stays unchanged must pass a copy.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,16 +24,16 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::ranking::Ranking;
 use crate::runtime::weighting::Weighting;
 
-/// Coordinates of a block that one thread copies.
+/// The number of coordinates in a block that one thread copies.
 const BLOCK: usize = 1 << 15;
 
-/// Up to this many coordinates ranks are counted on a copy that is sorted as far as the queries need, 1 GiB at most, half
-/// of it for singles: a search makes dozens of queries. Beyond, every query is a pass, and so it is of records in a file
-/// beyond the other number, because who hands over a file has little memory.
+/// Up to this many coordinates, ranks are counted on a copy that is sorted as far as the queries need; it takes at most
+/// 1 GiB, or half of that for singles. This pays off because a search makes dozens of queries. Beyond this, every query
+/// is a pass. For records in a file the second number applies, because their user probably has little memory.
 const RANKED: usize = 1 << 27;
 const RANKED_FILE: usize = 1 << 21;
 
-/// Shards with a record in common: a record that counts twice moves a sum by twice what its sensitivity says.
+/// An error: shards have a record in common. A record that counts twice moves a sum by twice its sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
@@ -45,17 +45,18 @@ impl fmt::Display for Repeated {
 
 impl std::error::Error for Repeated {}
 
-/// What is known of records since their admission. It outlives a borrow of their memory.
+/// What is known about records since their admission. It outlives a borrow of their memory.
 pub struct Admitted {
     d: usize,
     n: usize,
-    /// Where it changes any record.
+    /// The admission, if it changes any record.
     admission: Option<Admission>,
-    /// Where the records come from: two sets may have a record in common only if they have an admission in common.
+    /// The admissions that the records come from: two sets can have a record in common only if they have an admission
+    /// in common.
     admissions: Vec<Identity>,
-    /// Where records have weights: they stand in the order of these then.
+    /// The weights, if records have weights; the records are then sorted by weight.
     weighting: Option<Weighting>,
-    /// Made by the first query about ranks.
+    /// Created by the first query about ranks.
     ranking: Mutex<Option<Ranking>>,
 }
 
@@ -78,10 +79,11 @@ pub struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    /// Looks at every record once. Kernels see it with every coordinate clamped to 2^1000 and projected onto `ball`, if
+    /// Reads every record once. Kernels see it with every coordinate clamped to 2^1000 and projected onto `ball`, if
     /// there is one.
     ///
-    /// A record with a non-finite coordinate becomes `replacement`, or stops the admission where there is none.
+    /// A record with a coordinate that is not finite becomes `replacement`; without a replacement it stops the
+    /// admission.
     ///
     /// # Panics
     ///
@@ -98,29 +100,30 @@ impl<'a> Points<'a> {
         Ok(Self::new(table, changes.then_some(admission), vec![Identity::fresh()]))
     }
 
-    /// Whether everything could be read so far, or why not: what was computed from the rest is worth nothing.
+    /// An error if anything could not be read so far; everything computed from the rest is then worthless.
     pub fn check(&self) -> Result<(), String> {
         self.table.check()
     }
 
-    /// Admitted records again, from where they lie; `None` if there is something of another shape.
+    /// Records that were admitted before, from their memory; `None` if its shape is different.
     pub fn again(table: impl Into<Table<'a>>, admitted: &Arc<Admitted>) -> Option<Self> {
         let table = table.into();
         let same = (table.d(), table.n()) == (admitted.d, admitted.n);
         same.then(|| Self { table, admitted: Arc::clone(admitted) })
     }
 
-    /// The same records, for a shorter time.
+    /// The same records with a shorter lifetime.
     pub fn borrowed(&self) -> Points<'_> {
         Points { table: self.table.borrowed(), admitted: Arc::clone(&self.admitted) }
     }
 
-    /// What [`Self::again`] needs beside the memory.
+    /// What [`Self::again`] needs in addition to the memory.
     pub fn admitted(&self) -> &Arc<Admitted> {
         &self.admitted
     }
 
-    /// The records of all shards, one after the other: a copy. Shards that may have a record in common are refused.
+    /// A copy of the records of all shards, one shard after the other. Shards that may have a record in common are
+    /// refused.
     ///
     /// # Panics
     ///
@@ -145,7 +148,7 @@ impl<'a> Points<'a> {
         Ok(Points::new(whole.into(), None, admissions))
     }
 
-    /// A copy of the records of some rows, in the order of these and with their weights, if they have any.
+    /// A copy of the records in some rows, in this order and with their weights, if they have any.
     pub(crate) fn gathered(&self, rows: &[usize]) -> Points<'static> {
         match self.weighting() {
             None => self.copied(rows),
@@ -153,12 +156,12 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// A copy of all records with weights, one for each row: those that they had are forgotten.
+    /// A copy of all records with new weights, one for each row.
     pub(crate) fn weighted(&self, weights: Vec<u32>) -> Points<'static> {
         self.arranged(&(0..self.n()).collect::<Vec<_>>(), weights)
     }
 
-    /// A copy of the records of some rows, in the order of these, without their weights.
+    /// A copy of the records in some rows, in this order, without their weights.
     pub(crate) fn unweighted(&self, rows: &[usize]) -> Points<'static> {
         self.copied(&rows.iter().map(|&row| self.place(row)).collect::<Vec<_>>())
     }
@@ -169,12 +172,12 @@ impl<'a> Points<'a> {
         Points::with_weighting(copy.table, None, self.admissions().to_vec(), Some(Weighting::new(weights)))
     }
 
-    /// Where the record of a row stands.
+    /// The place at which the record of a row is stored.
     fn place(&self, row: usize) -> usize {
         self.weighting().map_or(row, |weighting| weighting.place(row))
     }
 
-    /// Singles stay singles.
+    /// A copy; singles stay singles.
     fn copied(&self, places: &[usize]) -> Points<'static> {
         let d = self.d();
         if self.singles(0..0).is_some() {
@@ -196,7 +199,7 @@ impl<'a> Points<'a> {
         Points::new(copy.into(), None, self.admissions().to_vec())
     }
 
-    /// Records that were admitted elsewhere, with the admissions that they had there; `None` if they have no shape.
+    /// Records that were admitted in another process, with their admissions there; `None` if they have no shape.
     pub(crate) fn of_admissions(coordinates: Vec<f64>, d: usize, admissions: Vec<Identity>) -> Option<Points<'static>> {
         let whole = d > 0 && coordinates.len().is_multiple_of(d) && coordinates.iter().all(|x| x.is_finite());
         let n = coordinates.len() / d.max(1);
@@ -243,12 +246,12 @@ impl<'a> Points<'a> {
         self.weighting().map_or(self.n() as i128, Weighting::mass)
     }
 
-    /// Where the records come from: one admission, or those of the shards. A sample has those of its whole.
+    /// The admissions that the records come from: one, or those of the shards. A sample has those of the whole.
     pub(crate) fn admissions(&self) -> &[Identity] {
         &self.admitted.admissions
     }
 
-    /// Some records for a kernel: where they lie, or else loaded into `scratch`.
+    /// Some records for a kernel: in place, or loaded into `scratch`.
     pub(crate) fn block<'s>(&'s self, records: Range<usize>, scratch: &'s mut Vec<f64>) -> Block<'s> {
         let (d, n) = (self.d(), records.len());
         if let Some(lying) = self.in_place(records.clone()) {
@@ -259,14 +262,14 @@ impl<'a> Points<'a> {
         Block::new(scratch, d, n)
     }
 
-    /// Some records, one after the other, if they lie there as singles.
+    /// Some records in place, if they are stored as singles.
     pub(crate) fn singles(&self, records: Range<usize>) -> Option<Block<'_, f32>> {
         let (d, n) = (self.d(), records.len());
         let lying = if self.admitted.admission.is_some() { None } else { self.table.singles(records) };
         lying.map(|lying| Block::new(lying, d, n))
     }
 
-    /// All records side by side, for kernels that need them at once: where they lie, or else a copy.
+    /// All records side by side, for kernels that need them at once: in place, or a copy.
     pub fn dense(&self) -> Dense<'_> {
         let (d, n) = (self.d(), self.n());
         let coordinates = self.in_place(0..n).map_or_else(
@@ -299,7 +302,7 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// For every coordinate, the number of records at or below its threshold, or the sum of their weights.
+    /// For every coordinate the number of records at or below its threshold, or the sum of their weights.
     pub(crate) fn ranks(&self, thresholds: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
         let d = self.d();
         assert_eq!(thresholds.len(), d, "the thresholds have another dimension than the points");
@@ -325,7 +328,7 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Fills a matrix of `d` rows in parallel: `fill` gets ranges of its columns, and their place in it.
+/// Fills a matrix with `d` rows in parallel: `fill` gets ranges of its columns, and the memory for them.
 fn fill<T: Send>(target: &mut [T], d: usize, fill: impl Fn(Range<usize>, &mut [T]) + Sync) {
     if target.is_empty() {
         return;

@@ -1,7 +1,8 @@
-//! Our own thread pools, built on first use and keyed by the process.
+//! Thread pools of this crate, created at their first use for each process.
 //!
-//! Rayon's global pool deadlocks in a forked child: its threads did not survive the fork. Here a child builds pools of
-//! its own, and the inherited ones are leaked, never dropped, because joining threads that do not exist would hang.
+//! Rayon's global pool deadlocks in a forked child, because its threads did not survive the fork. Here a child creates
+//! pools of its own. The inherited pools are leaked and never dropped, because joining threads that do not exist would
+//! hang.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -15,17 +16,17 @@ struct Owned {
 static REQUESTED: Mutex<Option<usize>> = Mutex::new(None);
 static POOLS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
-/// More are of no use, and the operating system may refuse them.
+/// More threads are useless, and the operating system may refuse them.
 pub const THREADS_MAX: usize = 1024;
 
-/// Sets the number of threads of every later kernel; `None` goes back to `RAYON_NUM_THREADS` or the number of cores.
+/// Sets the number of threads for later kernels; `None` returns to `RAYON_NUM_THREADS` or the number of cores.
 pub fn set_threads(threads: Option<usize>) {
     *REQUESTED.lock().unwrap_or_else(|e| e.into_inner()) = threads.map(|k| k.clamp(1, THREADS_MAX));
 }
 
 /// The number of threads that the next kernel will use.
 pub fn threads() -> usize {
-    // Asking the operating system takes longer than a small kernel.
+    // Querying the operating system takes longer than a small kernel.
     static USUAL: OnceLock<usize> = OnceLock::new();
     let usual = || {
         let from_environment = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
@@ -41,11 +42,11 @@ pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     pool(threads()).install(work)
 }
 
-/// Calls `work` with every item and an accumulator of the thread that does it; returns the accumulators, in no
-/// particular order, so they must be such that their order does not matter.
+/// Calls `work` with every item and the accumulator of the thread that does it. Returns the accumulators in no
+/// particular order, so the result must not depend on their order.
 ///
-/// The calling thread takes part, and has one helper fewer than threads: idle threads of a pool do not sleep at once,
-/// and would take the calling thread's place on the processor.
+/// The calling thread takes part, and there is one helper fewer than threads: idle threads of a pool do not sleep at
+/// once, and would compete with the calling thread for the processor.
 pub fn fold_in_parallel<I: Send, T: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     start: impl Fn() -> T + Sync,
@@ -56,7 +57,7 @@ pub fn fold_in_parallel<I: Send, T: Send>(
     let take = || {
         let mut accumulator = start();
         loop {
-            // The lock is let go before the work begins.
+            // The lock is released before the work begins.
             let item = queue.lock().unwrap_or_else(|e| e.into_inner()).next();
             match item {
                 Some(item) => work(&mut accumulator, item),

@@ -1,8 +1,8 @@
-//! Interrupts and progress: one callback, beaten on the calling thread between blocks of work.
+//! Interrupts and progress: one callback, called on the calling thread between blocks of work.
 
 use std::fmt;
 
-/// A long kernel was told to stop between two blocks.
+/// The error that a long kernel was told to stop between two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -14,18 +14,18 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Beaten by every kernel between blocks of at most about 50 ms, always on the thread that called the kernel.
-///
+/// Called by every kernel between blocks of at most about 50 ms, always on the thread that called the kernel.
+/// `done` is the finished fraction of the kernel's work; it depends on public shapes only.
 /// `done` is the fraction of this kernel's work that is finished; it depends on public shapes only.
 pub trait Pulse {
     /// Returns an error to stop the kernel.
     fn beat(&mut self, done: f64) -> Result<(), Interrupted>;
 }
 
-/// Coordinates that a kernel may look at between two beats: some tens of milliseconds.
+/// The number of coordinates that a kernel may process between two beats, which takes some tens of milliseconds.
 pub(crate) const COORDINATES_PER_BEAT: usize = 1 << 24;
 
-/// The pulse of a caller who neither interrupts nor watches.
+/// The pulse of a caller who neither interrupts nor watches the progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

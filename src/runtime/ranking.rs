@@ -1,9 +1,9 @@
-//! A copy of the records, coordinate by coordinate, that answers queries of ranks: in every coordinate, the number of
-//! records at or below a threshold.
+//! A copy of the records, coordinate by coordinate, that answers queries about ranks: in every coordinate, the number
+//! of records at or below a threshold.
 //!
-//! A search makes many queries, most of them near each other or made before. So the answers are kept, and the copy is
-//! sorted as far as the queries need: a new threshold divides the values between its two neighbors among the thresholds of
-//! earlier queries, which are few once the search has closed in. Singles stay singles.
+//! A search makes many queries, most of which are near each other or repeated. So the answers are kept, and the copy is
+//! sorted as far as the queries need: a new threshold partitions the values between its two neighbors among earlier
+//! thresholds, and these are few values once the search has closed in. Singles stay singles.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 
-/// Records, and coordinates of them, that are transposed together.
+/// The number of records, and of their coordinates, that are transposed together.
 const TILE: usize = 1 << 5;
 
-/// Records that are loaded together, at least.
+/// The smallest number of records that are loaded together.
 const BLOCK: usize = 1 << 10;
 
-/// The fixed cost of one cut, in values that are partitioned in the same time.
+/// The fixed cost of one cut, as the number of values that could be partitioned in the same time.
 const CUT: usize = 16;
 
-/// Among so few values they are only counted: dividing them would take longer than counting them again.
+/// So few values are only counted: partitioning them would take longer than counting them again.
 const UNDIVIDED: usize = 1 << 7;
 
-/// Up to this many values one thread is done before others are awake.
+/// Up to this many values, one thread finishes before others have woken up.
 const SINGLE_THREAD_VALUES: usize = 1 << 15;
 
-/// A coordinate that is compared with thresholds as it lies in memory.
+/// A coordinate that is compared with thresholds in its own precision.
 trait Comparable: Coordinate + Default + PartialOrd + Send + Sync {
-    /// The largest value that is at or below a threshold, which is not NaN: others are at or below both or neither.
+    /// The largest value at or below a threshold that is not NaN: any other value is at or below both or neither.
     fn floor(threshold: f64) -> Self;
 }
 
@@ -46,12 +46,13 @@ impl Comparable for f32 {
     }
 }
 
-/// The thresholds of earlier queries, ascending, and how many values are at or below each: these come first.
+/// The thresholds of earlier queries, ascending, and the number of values at or below each; these values come first.
 #[derive(Debug, Clone, Default)]
 struct Cuts(Vec<(f64, usize)>);
 
 impl Cuts {
-    /// The place of a threshold among the cuts, and the values that it divides: none if it is one of the cuts.
+    /// The position of a threshold among the cuts, and the values that it partitions: none if the threshold is one of
+    /// the cuts.
     fn place(&self, threshold: f64, n: usize) -> (usize, Range<usize>) {
         let place = self.0.partition_point(|(t, _)| *t < threshold);
         let end = self.0.get(place).map_or(n, |cut| cut.1);
@@ -60,7 +61,7 @@ impl Cuts {
         (place, start..end)
     }
 
-    /// Counts the values of a column at or below a threshold, and divides them there.
+    /// Counts the values of a column at or below a threshold, and partitions them there.
     fn rank<T: Comparable>(&mut self, values: &mut [T], threshold: f64) -> i64 {
         let (place, range) = self.place(threshold, values.len());
         let (start, floor) = (range.start, T::floor(threshold));
@@ -69,7 +70,7 @@ impl Cuts {
         if between.len() <= UNDIVIDED {
             return (start + between.iter().filter(|value| **value <= floor).count()) as i64;
         }
-        // Without a branch that depends on the values: it would be mispredicted half of the time.
+        // There is no branch that depends on the values, because it would be mispredicted half of the time.
         for i in 0..between.len() {
             let (value, first) = (between[i], between[below]);
             between[i] = first;
@@ -83,9 +84,9 @@ impl Cuts {
 
 /// A copy of the records that answers queries of ranks.
 pub enum Ranking {
-    /// Of records that lie as singles.
+    /// For records that are stored as singles.
     Singles(Columns<f32>),
-    /// Of all others.
+    /// For all other records.
     Doubles(Columns<f64>),
 }
 
@@ -137,8 +138,8 @@ impl<T: Comparable> Columns<T> {
         Ok(columns)
     }
 
-    /// Copies records from one place on. In tiles of records and of coordinates: what is read and what is written stays in
-    /// the first cache.
+    /// Copies records from one place on. It works in tiles of records and coordinates, so that the memory that it reads
+    /// and writes stays in the first-level cache.
     fn add(&mut self, first: usize, coordinates: &[T]) {
         let (d, n) = (self.cuts.len(), self.n);
         if coordinates.is_empty() {
@@ -174,11 +175,11 @@ impl<T: Comparable> Columns<T> {
         if n == 0 {
             return Ok(ranks);
         }
-        // Some columns show how many values are divided in all.
+        // A sample of columns shows how many values must be partitioned in total.
         let divided = |(cuts, t): (&Cuts, &f64)| CUT + cuts.place(*t, n).1.len();
         let seen: usize = self.cuts.iter().zip(thresholds).take(TILE).map(divided).sum();
         let per_column = seen / d.clamp(1, TILE);
-        // An interrupted query leaves whole columns: some have one more cut than others.
+        // An interrupted query leaves whole columns unchanged or done: some then have one more cut than others.
         let per_wave = (COORDINATES_PER_BEAT / per_column.max(1)).max(TILE);
         for wave in (0..d).step_by(per_wave) {
             let end = d.min(wave + per_wave);
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_query_can_be_made_again() {
-        /// Stops at the first beat.
+        /// A pulse that stops at the first beat.
         struct Stop;
         impl Pulse for Stop {
             fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {

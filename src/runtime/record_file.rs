@@ -1,8 +1,8 @@
-//! Records in a file, read in blocks by ordinary reads: a file that shrinks is an error, where a memory map would be a bus
-//! error, and nothing of it stays in memory.
+//! Records in a file, read in blocks by ordinary reads. A file that shrinks is then an error, while with a memory map
+//! it would be a bus error; and nothing of the file stays in memory.
 //!
-//! Where the numbers lie is data: in every piece of the file a column has an offset, and a stride from record to record.
-//! That covers NPY files in both orders, chosen columns of them, and the record batches of Arrow files.
+//! The layout is data: in every piece of the file a column has an offset, and a stride from record to record. This
+//! covers NPY files in both orders, chosen columns of them, and the record batches of Arrow files.
 
 use std::fs::File;
 use std::io;
@@ -13,11 +13,11 @@ use std::time::SystemTime;
 /// A column of a piece: little-endian floats of 4 or 8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Where the first record's number begins.
+    /// The offset of the first record's number.
     pub offset: u64,
-    /// From one record's number to the next.
+    /// The distance from one record's number to the next.
     pub stride: u64,
-    /// Whether it has 8 bytes, and not 4.
+    /// Whether a number has 8 bytes; otherwise it has 4.
     pub double: bool,
 }
 
@@ -27,23 +27,24 @@ impl Column {
     }
 }
 
-/// Some records that follow each other in every column.
+/// Records that are consecutive in every column.
 #[derive(Debug, Clone)]
 struct Piece {
     first: usize,
     records: usize,
     columns: Vec<Column>,
-    /// The first byte of a record and the bytes up to its last, where all columns have one stride and a record lies within
-    /// it: then a block is one read.
+    /// The first byte of a record and its length, if all columns have one stride and a record lies within it: then a
+    /// block is one read.
     rows: Option<(u64, u64)>,
 }
 
-/// What the file was when it was opened.
+/// The state of the file when it was opened.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
     changed: Option<SystemTime>,
-    /// When the file's inode changed, in seconds and nanoseconds: programs can set back `changed`, but not this.
+    /// The time of the last change of the file's inode, in seconds and nanoseconds: programs can reset `changed`, but
+    /// not this time.
     inode_changed: (i64, i64),
 }
 
@@ -61,19 +62,20 @@ impl Stamp {
     }
 }
 
-/// An open file and where its records lie.
+/// An open file and the layout of its records.
 #[derive(Debug)]
 pub struct RecordFile {
     file: File,
     pieces: Vec<Piece>,
     n: usize,
     stamp: Stamp,
-    /// The first read that failed. Kernels go on with zeros, and no answer is given.
+    /// The first read that failed. Kernels continue with zeros, and no answer is returned.
     failure: Mutex<Option<String>>,
 }
 
 impl RecordFile {
-    /// Of every piece the number of its records, and its columns. A piece that ends beyond the file is refused.
+    /// Opens a layout: for every piece its number of records and its columns. A piece that ends beyond the file is
+    /// refused.
     pub fn new(file: File, layout: Vec<(usize, Vec<Column>)>) -> io::Result<Self> {
         let stamp = Stamp::of(&file)?;
         let d = layout.first().map_or(0, |(_, columns)| columns.len());
@@ -106,8 +108,8 @@ impl RecordFile {
         self.n
     }
 
-    /// Copies some records as doubles; the target has room for exactly these. Where they cannot be read there are zeros, and
-    /// [`Self::check`] says why.
+    /// Copies some records as doubles; the target has room for exactly these. Records that cannot be read become zeros,
+    /// and [`Self::check`] says why.
     pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {
         if let Err(error) = self.try_load(records, target) {
             target.fill(0.0);
@@ -119,7 +121,7 @@ impl RecordFile {
         }
     }
 
-    /// Whether every read so far succeeded, and the file is the one that was opened.
+    /// An error unless every read so far succeeded and the file is unchanged.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some(reason) = self.failure.lock().unwrap_or_else(|e| e.into_inner()).clone() {
             return Err(reason);
@@ -180,7 +182,7 @@ impl RecordFile {
     }
 }
 
-/// The first byte and the length of a record that lies within one stride of all columns.
+/// The first byte and the length of a record, if it lies within one stride of all columns.
 fn rows(columns: &[Column]) -> Option<(u64, u64)> {
     let stride = columns.first()?.stride;
     let start = columns.iter().map(|column| column.offset).min()?;
@@ -188,21 +190,21 @@ fn rows(columns: &[Column]) -> Option<(u64, u64)> {
     (columns.iter().all(|column| column.stride == stride) && row <= stride).then_some((start, row))
 }
 
-/// Whether records are nothing but their numbers, in order and of one width.
+/// Whether records consist only of their numbers, in order and of one width.
 fn packed(columns: &[Column], stride: u64) -> bool {
     let first = columns[0];
     let place = |j: usize| Column { offset: first.offset + j as u64 * first.width(), ..first };
     stride == columns.len() as u64 * first.width() && columns.iter().enumerate().all(|(j, column)| *column == place(j))
 }
 
-/// Packed numbers of `W` bytes.
+/// Widens packed numbers of `W` bytes.
 fn widen<const W: usize>(bytes: &[u8], target: &mut [f64]) {
     for (target, number) in target.iter_mut().zip(bytes.as_chunks::<W>().0) {
         *target = decode(number);
     }
 }
 
-/// Every stride-th number, into the j-th of d coordinates.
+/// Copies every stride-th number to the j-th of d coordinates.
 fn pick(bytes: &[u8], column: &Column, target: &mut [f64], j: usize, d: usize) {
     let (width, stride) = (column.width() as usize, column.stride as usize);
     for (record, target) in target.iter_mut().skip(j).step_by(d).enumerate() {
@@ -252,7 +254,7 @@ mod tests {
     use crate::statistics::Statistic;
     use crate::statistics::gradient::Gradient;
 
-    /// A file that is removed again.
+    /// A file that is removed at the end.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn records_are_found_wherever_they_lie() {
-        // Three bytes of something else, six doubles, then the same six numbers as singles by column, with a gap.
+        // Three other bytes, six doubles, then the same six numbers as singles by column, with a gap.
         let mut bytes = vec![7; 3];
         (0..6).for_each(|x| bytes.extend(f64::from(x).to_le_bytes()));
         [0.0f32, 2.0, 4.0].iter().for_each(|x| bytes.extend(x.to_le_bytes()));

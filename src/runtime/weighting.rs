@@ -1,43 +1,44 @@
-//! Weights of records: whole multiples of 2^-20 of a public cap, of few different values.
+//! Weights of records: whole multiples of 2^-20 of a public cap, with few different values.
 //!
-//! Sums over weighted records are sums over classes of equal weights, each times its weight: kernels never see a weight, and
-//! a record is read once, as without weights. For that a weight has at most seven significant bits, so that an octave has 64
-//! values and all weights together less than a thousand. What a weight has beyond that is rounded by a hidden coin, see
-//! [`crate::release::sample::weighted`], up or down so that its mean stays: the variance of that is at most
-//! (w/64)^2/4, so a sum of weighted contributions gets at most 1/16384 of the variance that it has as a sample.
+//! Sums over weighted records are sums over classes of equal weights, each multiplied by its weight. Kernels never see
+//! a weight, and a record is read once, as without weights. This requires few classes: a weight has at most seven
+//! significant bits, so that an octave has 64 values and there are less than a thousand weights in total. The remaining
+//! bits of a weight are rounded up or down by a hidden coin, see [`crate::release::sample::weighted`], so that the mean
+//! is kept. The variance of this rounding is at most (w/64)^2/4, so the variance of a sum of weighted contributions
+//! grows by at most 1/16384 of the variance that it has as a sample.
 
 use std::ops::Range;
 
-/// Weights are multiples of 2 to minus this of the cap.
+/// Weights are multiples of 2^-20 of the cap.
 pub const WEIGHT_BITS: u32 = 20;
 
 /// The weight of a record at the cap.
 pub const WHOLE_WEIGHT: u32 = 1 << WEIGHT_BITS;
 
-/// Significant bits of a weight in a sum.
+/// The number of significant bits of a weight in a sum.
 const SIGNIFICANT: u32 = 7;
 
-/// The weight with at most [`SIGNIFICANT`] bits: rounded up with the probability that keeps the mean, by a uniform coin.
+/// The weight with at most [`SIGNIFICANT`] bits, rounded by a uniform coin with the probability that keeps the mean.
 pub(crate) fn rounded(weight: u32, coin: u64) -> u32 {
     let surplus = (u32::BITS - weight.leading_zeros()).saturating_sub(SIGNIFICANT);
     let rest = weight & ((1 << surplus) - 1);
-    // Without a surplus there is no rest, which no coin is below.
+    // Without surplus bits the rest is 0, and no coin is below 0.
     let up = coin.checked_shr(u64::BITS - surplus).unwrap_or(0) < u64::from(rest);
     weight - rest + (u32::from(up) << surplus)
 }
 
-/// The weights of records that stand in a table in the order of these.
+/// The weights of records whose table is sorted by weight.
 pub(crate) struct Weighting {
     /// The weight of each row.
     weights: Vec<u32>,
-    /// Where the record of each row stands.
+    /// The place at which the record of each row is stored.
     places: Vec<usize>,
-    /// The weights that are not zero, and where the records that have them stand.
+    /// The weights that are not zero, and the range of places of the records with each weight.
     classes: Vec<(u32, Range<usize>)>,
 }
 
 impl Weighting {
-    /// Of rows with these weights.
+    /// The weights of the rows, in order.
     pub(crate) fn new(weights: Vec<u32>) -> Self {
         let order = Self::order(&weights);
         let mut places = vec![0; weights.len()];
@@ -53,7 +54,7 @@ impl Weighting {
         Self { weights, places, classes }
     }
 
-    /// The rows in the order in which their records stand.
+    /// The rows in the order in which their records are stored.
     pub(crate) fn order(weights: &[u32]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..weights.len()).collect();
         order.sort_by_key(|&row| weights[row]);
@@ -65,12 +66,12 @@ impl Weighting {
         &self.weights
     }
 
-    /// Where the record of a row stands.
+    /// The place at which the record of a row is stored.
     pub(crate) fn place(&self, row: usize) -> usize {
         self.places[row]
     }
 
-    /// The weights that are not zero, ascending, and where the records that have them stand.
+    /// The weights that are not zero, ascending, and the range of places of the records with each weight.
     pub(crate) fn classes(&self) -> &[(u32, Range<usize>)] {
         &self.classes
     }
@@ -93,7 +94,7 @@ mod tests {
             for value in [low, high] {
                 assert!(value == 0 || u32::BITS - value.leading_zeros() - value.trailing_zeros() <= SIGNIFICANT);
             }
-            // At most a 64th apart, and coins as far apart as that give the mean exactly.
+            // The two values differ by at most a 64th, and the coins give the mean exactly.
             assert!(u64::from(high - low) * 64 <= u64::from(weight), "{weight}: {low} {high}");
             let step = u64::from((high - low).max(1));
             let total: u64 = (0..step).map(|k| u64::from(rounded(weight, u64::MAX / step * k + k))).sum();

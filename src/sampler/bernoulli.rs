@@ -7,7 +7,7 @@ use super::uniform;
 /// Heads with probability `p/q <= 1`.
 #[derive(Debug, Clone, Copy)]
 pub struct Bernoulli {
-    // Both shifted so that `q` has its top bit: then one word of randomness decides almost every draw.
+    // Both are shifted so that `q` has its top bit set: one word of randomness then decides almost every draw.
     p: u128,
     q: u128,
 }
@@ -22,7 +22,7 @@ impl Bernoulli {
         Some(Self { p: p << shift, q: q << shift })
     }
 
-    /// Compares a uniform integer below `q` with `p`, and reads its low word only when the high word leaves it open.
+    /// Compares a uniform integer below `q` with `p`, and reads its low word only if the high word does not decide.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
         let (p_high, q_high) = ((self.p >> 64) as u64, (self.q >> 64) as u64);
         loop {
@@ -74,8 +74,9 @@ pub(super) fn exp_minus_one<R: Rng + ?Sized>(rng: &mut R) -> bool {
     series(rng, |_| true)
 }
 
-/// Given a coin of probability f, a coin of probability exp(-f): the first failure among coins of probability f/k,
-/// k = 1, 2, ..., comes at an odd k with probability 1 - f + f^2/2! - ... A coin f/k is a coin f and a coin 1/k.
+/// Turns a coin with probability f into a coin with probability exp(-f). Among coins of probability f/k, k = 1, 2, ...,
+/// the first tails comes at an odd k with probability 1 - f + f^2/2! - ... = exp(-f). A coin f/k is a coin f and a coin
+/// 1/k.
 pub(super) fn series<R: Rng + ?Sized>(rng: &mut R, mut coin: impl FnMut(&mut R) -> bool) -> bool {
     let mut k = 1;
     while coin(rng) && (k == 1 || uniform::below(rng, k) == 0) {

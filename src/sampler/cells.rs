@@ -1,42 +1,43 @@
-//! The cell of a Gaussian: j below 256 with probability proportional to exp(-j^2/512), and 256 with one proportional to
-//! 2 exp(-128).
+//! The cell of a Gaussian: j below 256 with probability proportional to exp(-j^2/512), and 256 with probability
+//! proportional to 2 exp(-128).
 //!
-//! **Exactness.** Let w_j be exp(-j^2/512) times [`SCALE`], and W_j its whole part. A random word gives cell j < 256 with
-//! probability W_j/2^64, and none with the probability that is left, R/2^64, which is less than 2^-30. Then an integer u
-//! below R is drawn: u = j <= 256 gives cell j if a coin of probability w_j - W_j falls heads, u = 257 gives cell 256 like
-//! u = 256, and everything else begins again. A word leads to cell j < 256 with probability W_j/2^64 + (w_j - W_j)/2^64 so,
-//! and to cell 256, where W_256 = 0, with 2 w_256/2^64: with the same factor these are the weights.
+//! **Exactness.** Let w_j be exp(-j^2/512) times [`SCALE`], and W_j its integer part. A random word gives cell j < 256
+//! with probability W_j/2^64, and no cell with the remaining probability R/2^64, which is less than 2^-30. In the
+//! latter case an integer u below R is drawn: u = j <= 256 gives cell j if a coin with probability w_j - W_j falls
+//! heads, u = 257 gives cell 256 in the same way as u = 256, and in all other cases the draw starts again. So a word
+//! leads to cell j < 256 with probability W_j/2^64 + (w_j - W_j)/2^64, and to cell 256, for which W_256 = 0, with
+//! probability 2 w_256/2^64. Up to a common factor these are the weights.
 //!
-//! Which words give which cell is an alias table, which needs no search: the top eight bits of a word are a column, and the
-//! other 56 decide between the two cells of the column.
+//! An alias table decides which words give which cell, without a search: the top eight bits of a word select a column,
+//! and the other 56 bits decide between the two cells of the column.
 
 use rand_chacha::rand_core::Rng;
 
 use super::uniform;
 
-/// The number of the cells, and the number of the one that stands for all beyond them.
+/// The number of cells below the last; the cell with this number stands for all cells beyond.
 pub(super) const BEYOND: u64 = 256;
 
-/// The weight of cell 0: nearly the largest for which the weights of all cells sum to less than 2^64.
+/// The weight of cell 0: nearly the largest number for which the weights of all cells sum to less than 2^64.
 const SCALE: u64 = 897_519_610_000_000_000;
 
-/// The words of a column.
+/// The number of words in a column.
 const COLUMN: u64 = 1 << 56;
 
-/// In the alias table this number is no cell but the rest, R; cell 255, like 256, comes from the rest only.
+/// In the alias table this number stands for the rest R and not for a cell; cells 255 and 256 come from the rest only.
 const REST: usize = 255;
 
-/// W_j.
+/// The integer parts W_j.
 const WHOLE: [u64; BEYOND as usize + 1] = whole_parts();
 
-/// R.
+/// The rest R.
 const REST_WEIGHT: u64 = rest_weight();
 
-/// One column each: the words that give the column's own cell, times 256, plus the cell that the other words give. A column
-/// of one cell has none of its own.
+/// One column each: the number of words that give the column's own cell, times 256, plus the cell that the other words
+/// give. A column with a single cell has no words of its own.
 static ALIAS: [u64; 256] = alias_table();
 
-/// A cell.
+/// Draws a cell.
 pub(super) fn sample<R: Rng + ?Sized>(rng: &mut R) -> u64 {
     loop {
         let word = rng.next_u64();
@@ -53,7 +54,7 @@ pub(super) fn sample<R: Rng + ?Sized>(rng: &mut R) -> u64 {
     }
 }
 
-/// The cell of an integer below R.
+/// The cell for an integer below R.
 #[cold]
 fn rest<R: Rng + ?Sized>(index: u64, rng: &mut R) -> Option<u64> {
     let cell = if index == BEYOND + 1 { BEYOND } else { index };
@@ -61,8 +62,9 @@ fn rest<R: Rng + ?Sized>(index: u64, rng: &mut R) -> Option<u64> {
     remainder(SCALE, whole, cell, rng).then_some(cell)
 }
 
-/// Heads with probability `scale` exp(-cell^2/512) - `whole`, which must lie within 0 and 1: a uniform real number between
-/// `whole` and `whole + 1` is compared with the first product, and has as many words as that needs.
+/// Heads with probability `scale` exp(-cell^2/512) - `whole`, which must lie between 0 and 1: a uniform real number
+/// between `whole` and `whole + 1` is compared with the product, and as many of its words are drawn as the comparison
+/// needs.
 fn remainder<R: Rng + ?Sized>(scale: u64, whole: u64, cell: u64, rng: &mut R) -> bool {
     let mut number = vec![0, whole, rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64()];
     loop {
@@ -73,23 +75,25 @@ fn remainder<R: Rng + ?Sized>(scale: u64, whole: u64, cell: u64, rng: &mut R) ->
     }
 }
 
-/// Whether every real number that begins with these words is below `scale` exp(-cell^2/512), or none, or `None` if the words
-/// do not tell. The first word is zero, the second the whole part, and the others the fraction, at least three.
+/// Whether every real number that begins with these words is below `scale` exp(-cell^2/512), or no such number is, or
+/// `None` if the words do not decide. The first word is zero, the second is the integer part, and the others are the
+/// fraction, at least three.
 ///
-/// **Lemma.** For scale < 2^60 and cell <= 256 the answer is right. *Proof.* With x = cell^2/512 <= 128 and u the number
-/// that the words are, u e^x is the sum of the terms u x^k/k!, here computed as integers in units of the last word, each from
-/// the last one and rounded down. Partial sums are lower bounds: once one has reached `scale`, no number that begins so is
-/// below. Else every term is below 2^60, times cell^2 it is below 2^76, and the word of zero takes the excess. Rounding a
-/// term down costs it less than 1, and the later terms together less than e^x - 1: from a loss of 1 in term i term k loses
-/// x^(k-i) i!/k! <= x^(k-i)/(k-i)!. A term that follows a zero is zero without rounding. So the sum of all terms is less
-/// than K e^x short, where K, the number of steps, is less than 2^64, and a number that begins with these words is less than
-/// one unit above u, hence u e^x less than e^x above. As e^128 < 2^185, both together are less than 2^256 units, a one
-/// followed by four words of zero. ∎
+/// **Lemma.** For scale < 2^60 and cell <= 256 the answer is right. *Proof.* Let x = cell^2/512 <= 128 and let u be the
+/// number that the words represent. Then u e^x is the sum of the terms u x^k/k!. Here they are computed as integers in
+/// units of the last word, each from the one before, and rounded down. Partial sums are lower bounds: once a partial
+/// sum has reached `scale`, no number that begins with these words is below the bound. Otherwise every term is below
+/// 2^60, times cell^2 it is below 2^76, and the leading zero word takes the excess. Rounding a term down reduces it by
+/// less than 1, and the later terms together by less than e^x - 1: a loss of 1 in term i reduces term k by x^(k-i)
+/// i!/k! <= x^(k-i)/(k-i)!. A term after a zero term is zero without rounding. So the sum of all terms is too small by
+/// less than K e^x, where K, the number of steps, is less than 2^64. A number that begins with these words is less than
+/// one unit above u, hence its product with e^x is less than e^x above u e^x. As e^128 < 2^185, both together are less
+/// than 2^256 units, which is a one followed by four words of zero. ∎
 fn lies_below(words: &[u64], scale: u64, cell: u64) -> Option<bool> {
     let bound = [0, scale];
     let (mut sum, mut term) = (words.to_vec(), words.to_vec());
     for k in 1.. {
-        // Words compare as the numbers do, and a number that begins with the whole bound has reached it.
+        // Words compare like the numbers; a number that begins with the whole bound has reached the bound.
         if sum[..] >= bound[..] {
             return Some(false);
         }
@@ -120,7 +124,7 @@ fn divide(words: &mut [u64], divisor: u64) {
     }
 }
 
-/// Adds words that end at the same place.
+/// Adds words that are aligned at their last word.
 fn add(sum: &mut [u64], words: &[u64]) {
     let mut carry = 0;
     for (word, more) in sum.iter_mut().rev().zip(words.iter().rev().chain(std::iter::repeat(&0))) {
@@ -129,15 +133,17 @@ fn add(sum: &mut [u64], words: &[u64]) {
     }
 }
 
-/// Every weight is the one before times exp(-(2 j + 1)/512), by the alternating series in units of 2^-56, rounded down.
+/// Every weight is the one before times exp(-(2 j + 1)/512), computed by the alternating series in units of 2^-56,
+/// rounded down.
 ///
-/// **Lemma.** The weights have an error below 2^-40. *Proof.* The factor of a term is at most 1/k, so that a term has an
-/// error below 2 units, its own rounding and what is left of the last one's. After at most 34 terms they are zero, as
-/// 2^116 < 34!, and of the true ones the first that is left out is below 2 units and more than all others together. A
-/// factor adds less than 70 units so, and shrinks what there was: at most 256 * 70 < 2^16 units. ∎
+/// **Lemma.** The weights have an error below 2^-40. *Proof.* The factor of a term is at most 1/k, so a term has an
+/// error below 2 units: its own rounding, and the remaining error of the term before. After at most 34 terms they are
+/// zero, because 2^116 < 34!. Of the true terms, the first one that is left out is below 2 units, and it is larger than
+/// all later ones together. So a factor adds an error of less than 70 units and shrinks the earlier errors: in total at
+/// most 256 * 70 < 2^16 units. ∎
 ///
-/// No weight is so close to an integer that this would matter, except the smallest, which are zero: a test compares every
-/// entry with [`lies_below`].
+/// No weight is so close to an integer that this error would change its integer part, except the smallest, whose
+/// integer parts are zero: a test compares every entry with [`lies_below`].
 const fn whole_parts() -> [u64; BEYOND as usize + 1] {
     let mut parts = [0; BEYOND as usize + 1];
     let mut weight = (SCALE as u128) << 56;
@@ -166,8 +172,8 @@ const fn rest_weight() -> u64 {
     rest as u64
 }
 
-/// Walker's method: the lightest number that is left has its column filled up by the heaviest. What is left has one column
-/// each on average, so that the lightest fits and the heaviest has enough.
+/// Walker's method: the column of the lightest remaining number is filled up by the heaviest one. The remaining numbers
+/// have one column each on average, so the lightest fits into a column and the heaviest suffices to fill it.
 const fn alias_table() -> [u64; 256] {
     let mut weights = [0; 256];
     let mut number = 0;
@@ -190,8 +196,8 @@ const fn alias_table() -> [u64; 256] {
             }
             number += 1;
         }
-        // Where the lightest fills a column, so do all that are left, and it is the heaviest too. Its own words are then
-        // 2^56, which the shift makes none: all are the other's, which is itself.
+        // If the lightest number fills a column, so do all that remain, and it is also the heaviest. Its own words
+        // would be 2^56, which the shift turns into 0: all words then belong to the other cell, which is the same one.
         table[lightest] = weights[lightest] << 8 | heaviest as u64;
         weights[heaviest] -= COLUMN - weights[lightest];
         placed[lightest] = true;
@@ -210,7 +216,8 @@ mod tests {
     use super::*;
     use crate::sampler::tests::{assert_fits, generator, histogram, normalised};
 
-    /// `SCALE` exp(-cell^2/512), rounded down to seven words after the point: from Python's `decimal` with 320 digits.
+    /// `SCALE` exp(-cell^2/512), rounded down to seven words after the point; computed by Python's `decimal` with 320
+    /// digits.
     const WEIGHTS: [(u64, [u64; 8]); 5] = [
         (
             1,
@@ -317,9 +324,9 @@ mod tests {
         for (cell, weight) in WEIGHTS {
             for length in 5..=8 {
                 let exact: Vec<u64> = [&[0], &weight[..length]].concat();
-                // The number itself begins so, and so do larger ones.
+                // The number itself begins with these words, and so do larger numbers.
                 assert_eq!(lies_below(&exact, SCALE, cell), None);
-                // A little more or less: two units of the fifth word from the end, or one of the last one.
+                // A little more or less: by two units of the fifth word from the end, or by one unit of the last word.
                 let mut above = exact.clone();
                 add(&mut above, &[2, 0, 0, 0, 0]);
                 assert_eq!(lies_below(&above, SCALE, cell), Some(false));
@@ -329,7 +336,7 @@ mod tests {
                 let mut below = exact.clone();
                 add(&mut below[..length - 3], &[u64::MAX; 8][..length - 3]);
                 add(&mut below[..length - 3], &[u64::MAX; 8][..length - 3]);
-                // Where the number is smaller than two of these units, there is none below it.
+                // If the number is smaller than two of these units, there is no number below it.
                 if below[0] == 0 {
                     assert_eq!(lies_below(&below, SCALE, cell), Some(true), "{cell} {length}");
                 }
@@ -370,7 +377,7 @@ mod tests {
         assert!((0..100).all(|_| rest(BEYOND, &mut rng).is_none()));
     }
 
-    /// The generator of the least likely draws.
+    /// The generator that produces the least likely draws.
     struct Zeros;
 
     impl TryRng for Zeros {
@@ -409,7 +416,7 @@ mod tests {
         assert_fits(&histogram(0, 255, || sample(&mut rng) as i64), &masses());
     }
 
-    /// As if the table had nothing but remainders.
+    /// Draws as if the table contained only the rest.
     #[test]
     fn cells_from_remainders_alone_have_the_same_masses() {
         let mut rng = generator(23);

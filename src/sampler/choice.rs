@@ -1,4 +1,4 @@
-//! The exponential mechanism: one index, small scores more likely.
+//! The exponential mechanism draws one index; indices with small scores are more likely.
 
 use rand_chacha::rand_core::Rng;
 
@@ -17,8 +17,8 @@ impl Choice {
         (q > 0).then_some(Self { p, q })
     }
 
-    /// Exact rejection: a uniform index is accepted with probability exp(-(score - smallest) p/q). The smallest score is
-    /// always accepted, so the expected number of trials is at most the number of scores.
+    /// Exact rejection: a uniform index is accepted with probability exp(-(score - smallest) p/q). The index of the
+    /// smallest score is always accepted, so the expected number of trials is at most the number of scores.
     pub fn sample<R: Rng + ?Sized>(&self, scores: &[i64], rng: &mut R) -> usize {
         let smallest = *scores.iter().min().expect("a choice needs scores");
         loop {

@@ -1,21 +1,23 @@
 //! The discrete Gaussian: P(k) proportional to exp(-k^2 / (2 sigma^2)) on all integers.
 //!
-//! **The law.** Cell j has the magnitudes y with j sigma <= 16 y < (j + 1) sigma, for which y^2/(2 sigma^2) = j^2/512 + f
-//! with 0 <= f < (2 j + 1)/512. A candidate is a cell below 256, with probability proportional to exp(-j^2/512)
-//! ([`super::cells`]), one of ceil(sigma/16) places, which are counted from the smallest magnitude of the cell, and a sign.
-//! No cell has more magnitudes than places. The candidate is rejected if its place is beyond the cell or if it is minus
-//! zero, and else accepted with probability exp(-f). So every integer below 16 sigma in magnitude is drawn with probability
-//! proportional to exp(-j^2/512) exp(-f), with one factor for all of them, which is the law.
+//! **The distribution.** Cell j has the magnitudes y with j sigma <= 16 y < (j + 1) sigma, for which y^2/(2 sigma^2) =
+//! j^2/512 + f with 0 <= f < (2 j + 1)/512. A candidate is a cell below 256, drawn with probability proportional to
+//! exp(-j^2/512) ([`super::cells`]), one of ceil(sigma/16) places, counted from the smallest magnitude of the cell, and
+//! a sign. No cell has more magnitudes than places. The candidate is rejected if its place is beyond the cell or if it
+//! is minus zero; otherwise it is accepted with probability exp(-f). So every integer below 16 sigma in magnitude is
+//! drawn with probability proportional to exp(-j^2/512) exp(-f), with one factor for all of them, which is the discrete
+//! Gaussian.
 //!
-//! **The coin.** exp(-f) is the coin of [`series`] from coins f, and a coin f is a coin (2 j + 1)/512, nine random bits, and
-//! a coin 512 f/(2 j + 1), a ratio of integers. Where the nine bits of the first coin f fall tails, nineteen times out of
-//! twenty, so does that coin: the candidate is accepted, and nothing else is computed.
+//! **The coin.** exp(-f) is the coin of [`series`] made from coins f. A coin f is a coin (2 j + 1)/512, which takes
+//! nine random bits, and a coin 512 f/(2 j + 1), which is a ratio of integers. In nineteen of twenty cases the nine
+//! bits of the first coin f fall tails, and so does the coin f: the candidate is accepted without further computation.
 //!
-//! **Beyond.** The cells from 256 on are proposed by a run of r fair heads, which gives cell 256 + r, and accepted with
-//! probability 2^r exp(128 - y^2/(2 sigma^2)). It is (2/e)^r exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least
-//! r^2/512, as 16 y >= (256 + r) sigma: r coins of probability 2/e = exp(-(1 - ln 2)) and one more. The run has probability
-//! 2^-(r + 1), and all these cells together have the weight 2 exp(-128), so that the integers in them are drawn with
-//! probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2 sigma^2)), and with the same factor as the others.
+//! **Beyond the cells.** The cells from 256 on are proposed by a run of r heads of a fair coin, which gives cell 256 +
+//! r, and accepted with probability 2^r exp(128 - y^2/(2 sigma^2)). This is (2/e)^r exp(-f) with f = y^2/(2 sigma^2) -
+//! 128 - r, which is at least r^2/512 because 16 y >= (256 + r) sigma: r coins of probability 2/e = exp(-(1 - ln 2))
+//! and one coin exp(-f). The run has probability 2^-(r + 1), and all these cells together have the weight 2 exp(-128).
+//! So the integers in them are drawn with probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2
+//! sigma^2)), with the same factor as the others.
 
 use rand_chacha::rand_core::Rng;
 
@@ -23,12 +25,12 @@ use super::bernoulli::series;
 use super::power::{fair, ln_two};
 use super::{Bernoulli, BernoulliExp, cells, uniform};
 
-/// The largest standard deviation: the integers of the acceptance then fit into 64 and 128 bits with room to spare.
+/// The largest standard deviation: with it the integers of the acceptance test fit 64 and 128 bits with room to spare.
 pub const SIGMA_MAX: u64 = 1 << 50;
 
-/// Runs of heads are shorter: one of this length has probability 2^-4096, even beyond the 256 cells, where less than 2^-180
-/// of the draws are, and would be accepted with probability below exp(-2^15). The cut, at 272 sigma, bounds the arithmetic
-/// and never decides in practice.
+/// The limit on the length of a run of heads. A run of this length has probability 2^-4096 even beyond the 256 cells,
+/// where less than 2^-180 of the draws are, and would be accepted with probability below exp(-2^15). The limit, at 272
+/// sigma, bounds the arithmetic and never matters in practice.
 const RUN_MAX: u64 = 1 << 12;
 
 /// The discrete Gaussian with an integer standard deviation.
@@ -37,7 +39,7 @@ pub struct DiscreteGaussian {
     sigma: u64,
 }
 
-/// A magnitude of a cell, with a sign; minus zero is none.
+/// A magnitude in a cell, with a sign; minus zero is not a candidate.
 struct Candidate {
     magnitude: u64,
     negative: bool,
@@ -58,7 +60,8 @@ impl DiscreteGaussian {
         (1..=SIGMA_MAX).contains(&sigma).then_some(Self { sigma })
     }
 
-    /// Candidates until one is accepted: of large sigma 1.025 on average, of sigma = 1, where most cells are empty, 16.
+    /// Draws candidates until one is accepted: 1.025 on average for large sigma, and 16 for sigma = 1, for which most
+    /// cells are empty.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         loop {
             let cell = cells::sample(rng);
@@ -75,7 +78,7 @@ impl DiscreteGaussian {
         let magnitude = (cell * self.sigma).div_ceil(16) + (drawn >> 10);
         let negative = drawn >> 9 & 1 == 1;
         let inside = 16 * magnitude < (cell + 1) * self.sigma;
-        // As a candidate it would make zero come twice as often.
+        // If minus zero were a candidate, zero would be drawn twice as often.
         let minus_zero = negative && magnitude == 0;
         (inside && !minus_zero).then_some(Candidate { magnitude, negative, bits: drawn % 512 })
     }
@@ -118,7 +121,8 @@ mod tests {
     use super::*;
     use crate::sampler::tests::{DRAWS, assert_coin, assert_fits, generator};
 
-    /// Every candidate of some cells, accepted or not, against `mass(y)`, which is its probability; the others are rejected.
+    /// Compares every candidate of some cells, accepted or not, with its probability `mass(y)`; the others must be
+    /// rejected.
     fn assert_masses(
         cells: std::ops::Range<u64>,
         sigma: u64,
@@ -159,7 +163,7 @@ mod tests {
         for sigma in [1, 2, 5, 30, 1000] {
             let gaussian = DiscreteGaussian::new(sigma).unwrap();
             let places = sigma.div_ceil(16) as f64;
-            // The coin 2 exp(-128) stands before: what it leaves is half of exp(-x + 128), for each sign.
+            // The coin 2 exp(-128) was tossed before: what is left is half of exp(-x + 128) for each sign.
             let mass = |x: f64| (128.0 - x).exp() / (4.0 * places);
             assert_masses(256..256 + RUN_MAX, sigma, mass, || gaussian.beyond(&mut rng));
         }

@@ -18,8 +18,8 @@ impl Geometric {
         (p > 0 && q > 0).then_some(Self { p, q })
     }
 
-    /// With rate 1/q first, as u + q v: u below q kept with probability exp(-u/q), v a run of 1/e coins; then every p
-    /// neighboring values become one.
+    /// First draws with rate 1/q, as u + q v: u is uniform below q and kept with probability exp(-u/q), and v is the
+    /// length of a run of 1/e coins. Then every p consecutive values become one.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> u128 {
         loop {
             let u = uniform::below(rng, self.q);

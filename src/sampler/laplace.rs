@@ -14,11 +14,11 @@ impl DiscreteLaplace {
         Geometric::new(p, q).map(Self)
     }
 
-    /// A magnitude and a sign; minus zero is drawn again, or zero would come twice as often.
+    /// Draws a magnitude and a sign; minus zero is drawn again, because otherwise zero would be twice as likely.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i128 {
         loop {
             let negative = rng.next_u32() & 1 == 1;
-            // Beyond 2^127 lies less than exp(-2^62) of the mass.
+            // Less than exp(-2^62) of the mass lies beyond 2^127.
             let magnitude = i128::try_from(self.0.sample(rng)).unwrap_or(i128::MAX);
             if !(negative && magnitude == 0) {
                 return if negative { -magnitude } else { magnitude };

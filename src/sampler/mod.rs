@@ -1,9 +1,10 @@
 //! Exact discrete distributions: integers only, no floating point, no libm.
 //!
 //! The coins, the geometric and the Laplace distribution are those of Canonne, Kamath and Steinke (2020). The discrete
-//! Gaussian has the same coins, but candidates that are nearly always accepted.
+//! Gaussian uses the same coins, but candidates that are accepted nearly always.
 //!
-//! One distribution, one file: a constructor that checks, a `sample` that cannot fail, generic over the generator.
+//! Each file has one distribution: a constructor that checks the parameters, and a `sample` that cannot fail, generic
+//! over the generator.
 
 mod bernoulli;
 mod cells;

@@ -1,4 +1,4 @@
-//! Coins with probability 2^-x: what makes weights that are powers of two exact, without a logarithm.
+//! Coins with probability 2^-x, which make weights that are powers of two exact without a logarithm.
 
 use rand_chacha::rand_core::Rng;
 
@@ -19,7 +19,7 @@ impl BernoulliPower {
         Some(Self { whole: p >> bits, fraction: Bernoulli::new(p & (one - 1), one)? })
     }
 
-    /// Whole powers are runs of fair coins; 2^-f = exp(-f ln 2), where a coin f ln 2 is a coin f and a coin ln 2.
+    /// Whole powers are runs of fair coins; 2^-f = exp(-f ln 2), for which a coin f ln 2 is a coin f and a coin ln 2.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
         (0..self.whole).all(|_| fair(rng)) && series(rng, |rng| self.fraction.sample(rng) && ln_two(rng))
     }
@@ -29,7 +29,7 @@ pub(super) fn fair<R: Rng + ?Sized>(rng: &mut R) -> bool {
     rng.next_u64() >> 63 == 1
 }
 
-/// Heads with probability ln 2 = sum over k >= 1 of 2^-k / k: a run of fair coins gives k, a coin 1/k the rest.
+/// Heads with probability ln 2 = sum over k >= 1 of 2^-k / k: a run of fair coins gives k, and a coin 1/k decides.
 pub(super) fn ln_two<R: Rng + ?Sized>(rng: &mut R) -> bool {
     let mut k = 1;
     while fair(rng) {

@@ -1,5 +1,5 @@
-//! Each sampler against its exact probabilities. Seeds are fixed, so a test passes always or never; every threshold is
-//! the quantile of the statistic under the null hypothesis at the stated alpha.
+//! Compares each sampler with its exact probabilities. Seeds are fixed, so a test passes always or never. Every
+//! threshold is the quantile of the statistic under the null hypothesis at the stated alpha.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -12,8 +12,8 @@ pub(super) fn generator(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// Chi-square of counts against probabilities; cells of fewer than five expected draws are pooled into the last one.
-/// The threshold at alpha = 1e-6 is the Wilson-Hilferty quantile, z = 4.7534.
+/// Chi-square test of counts against probabilities; cells with fewer than five expected draws are pooled into the last
+/// one. The threshold at alpha = 1e-6 is the Wilson-Hilferty quantile, z = 4.7534.
 pub(crate) fn assert_fits(counts: &[usize], probabilities: &[f64]) {
     let total: usize = counts.iter().sum();
     let (mut statistic, mut cells, mut rest) = (0.0, 0usize, (0.0, 0.0));
@@ -56,7 +56,7 @@ fn uniform_integers_are_uniform() {
     let mut rng = generator(1);
     let counts = histogram(0, 6, || uniform::below(&mut rng, 7) as i64);
     assert_fits(&counts, &[1.0 / 7.0; 7]);
-    // A bound of 3 * 2^62 makes every fourth word a rejection: the top third must be as likely as the others.
+    // A bound of 3 * 2^62 rejects every fourth word: the top third must be as likely as the others.
     let bound = 3u64 << 62;
     let counts = histogram(0, 2, || (uniform::below(&mut rng, bound) >> 62) as i64);
     assert_fits(&counts, &[1.0 / 3.0; 3]);
@@ -67,7 +67,7 @@ fn a_matching_leaves_everyone_over_and_pairs_everyone_equally_often() {
     let mut rng = generator(2);
     let counts = histogram(0, 2, || 3 - uniform::matching(&mut rng, 3)[0].iter().sum::<usize>() as i64);
     assert_fits(&counts, &[1.0 / 3.0; 3]);
-    // The partner of 0.
+    // The index that is matched with 0.
     let mut partner = || {
         let pairs = uniform::matching(&mut rng, 6);
         pairs.iter().find(|pair| pair.contains(&0)).map_or(0, |pair| pair.iter().sum::<usize>() as i64)
@@ -154,7 +154,7 @@ fn the_discrete_gaussian_has_its_masses_symmetry_and_zero() {
     assert!(DiscreteGaussian::new(0).is_none() && DiscreteGaussian::new(SIGMA_MAX + 1).is_none());
 }
 
-/// Over ranges that do not end where the sampler's cells, of width 62.5, do.
+/// Ranges that do not end at the edges of the sampler's cells, which have width 62.5.
 #[test]
 fn a_discrete_gaussian_of_a_thousand_has_its_masses() {
     let mut rng = generator(13);

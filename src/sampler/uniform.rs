@@ -2,20 +2,22 @@
 
 use rand_chacha::rand_core::Rng;
 
-/// A uniform integer in `0..bound`, by Lemire's multiply-and-reject: exact, one word almost always.
+/// A uniform integer in `0..bound`, by Lemire's multiply-and-reject method: exact, and almost always with a single
+/// word.
 pub fn below<R: Rng + ?Sized>(rng: &mut R, bound: u64) -> u64 {
     assert!(bound > 0, "an empty range has no uniform integer");
     loop {
         let product = u128::from(rng.next_u64()) * u128::from(bound);
         let low = product as u64;
-        // The first `2^64 mod bound` residues are one too many: reject them.
+        // The first `2^64 mod bound` residues occur once too often, so they are rejected.
         if low >= bound || low >= bound.wrapping_neg() % bound {
             return (product >> 64) as u64;
         }
     }
 }
 
-/// A uniform integer in `0..bound` for wide bounds: as many random bits as the bound has, drawn again until they fit.
+/// A uniform integer in `0..bound` for wide bounds: as many random bits as the bound has, drawn again until the number
+/// is below the bound.
 pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
     assert!(bound > 0, "an empty range has no uniform integer");
     let surplus = (bound - 1).leading_zeros();
@@ -28,18 +30,18 @@ pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
     }
 }
 
-/// A uniform matching of `0..n`: disjoint pairs, with one left over where n is odd.
+/// A uniform matching of `0..n`: disjoint pairs, with one index left over if n is odd.
 ///
-/// It is stable: from the same randomness a matching of `0..n + 1` has one pair more where n is odd, and differs in at most
-/// one pair where n is even. *Why, and why it is uniform.* Where n is odd the newcomer joins the one left over, who is
-/// uniform by induction. Where n is even the newcomer is left over with probability 1/(n + 1), and else takes the place of a
-/// uniform one of the others, who is left over: every one of the n + 1 is left over with the same probability, the others
-/// are matched uniformly, and only the pair of that place has changed.
+/// It is stable: with the same randomness a matching of `0..n + 1` has one pair more if n is odd, and differs in at
+/// most one pair if n is even. *Proof of stability and uniformity.* If n is odd, the newcomer is matched with the index
+/// that is left over, which is uniform by induction. If n is even, the newcomer is left over with probability 1/(n +
+/// 1). Otherwise it takes the place of a uniform one of the others, which is then left over. So each of the n + 1 is
+/// left over with the same probability, the others are matched uniformly, and only the pair at that place has changed.
 pub fn matching<R: Rng + ?Sized>(rng: &mut R, n: usize) -> Vec<[usize; 2]> {
     matched(n, |bound| below(rng, bound as u64) as usize)
 }
 
-/// [`matching`] with any choice of an integer below a bound.
+/// [`matching`] with any function that chooses an integer below a bound.
 fn matched(n: usize, mut choose: impl FnMut(usize) -> usize) -> Vec<[usize; 2]> {
     let mut order = Vec::with_capacity(n);
     for newcomer in 0..n {
@@ -59,7 +61,7 @@ mod tests {
 
     type Matching = BTreeSet<BTreeSet<usize>>;
 
-    /// The matchings from every sequence of choices, each with its choices.
+    /// The matchings for all sequences of choices, each with its choices.
     fn every_matching(n: usize) -> Vec<(Vec<usize>, Matching)> {
         let bounds: Vec<usize> = (1..=n).step_by(2).collect();
         let sequences = bounds.iter().fold(vec![Vec::new()], |sequences: Vec<Vec<usize>>, bound| {
