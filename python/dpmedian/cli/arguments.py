@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import inspect
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NoReturn, get_args
 
@@ -15,16 +17,12 @@ from dpmedian.parameters import GEOMETRIES
 __all__ = [
     "Parser",
     "add_budget",
-    "add_clusters",
     "add_file",
-    "add_groups",
-    "add_method",
     "add_neighbours",
     "add_output",
-    "add_scales",
-    "add_weight_max",
-    "check_clusters",
-    "check_groups",
+    "add_release",
+    "check_release",
+    "chosen",
     "names",
     "number",
     "numbers",
@@ -62,7 +60,7 @@ def add_budget(parser: argparse.ArgumentParser, what: str = "the release") -> No
     group.add_argument("--rho", type=number, help="rho of zero-concentrated differential privacy, instead of epsilon")
 
 
-def add_method(parser: argparse.ArgumentParser) -> None:
+def _add_method(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("method; all of it is public and must not depend on the data")
     methods = ["auto", *METHODS]
     group.add_argument("--method", default="auto", choices=methods, metavar="NAME", help=", ".join(methods))
@@ -112,7 +110,7 @@ def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = Fal
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 
-def add_groups(parser: argparse.ArgumentParser) -> None:
+def _add_groups(parser: argparse.ArgumentParser) -> None:
     """Adds the options that define the groups."""
     parser.add_argument(
         "--by",
@@ -146,12 +144,6 @@ def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> 
     )
 
 
-def add_weight_max(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--weight-max", type=number, metavar="W", help="public cap of the weights; larger weights count as W"
-    )
-
-
 def scales(text: str) -> dict[str, float] | list[float]:
     """The public scales in a text: by column name, income=5000,age=10, or one for each column, 5000,10."""
     parts = [part.rpartition("=") for part in text.split(",")]
@@ -162,16 +154,7 @@ def scales(text: str) -> dict[str, float] | list[float]:
     return [number(value) for _, _, value in parts]
 
 
-def add_scales(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--scales",
-        type=scales,
-        metavar="A=X,...",
-        help="public scales by which columns are divided: by name, or one for each column",
-    )
-
-
-def add_clusters(parser: argparse.ArgumentParser) -> None:
+def _add_clusters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several typical places; both are public and must not depend on the data")
     group.add_argument("--clusters", type=int, metavar="K", help="release this many centers: k-medians")
     group.add_argument(
@@ -182,48 +165,61 @@ def add_clusters(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_clusters(options: argparse.Namespace) -> None:
-    """Raises if an option would be ignored with clusters, or without them."""
-    if options.clusters is None:
-        if options.trim is not None:
-            raise ValueError(f"--trim {options.trim:g} is for clusters: say how many with --clusters, or leave it out")
-        return
-    for option, ignored in (
-        ("--by", options.by is not None),
-        ("--method", options.method != "auto"),
-        ("--profile", options.profile != "default"),
-        ("--axes", options.axes is not None),
-        ("--no-inference", not options.inference),
-    ):
-        if ignored:
-            raise ValueError(f"{option} does not go with --clusters: leave one of them out")
+def add_release(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say what is released, which planning and releasing have in common."""
+    _add_groups(parser)
+    add_neighbours(parser, groups=True)
+    parser.add_argument(
+        "--weight-max", type=number, metavar="W", help="public cap of the weights; larger weights count as W"
+    )
+    parser.add_argument(
+        "--scales",
+        type=scales,
+        metavar="A=X,...",
+        help="public scales by which columns are divided: by name, or one for each column",
+    )
+    add_budget(parser)
+    _add_method(parser)
+    _add_clusters(parser)
 
 
-def check_groups(options: argparse.Namespace) -> None:
-    """Raises if an option would be ignored with groups."""
-    for option, ignored in (("--profile", options.profile != "default"), ("--axes", options.axes is not None)):
-        if ignored:
+def check_release(options: argparse.Namespace) -> None:
+    """Raises if an option would be ignored with clusters or groups, or without them."""
+    if options.by is None:
+        if options.keys is not None:
+            raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
+        for option, value in (("--minimum", options.minimum), ("--max-groups-per-unit", options.max_groups_per_unit)):
+            if value is not None:
+                raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
+    if options.clusters is None and options.trim is not None:
+        raise ValueError(f"--trim {options.trim:g} is for clusters: say how many with --clusters, or leave it out")
+    given = {
+        "--by": options.by is not None,
+        "--method": options.method != "auto",
+        "--profile": options.profile != "default",
+        "--axes": options.axes is not None,
+        "--no-inference": not options.inference,
+    }
+    if options.clusters is not None and True in given.values():
+        option = next(option for option, here in given.items() if here)
+        raise ValueError(f"{option} does not go with --clusters: leave one of them out")
+    for option in ("--profile", "--axes"):
+        if options.by is not None and given[option]:
             raise ValueError(f"groups have no {option}: leave it out")
 
 
-def plan_of(
-    options: argparse.Namespace, n: int | None, d: int, unit: str | None, scales: tuple[float, ...] | None = None
-) -> Plan:
-    common: dict[str, Any] = {
-        "epsilon": options.epsilon,
-        "delta": options.delta,
-        "rho": options.rho,
-        "radius": options.radius,
-        "resolution": options.resolution,
-        "center": options.center,
-        "failure_probability": options.failure_probability,
-        "geometry": options.geometry,
-        "unit": unit,
-        "neighbours": options.neighbours,
-        "weight_max": options.weight_max,
-        "scales": scales,
-    }
+def chosen(function: Callable[..., Any], options: argparse.Namespace, **known: Any) -> dict[str, Any]:
+    """The arguments of a function: what is known, and every option that was given and has the name of a parameter.
+
+    An option that was not given is left out, so that the default of the function holds.
+    """
+    names = inspect.signature(function).parameters
+    given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    return given | known
+
+
+def plan_of(options: argparse.Namespace, **known: Any) -> Plan:
+    """The plan of one median or of k-medians."""
     if options.clusters is not None:
-        return plan_k_medians(n, d, options.clusters, trim=options.trim or 0.0, **common)
-    common |= {"inference": options.inference, "axes": options.axes or 0.0}
-    return plan(n, d, method=options.method, profile=options.profile, **common)
+        return plan_k_medians(**chosen(plan_k_medians, options, k=options.clusters, **known))
+    return plan(**chosen(plan, options, **known))

@@ -8,7 +8,8 @@ import io
 from pathlib import Path
 
 from dpmedian import Ledger, geometric_medians
-from dpmedian.cli.output import deliver, paid_for, say, shown
+from dpmedian.cli.arguments import chosen
+from dpmedian.cli.output import hand_out, say
 from dpmedian.rendering.groups import NOTHING_SHOWN
 from dpmedian.sources.records import Records
 
@@ -47,38 +48,18 @@ def release_groups(
 ) -> None:
     """Plan, charge once, run every group, and print one object with a list of the groups."""
     found = geometric_medians(
-        points,
-        options.by if len(options.by) > 1 else options.by[0],
-        keys=keys,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        rho=options.rho,
-        unit=options.unit,
-        unit_reduce=options.unit_reduce or "median",
-        max_groups_per_unit=1 if options.max_groups_per_unit is None else options.max_groups_per_unit,
-        minimum=options.minimum,
-        n=options.n,
-        method=options.method,
-        radius=options.radius,
-        resolution=options.resolution,
-        center=options.center,
-        failure_probability=options.failure_probability,
-        geometry=options.geometry,
-        neighbours=options.neighbours,
-        ledger=ledger,
-        seed=options.seed,
-        progress=False if options.quiet else None,
-        nonfinite=options.nonfinite,
-        name=options.name,
-        sample_weight=options.weight,
-        weight_max=options.weight_max,
-        scales=options.scales,
-        inference=options.inference,
+        **chosen(
+            geometric_medians,
+            options,
+            points=points,
+            by=options.by if len(options.by) > 1 else options.by[0],
+            keys=keys,
+            ledger=ledger,
+            progress=False if options.quiet else None,
+            columns=None,  # They were chosen when the file was read.
+            sample_weight=options.weight,
+        )
     )
-    with paid_for(found):
-        deliver(shown(found, options.output))
+    hand_out(found, options, ledger)
     if not found:
         say("note", NOTHING_SHOWN)
-    if options.report is not None:
-        with paid_for(found):
-            found.report(options.report, ledger=ledger)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from dpmedian import Release, ReleaseFailed, Releases
+from dpmedian import Ledger, Release, ReleaseFailed, Releases
 
-__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "deliver", "paid_for", "say", "show", "show_failure", "shown"]
+__all__ = ["EXIT_CODES", "Refuted", "Undelivered", "hand_out", "paid_for", "say", "show", "show_failure", "shown"]
 
 EXIT_CODES = """\
 exit codes:
@@ -41,6 +42,15 @@ def paid_for(result: Release | Releases) -> Iterator[None]:
     except Exception as error:
         _write_aside(_record(result))
         raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
+
+
+def hand_out(result: Release | Releases, options: argparse.Namespace, ledger: Ledger | None) -> None:
+    """Prints a result that is paid for, and writes its page if one was asked for."""
+    with paid_for(result):
+        deliver(shown(result, options.output))
+    if options.report is not None:
+        with paid_for(result):
+            result.report(options.report, ledger=ledger)
 
 
 def show_failure(failed: ReleaseFailed) -> None:

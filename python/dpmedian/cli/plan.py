@@ -6,19 +6,7 @@ import argparse
 from typing import Any
 
 from dpmedian import GroupsPlan, Plan, plan_groups
-from dpmedian.cli.arguments import (
-    add_budget,
-    add_clusters,
-    add_groups,
-    add_method,
-    add_neighbours,
-    add_output,
-    add_scales,
-    add_weight_max,
-    check_clusters,
-    check_groups,
-    plan_of,
-)
+from dpmedian.cli.arguments import add_output, add_release, check_release, chosen, plan_of
 from dpmedian.cli.groups import read_keys
 from dpmedian.cli.output import show
 
@@ -27,46 +15,13 @@ __all__ = ["add", "show_plan"]
 
 def show_plan(options: argparse.Namespace) -> None:
     """Print what a release would do and cost. It needs no data and spends nothing."""
-    check_clusters(options)
-    made = _plan_of_groups(options) if options.by is not None else _plan_of_one(options)
+    check_release(options)
+    made: Plan | GroupsPlan
+    if options.by is None:
+        made = plan_of(options, n=options.n)
+    else:
+        made = plan_groups(**chosen(plan_groups, options, keys=read_keys(options.keys, options.by)))
     show(made if options.output == "table" else made.to_json())
-
-
-def _plan_of_one(options: argparse.Namespace) -> Plan:
-    for option, value in (
-        ("--keys", options.keys),
-        ("--minimum", options.minimum),
-        ("--max-groups-per-unit", options.max_groups_per_unit),
-    ):
-        if value is not None:
-            raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
-    options.neighbours = options.neighbours or "replace"
-    return plan_of(options, options.n, options.d, options.unit, options.scales)
-
-
-def _plan_of_groups(options: argparse.Namespace) -> GroupsPlan:
-    check_groups(options)
-    return plan_groups(
-        read_keys(options.keys, options.by),
-        options.d,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        rho=options.rho,
-        n=options.n,
-        unit=options.unit,
-        max_groups_per_unit=1 if options.max_groups_per_unit is None else options.max_groups_per_unit,
-        minimum=options.minimum,
-        method=options.method,
-        radius=options.radius,
-        resolution=options.resolution,
-        center=options.center,
-        failure_probability=options.failure_probability,
-        geometry=options.geometry,
-        neighbours=options.neighbours or "add_remove",
-        weight_max=options.weight_max,
-        scales=options.scales,
-        inference=options.inference,
-    )
 
 
 def _records(text: str) -> int | None:
@@ -92,12 +47,6 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("d", type=int, help="dimension")
     parser.add_argument("--unit", metavar="NAME", help="whose contribution is protected, such as person; n counts them")
-    add_groups(parser)
-    add_neighbours(parser, groups=True)
-    add_weight_max(parser)
-    add_scales(parser)
-    add_budget(parser)
-    add_method(parser)
-    add_clusters(parser)
+    add_release(parser)
     add_output(parser, "table")
     parser.set_defaults(command=show_plan)

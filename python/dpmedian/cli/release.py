@@ -9,23 +9,10 @@ from typing import Any
 
 from dpmedian import Dataset, ReleaseFailed
 from dpmedian.accounting.protection import relation_of
-from dpmedian.cli.arguments import (
-    add_budget,
-    add_clusters,
-    add_file,
-    add_groups,
-    add_method,
-    add_neighbours,
-    add_output,
-    add_scales,
-    add_weight_max,
-    check_clusters,
-    check_groups,
-    plan_of,
-)
+from dpmedian.cli.arguments import add_file, add_output, add_release, check_release, chosen, plan_of
 from dpmedian.cli.groups import read_keys, release_groups
 from dpmedian.cli.ledger import open_ledger
-from dpmedian.cli.output import EXIT_CODES, deliver, paid_for, show_failure, shown
+from dpmedian.cli.output import EXIT_CODES, hand_out, show_failure
 from dpmedian.files import open_points, read_points
 from dpmedian.sources.cells import NONFINITE
 from dpmedian.sources.file import FileRecords
@@ -41,39 +28,28 @@ def release(options: argparse.Namespace) -> None:
     _check(options)
     ledger = None if options.ledger is None else open_ledger(options.ledger)
     progress = False if options.quiet else None
-    told: dict[str, Any] = {
+    read = {
         "columns": with_weight(options.columns, options.weight),
-        "header": options.header,
         "name": options.array,
-        "nonfinite": options.nonfinite,
-        "format": options.format,
-        "delimiter": options.delimiter,
-        "decimal": options.decimal,
-        "encoding": options.encoding,
         "d": options.dimension if options.dimension is None or options.weight is None else options.dimension + 1,
     }
+    ids = [] if options.unit is None else [options.unit]
     if options.by is not None:
-        keys = read_keys(options.keys, options.by)
-        labels = [*([] if options.unit is None else [options.unit]), *options.by]
-        release_groups(options, read_points(options.file, **told, labels=labels), keys, ledger)
+        keys, labels = read_keys(options.keys, options.by), [*ids, *options.by]
+        rows = read_points(options.file, **chosen(read_points, options, **read, labels=labels))
+        release_groups(options, rows, keys, ledger)
         return
     if options.unit is None and options.geometry == "euclidean" and options.weight is None and options.scales is None:
-        rows: FileRecords | Records = open_points(options.file, **told, cache=options.cache, progress=progress)
+        given: FileRecords | Records = open_points(
+            options.file, **chosen(open_points, options, **read, progress=progress)
+        )
     else:
-        rows = read_points(options.file, **told, labels=[] if options.unit is None else [options.unit])
-    points = Dataset.of(
-        rows,
-        unit=options.unit,
-        unit_reduce=options.unit_reduce or "median",
-        nonfinite=options.nonfinite,
-        geometry=options.geometry,
-        scales=options.scales,
-        sample_weight=options.weight,
-        weight_max=options.weight_max,
-    )
+        given = read_points(options.file, **chosen(read_points, options, **read, labels=ids))
+    points = Dataset.of(**chosen(Dataset.of, options, points=given, columns=None, sample_weight=options.weight))
     # A private number of records (or sum of weights) may be guessed; a public number is the number of points.
     n = options.n if _private(options) else points.shape[0]
-    made = plan_of(options, n, rows.shape[1] - (options.weight is not None), points.unit, points.scales)
+    d = given.shape[1] - (options.weight is not None)
+    made = plan_of(options, n=n, d=d, unit=points.unit, scales=points.scales)
     try:
         result = made.run(points, ledger=ledger, seed=options.seed, progress=progress, name=options.name)
     except ReleaseFailed as failed:
@@ -83,11 +59,7 @@ def release(options: argparse.Namespace) -> None:
             with contextlib.suppress(Exception):  # The exit code is about the failure of the release.
                 failed.report(options.report, ledger=ledger)
         raise
-    with paid_for(result):
-        deliver(shown(result, options.output))
-    if options.report is not None:
-        with paid_for(result):
-            result.report(options.report, ledger=ledger)
+    hand_out(result, options, ledger)
 
 
 def _private(options: argparse.Namespace) -> bool:
@@ -97,17 +69,9 @@ def _private(options: argparse.Namespace) -> bool:
 
 def _check(options: argparse.Namespace) -> None:
     """Raises before a row is read if the arguments alone are wrong, or if one of them would be ignored."""
-    check_clusters(options)
+    check_release(options)
     if options.neighbours is None:
         options.neighbours = "replace" if options.by is None else "add_remove"
-    if options.by is None:
-        if options.keys is not None:
-            raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
-        for option, value in (("--minimum", options.minimum), ("--max-groups-per-unit", options.max_groups_per_unit)):
-            if value is not None:
-                raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
-    else:
-        check_groups(options)
     if options.unit is None and options.unit_reduce is not None:
         raise ValueError(f"--unit-reduce {options.unit_reduce} is for units: name the column of ids with --unit")
     if (options.weight is None) != (options.weight_max is None):
@@ -164,21 +128,15 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
     parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
-    add_weight_max(parser)
-    add_scales(parser)
-    add_groups(parser)
     parser.add_argument(
         "--unit-reduce",
         choices=REDUCERS,
         help="how a person's rows become one record; default: median",
     )
-    add_neighbours(parser, groups=True)
     parser.add_argument(
         "--n", type=int, help="with add_remove or weights: a public guess of the records, or of those of a group"
     )
-    add_budget(parser)
-    add_method(parser)
-    add_clusters(parser)
+    add_release(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
     parser.add_argument("--name", help="what is released, for the ledger and the result")
     parser.add_argument("--report", metavar="FILE", help="also write a page about the release, such as page.html")
