@@ -6,10 +6,10 @@
     python benches/scaling.py --against PYTHON    # only (3000, 200), beside the version that this interpreter has
 
 A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads too. A
-release is timed from the call to the point: the plan, the validation of the records, and every stage. The time
-between two noisy releases belongs to the stage of the later one. All times are medians: `--cpu` counts the processor's
-time of both threads instead of the clock's, for a machine that is not idle. The slope is that of log(seconds) in
-log(size): 1 is linear. Needs 3 GB of memory.
+release is timed from the call to the point and its error radius: the plan, the validation of the records, and every
+stage. The time between two noisy releases belongs to the stage of the later one, and that after the last one to the
+error radius. All times are medians: `--cpu` counts the processor's time of both threads instead of the clock's, for a
+machine that is not idle. The slope is that of log(seconds) in log(size): 1 is linear. Needs 3 GB of memory.
 
 The shape (3000, 200) is small: there plans, calibration and searches count. It is timed in processes of their own, in
 the processor's time with one thread for linear algebra, whose idle threads would be counted, too.
@@ -80,6 +80,7 @@ def release(points: Points) -> dict[str, float]:
     source = ArraySource.of(points, plan.parameters)
     watch.lap("validation")
     plan.calibrated.run(source, cast(Tape, watch))
+    watch.lap("error radius")
     return watch.seconds
 
 

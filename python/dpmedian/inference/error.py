@@ -79,12 +79,13 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
 def _in_space(moments: Moments, sampling: bool) -> Error:
     """H^-1 g, where g is the noise of the gradient and, if `sampling`, its sampling error; H is drawn from its own
     noise.
+
+    Without sampling only lengths are needed: the draws are in the basis of the Hessian, and there is no covariance. If
+    the error is the same in all directions, the draws are lengths.
     """
     d, n = moments.d, moments.size
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))
-    directions, relative = _directions(moments) if sampling else (np.zeros((d, d)), 0.0)
-    gradient = directions / n + np.eye(d) * (moments.gradient_variance / n**2)
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
     found = mean - values + _across(moments, mean, values, vectors)
@@ -92,45 +93,69 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     found[np.argmin(found)] -= moments.away * (mean - found.min())
     found = np.maximum(found, _SOFTEST * mean)
     # From here on vectors are in the basis of the Hessian. The curvature adds the same amount in all directions.
-    within = vectors.T @ gradient @ vectors
     rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
+    noise, even = moments.gradient_variance / n**2, not sampling or (moments.directions is None and d > 1)
+    lengths_only = even and vectors is None and moments.position is None
+    if lengths_only:
+        # In many dimensions draws of all coordinates would take longer than the release.
+        found = found[:1]
     drawn = found + moments.curvature_noise * rng.normal(size=(count, 1))
-    pulled = rng.normal(size=(count, d)) @ np.linalg.cholesky(within).T
-    covariance = within / np.outer(found, found)
+    pulled = np.sqrt(rng.chisquare(d, size=(count, 1))) if lengths_only else rng.normal(size=(count, d))
+    if even:
+        # The error of the gradient is the same in all directions; products of large matrices would take minutes.
+        pulled *= math.sqrt(noise + (1.0 / (d * n) if sampling else 0.0))
+    else:
+        directions, relative = _directions(moments)
+        within = np.eye(d) * noise + _turned(directions / n, vectors)
+        pulled = pulled @ np.linalg.cholesky(within).T
     if doubt.any():
         drawn = drawn + doubt * rng.normal(size=(count, d))
         # Off the diagonal, the noise turns an error in one direction into a pull in all other directions.
         squares = (pulled / found) ** 2
         turned = np.maximum(squares.sum(axis=1, keepdims=True) - squares, 0.0)
         pulled = pulled + math.sqrt(0.5) * doubt.max() * np.sqrt(turned) * rng.normal(size=(count, d))
+    # If n records span d directions, the sampling error has an additional part of the order d/n.
+    length = moments.records * math.sqrt(1.0 + (_SPANNED * d / n if sampling else 0.0))
+    draws = length * pulled / np.maximum(drawn, _LOWEST * found)
+    if not sampling:
+        return Error(moments.radius, draws)
+    if vectors is not None:
+        draws = draws @ vectors.T
+    if even:
+        return Error(moments.radius, draws)
+    if relative >= KNOWN:
+        square = float(np.trace(directions)) / n + d * noise
+        return Error(moments.radius, _hidden(moments, mean, directions, values, vectors, square) * draws)
+    covariance = within / np.outer(found, found)
+    if doubt.any():
         others = np.trace(covariance) - np.diag(covariance)
         covariance = covariance + np.diag(0.5 * doubt.max() ** 2 * others / found**2)
-    errors = pulled / np.maximum(drawn, _LOWEST * found)
-    # If n records span d directions, the sampling error has an additional part of the order d/n.
-    draws = math.sqrt(1.0 + (_SPANNED * d / n if sampling else 0.0)) * moments.records * errors @ vectors.T
-    if relative >= KNOWN:
-        hidden = _hidden(moments, mean, directions, (vectors * values) @ vectors.T, float(np.trace(gradient)))
-        return Error(moments.radius, hidden * draws)
-    return Error(moments.radius, draws, moments.records**2 * vectors @ covariance @ vectors.T, 1.0 + relative**2)
+    covariance = moments.records**2 * _turned(covariance, None if vectors is None else vectors.T)
+    return Error(moments.radius, draws, covariance, 1.0 + relative**2)
 
 
-def _softness(moments: Moments) -> tuple[Vector, Matrix, Vector]:
+def _turned(matrix: Matrix, vectors: Matrix | None) -> Matrix:
+    """A matrix in the basis of these vectors, which are columns; without vectors the basis stays as it is."""
+    return matrix if vectors is None else np.asarray(vectors.T @ matrix @ vectors)
+
+
+def _softness(moments: Moments) -> tuple[Vector, Matrix | None, Vector]:
     """Eigenvalues and eigenvectors of T without its noise, and the standard deviation that remains for each eigenvalue.
 
     If the noise shrinks a value to a part of what was released, this part of the variance of the noise remains, as for
-    the mean of a normal distribution whose variance was estimated.
+    the mean of a normal distribution whose variance was estimated. If T was not released, it counts as zero.
     """
     d, noisy = moments.d, moments.hessian
     if noisy is None:
-        return np.zeros(d), np.eye(d), np.zeros(d)
+        return np.zeros(d), None, np.zeros(d)
     values, vectors, _ = without_noise(noisy.matrix, noisy.noise)
-    released = np.diag(vectors.T @ noisy.matrix @ vectors)
+    released = np.einsum("ij,ij->j", vectors, noisy.matrix @ vectors)
     released = released - released.mean()
     kept = np.clip(values / np.where(released == 0.0, 1.0, released), 0.0, 1.0)
     return values, vectors, noisy.noise * np.sqrt(kept)
 
 
-def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix) -> Vector:
+def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | None) -> Vector:
     """What records within the smoothing radius add to eigenvalues across a line, if most records lie along one line.
 
     The released Hessian counts these records as if their directions were even, with 1/radius each. Along a line of
@@ -139,7 +164,7 @@ def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix) -> V
     cloud would contribute, too; so the larger of the two estimates of t is taken.
     """
     extra, even = np.zeros(moments.d), 1.0 - 1.0 / moments.d
-    if moments.hessian is None or moments.directions is None or moments.d == 1:
+    if vectors is None or moments.hessian is None or moments.directions is None or moments.d == 1:
         return extra
     line, trace = vectors[:, np.argmax(values)], float(np.trace(moments.hessian.matrix))
     within = mean - even * trace
@@ -153,15 +178,18 @@ def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix) -> V
     return extra
 
 
-def _hidden(moments: Moments, mean: float, directions: Matrix, hessian: Matrix, square: float) -> float:
+def _hidden(
+    moments: Moments, mean: float, directions: Matrix, values: Vector, vectors: Matrix | None, square: float
+) -> float:
     """How much longer errors are because directions and Hessian agree in parts that are hidden in their noise.
 
     To first order, the mean squared error is the mean square of the gradient, `square`, plus 2 tr(S T)/(n mean). The
     noise of S and of T are independent, so the product of the released matrices is right on average, however small
     their parts.
     """
-    if moments.hessian is None or moments.directions is None:
+    if vectors is None or moments.hessian is None or moments.directions is None:
         return 1.0
+    hessian = (vectors * values) @ vectors.T
     released = moments.hessian.matrix - np.eye(moments.d) * np.trace(moments.hessian.matrix) / moments.d
     seen, found = (
         square + 2.0 * float(np.sum(s * t)) / (moments.size * mean)
