@@ -432,14 +432,14 @@ def test_a_resolution_states_how_large_the_data_are_and_changes_what_is_predicte
 
 
 def test_a_run_whose_center_search_did_not_narrow_ends_early_and_a_ledger_in_rho_keeps_the_rest():
-    """In 4000 dimensions a thousand records are not found in a ball of 100 core radii: nothing but the center ran."""
-    points = np.random.default_rng(0).normal(size=(1000, 4000)) / math.sqrt(4000.0)
+    """In 4000 dimensions a thousand records at 60 core radii from the center are not found: nothing else is queried."""
+    points = (60.0 + np.random.default_rng(0).normal(size=(1000, 4000))) / math.sqrt(4000.0)
     plan = dpmedian.plan(1000, 4000, rho=0.028, method="adaptive", radius=100.0)
     tape = Tape.record(bytes(32))
     with pytest.raises(dpmedian.ReleaseFailed, match="did not narrow") as caught:
         plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
-    assert {name for name, *_ in tape.entries()} == {"center"}
-    assert spent(tape) <= caught.value.ran.rho <= 0.51 * plan.cost.rho
+    assert {name for name, *_ in tape.entries()} == {"gradient", "core radius", "center"}
+    assert spent(tape) <= caught.value.ran.rho <= 0.6 * plan.cost.rho
     ledger = dpmedian.Ledger(rho=0.03)
     account = ledger.charge("median", "adaptive", plan.cost)
     assert account.fail_after(caught.value.ran)
@@ -585,3 +585,21 @@ def test_between_clusters_the_error_radius_covers_and_nothing_is_said_to_coincid
     releases = [released(plan, points, seed) for seed in range(60)]
     assert sum(np.linalg.norm(found.point - median) <= found.error_radius for found in releases) >= 54
     assert sum("coincide" in " ".join(found.notes) for found in releases) <= 3
+
+
+def stages_of(points: np.ndarray, seed: int) -> set[str]:
+    release = dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6, method="adaptive", seed=seed, inference=False)
+    excess = objective(points, release.point) / objective(points, dpmedian.nonprivate.geometric_median(points)) - 1.0
+    assert excess < 0.05
+    return {entry.stage for entry in release.trace}
+
+
+@pytest.mark.parametrize(
+    ("n", "distance", "ranks"),
+    [(1200, 0.5, False), (1200, 40.0, True), pytest.param(60_000, 1e6, False, marks=pytest.mark.slow)],
+)
+def test_in_many_dimensions_ranks_are_queried_only_if_no_cheap_gradient_leads_to_the_data(n, distance, ranks):
+    """The distance of the public center from the data is in core radii, about sqrt(d) here."""
+    d = 260
+    points = np.random.default_rng(5).normal(size=(n, d), loc=distance).astype(np.float32)
+    assert ("center" in stages_of(points, 3)) is ranks

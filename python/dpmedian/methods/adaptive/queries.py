@@ -240,11 +240,12 @@ class Offers:
 
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
     """The number of equal parts into which the rest of rho is divided for the last gradients: few after a sample."""
+    most = c.last_gradients if p.d <= SAMPLED_DIMENSIONS else c.last_gradients // 2
     if sample < p.size:
         # In many dimensions one more pass over all records takes far less time than a Hessian.
         return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
     affordable = left * rho / gradient_price(p, c.most_noise, p.size)
-    return min(c.last_gradients, max(1, round(affordable)))
+    return min(most, max(1, round(affordable)))
 
 
 def gradient_price(p: PublicParameters, noise: float, m: float) -> float:
@@ -299,11 +300,16 @@ class Queries:
         """The cost of a gradient whose noise, scaled to all records, has this mean squared length."""
         return 2.0 * self.d * (self.n / self.m / self.gain) ** 2 / square
 
-    def center(self) -> tuple[Vector, float]:
-        """The median of every coordinate, and the diagonal of the box that contains most of the posterior mass."""
+    def center(self, distance: float | None = None) -> tuple[Vector, float]:
+        """The median of every coordinate, and the diagonal of the box that contains most of the posterior mass.
+
+        If the distance of the records from the public center is known, the search expects coordinates of its octave.
+        """
         c, radius = self.c, self.p.radius
         likely = (c.likely_octaves, c.likely_octaves)
-        if radius is not None:
+        if distance is not None:
+            likely = (math.log2(distance / math.sqrt(self.d)), 1.0)
+        elif radius is not None:
             likely = (math.log2(radius) - 0.5 * c.likely_octaves, 0.5 * c.likely_octaves)
         needed = c.needs * self.d / (self.gain * self.m) ** 2
         found = self.spender.search(

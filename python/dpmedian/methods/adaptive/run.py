@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,31 +25,17 @@ from dpmedian.methods.adaptive.queries import (
     hessian_plan,
     last_gradients,
 )
+from dpmedian.methods.adaptive.start import Ball, NotFound, first_ball
 from dpmedian.parameters import LARGEST
 from dpmedian.postprocess import spikes, stands_out, without_noise
 from dpmedian.release import MethodResult
 
-__all__ = ["Ball", "NotFound", "Run"]
+__all__ = ["Run"]
 
 Vector = NDArray[np.float64]
 
 # Below this quarter octave all distances count as zero: it is the smallest normal double.
 _SMALLEST = 4 * sys.float_info.min_exp
-
-
-class NotFound(Exception):
-    """The answers are not those of a median; the message says why. `near` is a place among the records, if known."""
-
-    def __init__(self, message: str, near: MethodResult | None = None) -> None:
-        super().__init__(message)
-        self.near = near
-
-
-class Ball(NamedTuple):
-    """A center and the quarter octave of a radius."""
-
-    center: Vector
-    quarter: int
 
 
 class Run:
@@ -71,10 +56,7 @@ class Run:
 
     def run(self) -> MethodResult:
         ask, c = self.ask, self.c
-        center, box = ask.center()
-        if ask.p.radius is not None and box > 4.0 * ask.p.radius:
-            raise NotFound("the search for the center did not narrow: the ball is too large for so few records")
-        start = Ball(center, ask.search(center, c.core, 4 * math.frexp(box)[1]))
+        start = first_ball(ask)
         while True:
             left = ask.left
             ball, _ = self.collapse(start, c.half)

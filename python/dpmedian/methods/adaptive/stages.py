@@ -12,7 +12,8 @@ from dpmedian.mechanisms.spender import Allowance, Exhausted
 from dpmedian.methods.adaptive.constants import CONSTANTS, Constants
 from dpmedian.methods.adaptive.prediction import octaves_within, predict
 from dpmedian.methods.adaptive.queries import SAMPLED_DIMENSIONS, Offers, Queries, hessian_plan, last_gradients
-from dpmedian.methods.adaptive.run import NotFound, Run
+from dpmedian.methods.adaptive.run import Run
+from dpmedian.methods.adaptive.start import NotFound
 from dpmedian.methods.contract import CappedMethod, Prediction, Reads, sensitivity_gain
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.rates import (
