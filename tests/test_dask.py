@@ -130,6 +130,28 @@ def test_a_lost_worker_costs_time_only(distributed, array):
     assert len(ledger.entries) == 1
 
 
+def test_a_worker_that_is_lost_before_its_actor_is_made_is_not_waited_for(distributed, array, monkeypatch):
+    """The cluster would keep an actor for a worker that is gone waiting, forever."""
+    monkeypatch.setattr(in_the_cluster, "_PATIENCE", 0.2)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        collection = array.from_array(POINTS[:5000], chunks=(1000, 3))
+        ask, processes, killed = client.who_has, client.run(os.getpid), []
+
+        def then_lost(futures):
+            held = ask(futures)
+            if not killed:
+                killed.append(held[futures[0].key][0])
+                os.kill(processes[killed[0]], signal.SIGKILL)
+                while killed[0] in client.nthreads():
+                    time.sleep(0.01)
+            return held
+
+        monkeypatch.setattr(client, "who_has", then_lost)
+        assert np.array_equal(released(collection), released(POINTS[:5000]))
+    assert len(killed) == 1
+
+
 def test_what_cannot_be_asked_of_a_cluster_says_so(client, array):
     collection = array.from_array(POINTS[:100, :2], chunks=(50, 2))
     with pytest.raises(ValueError, match="all records in this process"):

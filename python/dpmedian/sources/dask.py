@@ -34,6 +34,9 @@ __all__ = ["Collection", "DaskGroups", "DaskSource", "Holders", "by_name", "is_d
 # A lost round is tried at most this many times in all.
 _ATTEMPTS = 5
 
+# Seconds after which a run that waits for a new actor asks whether the worker is still there.
+_PATIENCE = 5.0
+
 # Groups with at most this many coordinates (8 MiB) are fetched when they are needed, because a run sends dozens of
 # queries to a group that is too small for hidden samples. At most this many coordinates (32 MiB) are fetched in one
 # round, used and dropped.
@@ -261,8 +264,19 @@ class Holders:
             numbers = [i for i, address in enumerate(addresses) if address == worker]
             arguments = (numbers, [self.parts[i] for i in numbers], self.ball, self.replacement)
             made.append(self.client.submit(Holder, *arguments, actor=True, workers=[worker], pure=False))
-        self._actors = [future.result() for future in made]
+        self._actors = [self._made(future, worker) for future, worker in zip(made, workers, strict=True)]
         self._where = [workers.index(str(address)) for address in addresses]
+
+    def _made(self, future: Any, worker: str) -> Any:
+        """The actor of a worker. If that worker is lost before it has begun, the cluster keeps the actor waiting."""
+        while True:
+            try:
+                return future.result(timeout=_PATIENCE)
+            except Exception as error:
+                if future.done():
+                    raise
+                if worker not in self.client.nthreads():
+                    raise OSError("a worker was lost before its actor was made") from error
 
 
 class DaskSource:
