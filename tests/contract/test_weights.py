@@ -11,6 +11,7 @@ import dpmedian
 from conftest import EXTREMES
 from contract.registry import METHOD_CASES, RELATION_CASES, cloud
 from dpmedian._core import Coins
+from dpmedian.methods.adaptive.notes import EXACT
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
 from dpmedian.planning.choice import make_plan
@@ -93,7 +94,10 @@ def test_it_replays_where_there_is_hardly_any_weight(replay, name):
 
 @RELATIONS
 def test_the_recorded_cost_is_the_charged_cost(name, relation):
-    """The sensitivities of the values, weights and their rounding included, are those of the plan."""
+    """The sensitivities of the values, weights and their rounding included, are those of the plan.
+
+    Most of the budget is used, unless the run has found records that coincide within the resolution.
+    """
     plan, records = planned(name, relation)
     tape = Tape.record((7).to_bytes(32, "little"), relation)
     source = ArraySource.of(records, plan.parameters).weighted(Coins.of(tape.hidden()))
@@ -109,7 +113,7 @@ def test_the_recorded_cost_is_the_charged_cost(name, relation):
             squared += (sensitivity / scale) ** 2
     cost = plan.cost
     assert squared <= cost.mu_squared * (1.0 + 1e-9)
-    assert squared >= 0.8 * cost.mu_squared
+    assert EXACT in result.notes or squared >= 0.8 * cost.mu_squared
     assert ranges == pytest.approx(sum(cost.bounded_ranges), rel=1e-6)
 
 
