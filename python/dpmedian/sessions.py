@@ -30,7 +30,7 @@ from dpmedian.progress import Progress
 from dpmedian.running import Session, require_fit
 from dpmedian.sources.protocol import Source
 from dpmedian.spelling import american
-from dpmedian.statistics import BallSize, Bound, Ranks, Size
+from dpmedian.statistics import BallSize, Ranks, Size
 from dpmedian.trace import Trace
 
 __all__ = ["NoisyValue", "QuerySession", "SessionExceeded", "session"]
@@ -302,13 +302,7 @@ class QuerySession:
 
     def _gaussian(self, stage: str, statistic: str, rho: float, coordinates: int = 1, **arguments: Any) -> Gaussian:
         parameters = self._parameters
-        return Gaussian.calibrate(
-            stage,
-            Bound.of(statistic, parameters.protection, **arguments),
-            _part(rho),
-            largest=parameters.records_most,
-            coordinates=coordinates,
-        )
+        return Gaussian.of_statistic(stage, statistic, _part(rho), parameters, arguments, coordinates=coordinates)
 
     def _scalar(self, made: Gaussian, query: Callable[[Source], Vector]) -> NoisyValue:
         found = self._vector(made, query)

@@ -16,7 +16,6 @@ from dpmedian.sources.protocol import Source
 from dpmedian.statistics import (
     FIRST_HALF_OCTAVE,
     SHELLS,
-    Bound,
     ClusterGradients,
     GridCells,
     ShellsAndDirections,
@@ -54,11 +53,12 @@ class NoisyShells(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> NoisyShells:
         """Calibrate the release to rho. With a weight of 0 the directions are left out."""
         d = parameters.d
-        return cls.calibrate(
+        return cls.of_statistic(
             name,
-            Bound.of("shells and directions", parameters.protection, d=d, weight=weight),
+            "shells and directions",
             rho,
-            largest=parameters.records_most,
+            parameters,
+            {"d": d, "weight": weight},
             coordinates=SHELLS + (d * (d + 1) // 2 if weight > 0.0 else 0),
             finest=FINEST_PRODUCTS,
             weight=weight,
@@ -117,13 +117,7 @@ class NoisyCells(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyCells:
-        return cls.calibrate(
-            name,
-            Bound.of("grid cells", parameters.protection, cells=CELLS_MOST),
-            rho,
-            largest=parameters.records_most,
-            coordinates=CELLS_MOST,
-        )
+        return cls.of_statistic(name, "grid cells", rho, parameters, {"cells": CELLS_MOST}, coordinates=CELLS_MOST)
 
     def count(self, source: Source, tape: Tape, grid: Grid, level: int, indices: NDArray[np.int64]) -> Vector:
         """The noisy count of each cell of this level; which cells are counted depends only on earlier releases."""
@@ -154,13 +148,15 @@ class NoisyClusters(Gaussian):
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, k: int, weights: tuple[float, float]
     ) -> NoisyClusters:
-        bound = Bound.of("cluster gradients", parameters.protection, k=k, d=parameters.d, weights=weights)
-        return cls.calibrate(
+        d, numbers = parameters.d, k * (1 + SHELLS + parameters.d)
+        arguments = {"k": k, "d": d, "weights": weights}
+        return cls.of_statistic(
             name,
-            bound,
+            "cluster gradients",
             rho,
-            largest=parameters.records_most,
-            coordinates=k * (1 + SHELLS + parameters.d),
+            parameters,
+            arguments,
+            coordinates=numbers,
             finest=_FINEST_GRADIENTS,
             k=k,
             weights=weights,

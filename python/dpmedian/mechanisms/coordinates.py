@@ -13,7 +13,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound, Ranks
+from dpmedian.statistics import Ranks
 
 __all__ = ["OPEN", "Center", "CoordinateSearch"]
 
@@ -50,14 +50,8 @@ class CoordinateSearch:
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> CoordinateSearch:
         d = parameters.d
-        ranks = Gaussian.calibrate(
-            name,
-            Bound.of("ranks", parameters.protection, d=d, centered=True),
-            rho,
-            largest=parameters.records_most,
-            coordinates=d,
-            releases=releases,
-            coarsest=1,
+        ranks = Gaussian.of_statistic(
+            name, "ranks", rho, parameters, {"d": d, "centered": True}, coordinates=d, releases=releases, coarsest=1
         )
         return cls(parameters.size, ranks)
 

@@ -13,7 +13,6 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.hessian import FINEST_PRODUCTS, symmetric
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound
 from dpmedian.statistics import GradientAndDirections as Statistic
 
 __all__ = ["FREE_WEIGHT", "LEAST_WEIGHT", "GradientAndDirections"]
@@ -42,11 +41,12 @@ class GradientAndDirections(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> GradientAndDirections:
         """Calibrate the releases to rho. `weight` is at most `FREE_WEIGHT`."""
         d = parameters.d
-        return cls.calibrate(
+        return cls.of_statistic(
             name,
-            Bound.of("gradient and directions", parameters.protection, d=d, weight=weight),
+            "gradient and directions",
             rho,
-            largest=parameters.records_most,
+            parameters,
+            {"d": d, "weight": weight},
             coordinates=d + d * (d + 1) // 2,
             finest=FINEST_PRODUCTS,
             weight=weight,

@@ -17,7 +17,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Bound, DistanceCounts, Exact
+from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, DistanceCounts, Exact
 
 __all__ = ["Counted", "DistanceCount", "DistanceSearch", "radius_of"]
 
@@ -46,13 +46,8 @@ class DistanceCount(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> DistanceCount:
-        return cls.calibrate(
-            name,
-            Bound.of("distance counts", parameters.protection, target=_HALF),
-            rho,
-            largest=parameters.records_most,
-            releases=releases,
-            coarsest=_HALF[1],
+        return cls.of_statistic(
+            name, "distance counts", rho, parameters, {"target": _HALF}, releases=releases, coarsest=_HALF[1]
         )
 
     def table(self, source: Source, theta: NDArray[np.float64]) -> Exact:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from dpmedian._core import Tape, gaussian_sigma
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
-from dpmedian.statistics import Exact
+from dpmedian.parameters import PublicParameters
+from dpmedian.statistics import Bound, Exact
 
 __all__ = ["CAP_ROUNDING", "SIGMA_LIMITS", "Gaussian"]
 
@@ -109,6 +111,23 @@ class Gaussian:
                 "choose a budget nearer to common values"
             )
         return made
+
+    @classmethod
+    def of_statistic(
+        cls: type[Made],
+        name: str,
+        statistic: str,
+        rho: float,
+        parameters: PublicParameters,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Made:
+        """The noise for releases of a statistic of the records, as in `calibrate`.
+
+        `arguments` are the public numbers that the sensitivity of the statistic depends on.
+        """
+        bound = Bound.of(statistic, parameters.protection, **(arguments or {}))
+        return cls.calibrate(name, bound, rho, **({"largest": parameters.records_most} | options))
 
     @staticmethod
     def of_stated(name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:

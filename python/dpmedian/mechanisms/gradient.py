@@ -11,7 +11,7 @@ from dpmedian._core import Feasible, Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound, Gradient, MeanShift
+from dpmedian.statistics import Gradient, MeanShift
 
 __all__ = ["NoisyGradient"]
 
@@ -31,14 +31,8 @@ class NoisyGradient(Gaussian):
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
         """Calibrate `releases` gradients that together cost rho."""
         d = parameters.d
-        return cls.calibrate(
-            name,
-            Bound.of("gradient", parameters.protection, d=d),
-            rho,
-            largest=parameters.records_most,
-            coordinates=d,
-            releases=releases,
-            finest=40,
+        return cls.of_statistic(
+            name, "gradient", rho, parameters, {"d": d}, coordinates=d, releases=releases, finest=40
         )
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> Vector:

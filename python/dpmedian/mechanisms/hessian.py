@@ -13,7 +13,6 @@ from dpmedian.accounting.protection import Neighbours, relation_of
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound
 from dpmedian.statistics import Curvature as CurvatureStatistic
 from dpmedian.statistics import Hessian as HessianStatistic
 
@@ -41,13 +40,7 @@ class Curvature(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Curvature:
-        return cls.calibrate(
-            name,
-            Bound.of("curvature", parameters.protection),
-            rho,
-            largest=parameters.records_most,
-            coarsest=_COARSEST_CURVATURE,
-        )
+        return cls.of_statistic(name, "curvature", rho, parameters, coarsest=_COARSEST_CURVATURE)
 
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> float:
         """The noisy sum over records of (1 - 1/d) radius/distance, or of 1 for a record within the radius.
@@ -74,10 +67,12 @@ class Hessian(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Hessian:
         d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
-        return cls.calibrate(
+        return cls.of_statistic(
             name,
-            Bound.of("hessian", parameters.protection, d=d, weight=weight),
+            "hessian",
             rho,
+            parameters,
+            {"d": d, "weight": weight},
             largest=_largest(parameters),
             coordinates=1 + d * (d + 1) // 2,
             finest=FINEST_PRODUCTS,

@@ -13,7 +13,6 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.size import NoisySize
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
-from dpmedian.statistics import Bound
 
 __all__ = ["KeySelection"]
 
@@ -36,8 +35,7 @@ class KeySelection(NoisySize):
         """Calibrate the noise to rho, and the threshold to the `lone_delta` of the parameters."""
         if parameters.lone_delta is None:
             raise ValueError("a threshold needs lone_delta, the probability that a group of one contribution is shown")
-        bound = Bound.of("size", parameters.protection)
-        spec = Gaussian.calibrate(name, bound, rho, largest=None)
+        spec = Gaussian.of_statistic(name, "size", rho, parameters, largest=None)
         threshold = threshold_of(spec.sigma, spec.bits, parameters.lone_delta)
         return cls(**vars(spec), threshold=threshold, lone_delta=parameters.lone_delta)
 

@@ -13,7 +13,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound, Exact, PairCounts
+from dpmedian.statistics import Exact, PairCounts
 
 __all__ = ["PairBisection", "PairCount", "PairSearch"]
 
@@ -33,10 +33,12 @@ class PairCount(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, pairings: int, releases: int) -> PairCount:
-        return cls.calibrate(
+        return cls.of_statistic(
             name,
-            Bound.of("pair counts", parameters.protection, pairings=pairings),
+            "pair counts",
             rho,
+            parameters,
+            {"pairings": pairings},
             largest=None if parameters.records_most is None else pairings * (parameters.records_most // 2),
             releases=releases,
             coarsest=_COARSEST,

@@ -12,7 +12,7 @@ from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound, Exact, RobustStep
+from dpmedian.statistics import Exact, RobustStep
 
 __all__ = ["NoisyStep"]
 
@@ -34,8 +34,10 @@ class NoisyStep(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyStep:
         """Calibrate the release to rho."""
-        bound = Bound.of("robust step", parameters.protection, d=parameters.d)
-        return cls.calibrate(name, bound, rho, largest=None, coordinates=parameters.d, finest=_FINEST)
+        d = parameters.d
+        return cls.of_statistic(
+            name, "robust step", rho, parameters, {"d": d}, largest=None, coordinates=d, finest=_FINEST
+        )
 
     def toward(
         self,

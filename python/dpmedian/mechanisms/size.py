@@ -8,7 +8,7 @@ from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Bound, Size
+from dpmedian.statistics import Size
 
 __all__ = ["NoisySize"]
 
@@ -24,8 +24,7 @@ class NoisySize(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisySize:
-        bound = Bound.of("size", parameters.protection)
-        return cls.calibrate(name, bound, rho, largest=None)
+        return cls.of_statistic(name, "size", rho, parameters, largest=None)
 
     def among(self, source: Source, tape: Tape) -> int:
         """The noisy number, rounded to the nearest possible integer. Rounding and clamping are post-processing."""
