@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpmedian import _core
 from dpmedian.dataset.memory import Memory
 from dpmedian.dataset.reading import Reading
+from dpmedian.documented import complete_docstrings, documented
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import geometry_of
 from dpmedian.release import MethodResult, Release
@@ -204,6 +205,7 @@ def _position(median: NDArray[np.float64], geometry: str) -> NDArray[np.float64]
     return as_position(MethodResult(point=median)).point if geometry == "sphere" else median
 
 
+@documented
 def objective(points: Any, theta: ArrayLike, *, weights: ArrayLike | None = None) -> float:
     """The sum of the distances from `theta` to the points, each multiplied by its weight if there are weights.
 
@@ -230,13 +232,14 @@ def objective(points: Any, theta: ArrayLike, *, weights: ArrayLike | None = None
     return _core.nonprivate_objective(array, _location(theta, "theta", array))
 
 
+@documented
 def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
     """The gradient of `objective`: the sum of unit vectors from the points to `theta`; a point at `theta` adds 0.
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read in place.
+    points
+        As in `objective`.
     theta : d numbers
         The point at which the gradient is taken.
 
@@ -252,13 +255,14 @@ def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.ldexp(sums.astype(np.float64), -bits))
 
 
+@documented
 def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
     """The radius of the smallest ball around `center` that holds at least `fraction` of the points.
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read in place.
+    points
+        As in `objective`.
     center : d numbers
         The center of the ball.
     fraction : float
@@ -276,13 +280,14 @@ def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
     return _core.nonprivate_quantile_radius(array, _location(center, "center", array), count)
 
 
+@documented
 def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
     """For each point and each radius, the number of points within the radius, itself included: shape (n, radii).
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read in place.
+    points
+        As in `objective`.
     radii : k numbers
         Finite and not negative, in any order.
 
@@ -296,15 +301,16 @@ def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
     return counts if order is None else counts[:, order]
 
 
+@documented
 def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
     """For each radius, the sum of the m largest ball counts.
 
     Parameters
     ----------
-    points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; arrays of float64 or float32 in C order are read in place.
-    radii : k numbers
-        Finite and not negative, in any order.
+    points
+        As in `objective`.
+    radii
+        As in `ball_counts`.
     m : int
         How many of the largest counts are summed, from 1 to n.
 
@@ -362,3 +368,6 @@ def _radii(value: ArrayLike) -> tuple[list[float], NDArray[np.intp] | None]:
         return radii.tolist(), None
     order = np.argsort(radii, kind="stable")
     return radii[order].tolist(), np.argsort(order)
+
+
+complete_docstrings()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
-from dpmedian.accounting.cost import DELTA_LIMIT
+from dpmedian.accounting.arguments import DELTA_LIMIT
 from dpmedian.accounting.protection import RECORD, Neighbours, Protection, neighbours_of, relation_of, unit_of
 from dpmedian.profile import DEFAULT, Profile
 from dpmedian.spherical import on_unit_ball

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.release import ClusterResult, Release
+from dpmedian.release import Release
 from dpmedian.spherical import kilometers
 
 __all__ = ["Places"]
@@ -34,17 +34,6 @@ class Places(Release):
     sizes: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     size_sigma: float = 0.0
     radii: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-
-    @classmethod
-    def of(cls, release: Release, result: ClusterResult) -> Places:
-        """A release of k-medians with the clusters of its result."""
-        return cls(
-            **vars(release),
-            centers=result.centers,
-            sizes=result.sizes,
-            size_sigma=result.size_sigma,
-            radii=result.radii,
-        )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpmedian.documented import documented
 from dpmedian.inference import Region
 from dpmedian.planning.plan import Plan
 from dpmedian.planning.prediction_curves import PredictionCurves
@@ -47,6 +48,7 @@ def axes_of(ax: Any) -> Any:
 
 
 @picture.register
+@documented
 def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = None) -> Any:
     """Plot the released point with its predicted error, over the records if they are given. Returns the axes.
 
@@ -244,6 +246,7 @@ def _error_label(release: Release) -> str:
 
 
 @picture.register
+@documented
 def plot_plan(plan: Plan, ax: Any = None) -> Any:
     """Plot the predicted error against the budget, for n/4, n and 4n records, and mark the plan. Returns the axes.
 
@@ -253,8 +256,8 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     ----------
     plan : Plan
         A plan whose method predicts an error.
-    ax : matplotlib axes, optional
-        The axes to draw on; by default new axes.
+    ax
+        As in `plot_release`.
 
     Returns
     -------

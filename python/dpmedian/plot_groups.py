@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmedian.documented import documented
 from dpmedian.groups.releases import Releases
 from dpmedian.plot import CLOUD, INK, WARNING, axes_of, draw_square
 from dpmedian.recorded import picture
@@ -78,6 +79,7 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
     return ax
 
 
+@documented
 def plot_map(releases: Releases, ax: Any = None) -> Any:
     """Plot all released points in one picture, each with the circle of its error and its name. Returns the axes.
 
@@ -87,8 +89,8 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
     ----------
     releases : Releases
         The releases, in two dimensions.
-    ax : matplotlib axes, optional
-        The axes to draw on; by default new axes.
+    ax
+        As in `plot_release`.
 
     Returns
     -------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpmedian.documented import documented
 from dpmedian.places import Places
 from dpmedian.plot import CLOUD, DENSE, DENSITY, INK, axes_of, mark_private
 from dpmedian.recorded import picture
@@ -25,6 +26,7 @@ _COORDINATES = 40
 
 
 @picture.register
+@documented
 def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None) -> Any:
     """Plot the centers, each with a circle of its radius and its noisy size. Returns the axes.
 
@@ -36,10 +38,8 @@ def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None)
     ----------
     places : Places
         The result of `dpmedian.k_medians`.
-    points : array, data frame or Arrow table of shape (n, d), optional
-        The private records.
-    ax : matplotlib axes, optional
-        The axes to draw on; by default new axes.
+    points, ax
+        As in `plot_release`.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from dpmedian.recorded import Recorded, Shown, as_csv, picture, release_from
 from dpmedian.trace import Trace
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from dpmedian.planning.plan import Plan
 
 __all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "StepResult", "now"]
@@ -136,6 +138,12 @@ class Release(Shown, Recorded):
     moments: Moments | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False)
     """Every noisy release of the run; None for a release that was read from a record without its trace."""
+
+    @classmethod
+    def of(cls, release: Release, result: MethodResult) -> Self:
+        """A release of this kind, with what the result of its kind says beyond a point."""
+        own = {field.name for field in fields(cls)} - set(vars(release))
+        return cls(**vars(release), **{name: getattr(result, name) for name in own})
 
     @property
     def neighbours(self) -> Neighbours:

@@ -114,6 +114,7 @@ class QuerySession:
     def _cap(self) -> float:
         return self._runner.cost.mu_squared
 
+    @documented
     def count(self, *, center: ArrayLike | None = None, radius: float | None = None, rho: float) -> NoisyValue:
         """The number of records within a radius of a center, or the number of all records.
 
@@ -145,6 +146,7 @@ class QuerySession:
             made, lambda source: made.release(self._tape, source.answer(BallSize(theta, reach, made.bits)))
         )
 
+    @documented
     def distance_counts(self, *, center: ArrayLike, radii: Sequence[float], rho: float) -> NoisyValue:
         """The numbers of records within several radii of a center; rho is shared equally by the radii.
 
@@ -169,6 +171,7 @@ class QuerySession:
         found = [self.count(center=center, radius=radius, rho=rho / len(reach)) for radius in reach]
         return NoisyValue(np.array([one.value for one in found]), found[0].sigma)
 
+    @documented
     def gradient(self, *, at: ArrayLike, rho: float) -> NoisyValue:
         """The gradient of the sum of distances: the sum of the unit vectors from the records to a point.
 
@@ -176,8 +179,8 @@ class QuerySession:
         ----------
         at : d numbers
             The point.
-        rho : float
-            The part of the budget for this query.
+        rho
+            As in `QuerySession.count`.
 
         Returns
         -------
@@ -189,6 +192,7 @@ class QuerySession:
         made = NoisyGradient.of("gradient", _part(rho), self._parameters, releases=1)
         return self._vector(made, lambda source: made.at(source, self._tape, theta))
 
+    @documented
     def mean_shift(self, *, center: ArrayLike, radius: float, rho: float) -> NoisyValue:
         """The sum of (x - center) over the records x within a radius of the center.
 
@@ -196,12 +200,12 @@ class QuerySession:
 
         Parameters
         ----------
-        center : d numbers
-            The center.
+        center
+            As in `QuerySession.distance_counts`.
         radius : float
             The public radius, between 2^-1020 and 2^1020.
-        rho : float
-            The part of the budget for this query.
+        rho
+            As in `QuerySession.count`.
 
         Returns
         -------
@@ -216,6 +220,7 @@ class QuerySession:
         found = self._vector(made, lambda source: made.shift(source, self._tape, theta, reach))
         return NoisyValue(-reach * found.value, reach * found.sigma)
 
+    @documented
     def clipped_sum(self, *, center: ArrayLike, threshold: float, rho: float) -> NoisyValue:
         """The sum of (x - center) over all records x, each shortened to the threshold if it is longer.
 
@@ -224,12 +229,12 @@ class QuerySession:
 
         Parameters
         ----------
-        center : d numbers
-            The center.
+        center
+            As in `QuerySession.distance_counts`.
         threshold : float
             The public length, between 2^-300 and 2^300.
-        rho : float
-            The part of the budget for this query.
+        rho
+            As in `QuerySession.count`.
 
         Returns
         -------
@@ -242,6 +247,7 @@ class QuerySession:
         found = self._vector(made, lambda source: made.toward(source, self._tape, theta, length))
         return NoisyValue(length * found.value, length * found.sigma)
 
+    @documented
     def ranks(self, *, thresholds: ArrayLike, rho: float) -> NoisyValue:
         """In every coordinate, the number of records at or below its threshold.
 
@@ -249,8 +255,8 @@ class QuerySession:
         ----------
         thresholds : d numbers
             One threshold for each coordinate.
-        rho : float
-            The part of the budget for this query.
+        rho
+            As in `QuerySession.count`.
 
         Returns
         -------
@@ -261,6 +267,7 @@ class QuerySession:
         made = self._gaussian("ranks", "ranks", rho, coordinates=self.d, d=self.d)
         return self._vector(made, lambda source: made.release(self._tape, source.answer(Ranks(at, made.bits))))
 
+    @documented
     def second_moments(self, *, at: ArrayLike, rho: float) -> NoisyValue:
         """The sum of u u^T over the records, where u is the unit vector from a record to the point.
 
@@ -268,10 +275,8 @@ class QuerySession:
 
         Parameters
         ----------
-        at : d numbers
-            The point.
-        rho : float
-            The part of the budget for this query.
+        at, rho
+            As in `QuerySession.gradient`.
 
         Returns
         -------

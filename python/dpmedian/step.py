@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpmedian.release import Release, StepResult
+from dpmedian.release import Release
 
 __all__ = ["Step"]
 
@@ -23,16 +23,6 @@ class Step(Release):
     coherence: float = 0.0
     coherence_interval: tuple[float, float] = (0.0, 1.0)
     noise_std: float = 0.0
-
-    @classmethod
-    def of(cls, release: Release, result: StepResult) -> Step:
-        """A release of a robust step, with the further values of its result."""
-        return cls(
-            **vars(release),
-            coherence=result.coherence,
-            coherence_interval=result.coherence_interval,
-            noise_std=result.noise_std,
-        )
 
     @property
     def withstands(self) -> float:

@@ -13,7 +13,20 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
 
-__all__ = ["not_negative", "positive", "probability", "require_encodable", "whole", "within"]
+__all__ = [
+    "DELTA_LIMIT",
+    "not_negative",
+    "positive",
+    "probability",
+    "require_encodable",
+    "usable_delta",
+    "whole",
+    "within",
+]
+
+# The smallest delta at which the accounting is tested. A smaller one is refused, because fewer digits would be correct
+# than promised.
+DELTA_LIMIT = 1e-100
 
 
 def _number(name: str, value: object, accepted: str, down: bool) -> float:
@@ -82,3 +95,11 @@ def whole(name: str, value: object) -> int:
     if number < 1:
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
     return number
+
+
+def usable_delta(delta: float) -> float:
+    """A delta at which an epsilon can be computed, rounded down to a double; an error if there is none."""
+    found = probability("delta", delta, down=True)
+    if 0.0 < found < DELTA_LIMIT:
+        raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
+    return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpmedian.accounting.arguments import positive, probability
+from dpmedian.accounting.arguments import DELTA_LIMIT, positive, usable_delta
 from dpmedian.accounting.concentrated import concentrated_epsilon
-from dpmedian.accounting.cost import DELTA_LIMIT, PrivacyCost
+from dpmedian.accounting.cost import PrivacyCost
+from dpmedian.documented import documented
 
 __all__ = ["Budget"]
 
@@ -42,10 +43,7 @@ class Budget:
                     raise ValueError(f"{name} must lie between {smallest:g} and {largest:g}, got {value!r}")
                 object.__setattr__(self, name, number)
         if self.delta is not None:
-            delta = probability("delta", self.delta, down=True)
-            if 0.0 < delta < DELTA_LIMIT:
-                raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {self.delta!r}")
-            object.__setattr__(self, "delta", delta)
+            object.__setattr__(self, "delta", usable_delta(self.delta))
 
     @classmethod
     def of(cls, epsilon: float | None = None, delta: float | None = None, rho: float | None = None) -> Budget:
@@ -94,6 +92,7 @@ class Budget:
         quotient = spent / allowed
         return math.log(quotient) if quotient > 0.0 else -math.inf
 
+    @documented
     def epsilon_at(self, delta: float) -> float:
         """The epsilon that holds at this delta for everything that is spent within the budget, however the costs were
         chosen.
@@ -103,17 +102,15 @@ class Budget:
 
         Parameters
         ----------
-        delta : float
-            0 or at least 1e-100, and below 1.
+        delta
+            As in `PrivacyCost.epsilon_at`.
 
         Returns
         -------
         float
             The conversion of rho-zCDP, or the budget's own epsilon; infinite if delta is too small for the budget.
         """
-        delta = probability("delta", delta, down=True)
-        if 0.0 < delta < DELTA_LIMIT:
-            raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
+        delta = usable_delta(delta)
         if self.rho is None:
             assert self.epsilon is not None
             return self.epsilon if delta >= (self.delta or 0.0) else math.inf

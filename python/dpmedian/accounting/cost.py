@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from dpmedian.accounting.arguments import not_negative, positive, probability, whole, within
+from dpmedian.accounting.arguments import DELTA_LIMIT, not_negative, positive, probability, usable_delta, whole, within
 from dpmedian.accounting.composition import composed_delta
 from dpmedian.accounting.concentrated import concentrated_delta, pure_rho, range_rho
 from dpmedian.accounting.losses import losses_of
@@ -36,12 +36,9 @@ from dpmedian.accounting.normal import DELTA_FLOOR, DELTA_MARGIN, pure_mu_square
 from dpmedian.accounting.protection import RECORD, REPLACE, Neighbours, Protection, neighbours_of, unit_of
 from dpmedian.accounting.rounding import half_up, integer_up, product_up, sum_up, up
 from dpmedian.accounting.search import border
+from dpmedian.documented import documented
 
-__all__ = ["DELTA_LIMIT", "PrivacyCost"]
-
-# The smallest delta at which the accounting is tested. A smaller one is refused, because fewer digits would be correct
-# than promised.
-DELTA_LIMIT = 1e-100
+__all__ = ["PrivacyCost"]
 
 # Field names of version 0.1.0, whose files can still be read.
 _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "discretization"}
@@ -328,6 +325,7 @@ class PrivacyCost:
             return 1.0
         return min(up(self.delta0 + (1.0 - self.delta0) * rest * DELTA_MARGIN), 1.0)
 
+    @documented
     def epsilon_at(self, delta: float) -> float:
         """The smallest epsilon that is proved for this delta, rounded up.
 
@@ -341,9 +339,7 @@ class PrivacyCost:
         float
             An epsilon for which the release is (epsilon, delta)-DP; infinite if there is none.
         """
-        delta = probability("delta", delta, down=True)
-        if 0.0 < delta < DELTA_LIMIT:
-            raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")
+        delta = usable_delta(delta)
         if delta < self.delta0:
             return math.inf
         low, high = 0.0, self._pure_sum

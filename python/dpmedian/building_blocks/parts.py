@@ -134,10 +134,8 @@ def size(
         The budget: epsilon and delta, rho, or rho and delta. There is no default.
     nonfinite : {"raise", "center", "drop"}
         Whether a record with a missing or infinite value raises an error, is counted, or is left out.
-    ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
-    seed : int, optional
-        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    ledger, seed
+        As in `find_radius`.
 
     Returns
     -------

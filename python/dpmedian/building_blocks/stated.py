@@ -69,10 +69,8 @@ def above_threshold(
         Two-sided noise, or one-sided noise with two thirds of its standard deviation.
     neighbours : {"replace", "add_remove"}
         The relation for which the caller's proof and the cost hold.
-    ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
-    seed : int, optional
-        Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
+    ledger, seed
+        As in `find_radius`.
 
     Returns
     -------

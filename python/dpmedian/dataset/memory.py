@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmedian.dataset.protocol import OfRecords
 from dpmedian.dataset.reading import Reading
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
@@ -25,7 +26,7 @@ __all__ = ["Memory"]
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class Memory(OfRecords):
     """Rows as one array, with the ids of their units and, by name, the columns that are not coordinates."""
 
     rows: Records
@@ -59,18 +60,6 @@ class Memory:
             geometry=reading.geometry,
             weight_max=reading.weight_max,
         )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.records.shape
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        return self.records.columns
-
-    @property
-    def unit(self) -> str:
-        return self.records.unit
 
     @property
     def first_missing(self) -> int | None:

@@ -10,7 +10,7 @@ from dpmedian.progress import Progress
 from dpmedian.sources.groups import GroupRecords
 from dpmedian.sources.protocol import Source
 
-__all__ = ["Input"]
+__all__ = ["Input", "OfRecords"]
 
 
 class Input(Protocol):
@@ -48,3 +48,23 @@ class Input(Protocol):
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
         """Make the records of groups from the same rows."""
         ...
+
+
+class OfRecords:
+    """What an input that has its `records` knows from them."""
+
+    records: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.records.shape
+        return n, d
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        columns: tuple[str, ...] | None = self.records.columns
+        return columns
+
+    @property
+    def unit(self) -> str:
+        return str(self.records.unit)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmedian.dataset.memory import Memory
+from dpmedian.dataset.protocol import OfRecords
 from dpmedian.dataset.reading import Reading
 from dpmedian.files import open_points, read_points
 from dpmedian.parameters import PublicParameters
@@ -25,7 +26,7 @@ __all__ = ["Stored"]
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class Stored(OfRecords):
     """The records of a file, a folder or a list of files, or of a file that was opened by `open_points`."""
 
     given: Any
@@ -43,18 +44,6 @@ class Stored:
         opened = open_points(points, columns=reading.columns, nonfinite=reading.nonfinite, d=reading.d)
         held = opened if isinstance(opened, FileRecords) else Memory.of(opened, replace(reading, columns=None))
         return cls(points, reading, held)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.records.shape
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        return self.records.columns
-
-    @property
-    def unit(self) -> str:
-        return self.records.unit
 
     @property
     def scales(self) -> tuple[float, ...] | None:

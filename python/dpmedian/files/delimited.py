@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -111,6 +111,16 @@ class Dialect:
         return replace(self, delimiter=delimiter)
 
 
+class _Asked(NamedTuple):
+    """How the caller wants a file to be read."""
+
+    dialect: Dialect
+    header: bool | None
+    wanted: Sequence[str | int] | None
+    intake: Intake
+    beside: Sequence[str | int]
+
+
 def read_delimited(
     stream: BinaryIO,
     dialect: Dialect,
@@ -120,8 +130,8 @@ def read_delimited(
     beside: Sequence[str | int] = (),
 ) -> Records:
     """The wanted columns of all records, and the label columns."""
-    read = _read_unattended if intake.unattended else _read_attended
-    return read(stream, dialect, header, wanted, intake, beside)
+    asked = _Asked(dialect, header, wanted, intake, beside)
+    return _read_unattended(stream, asked) if intake.unattended else _read_attended(stream, asked)
 
 
 def _records(
@@ -157,14 +167,8 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
 # With a curator, every error is named.
 
 
-def _read_attended(
-    stream: BinaryIO,
-    dialect: Dialect,
-    header: bool | None,
-    wanted: Sequence[str | int] | None,
-    intake: Intake,
-    beside: Sequence[str | int],
-) -> Records:
+def _read_attended(stream: BinaryIO, asked: _Asked) -> Records:
+    dialect, header, wanted, _, beside = asked
     lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
     # Without a header the first line is a record even if it is blank: a missing value of a single column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
@@ -250,14 +254,8 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
 # Unattended: after the header there are no errors, and every line is a record of its own.
 
 
-def _read_unattended(
-    stream: BinaryIO,
-    dialect: Dialect,
-    header: bool | None,
-    wanted: Sequence[str | int] | None,
-    intake: Intake,
-    beside: Sequence[str | int],
-) -> Records:
+def _read_unattended(stream: BinaryIO, asked: _Asked) -> Records:
+    dialect, header, wanted, intake, beside = asked
     lines = _lines(stream, unattended=True)
     if header is False:
         settled = dialect.settled("", False)

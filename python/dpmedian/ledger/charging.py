@@ -74,15 +74,7 @@ class Unrecorded:
     def check(self, cost: PrivacyCost) -> None:
         """Allows every cost."""
 
-    def charge(
-        self,
-        name: str,
-        method: str,
-        cost: PrivacyCost,
-        *,
-        seeded: bool = False,
-        record: Mapping[str, Any] | None = None,
-    ) -> Charge:
+    def charge(self, *told: object, **further: object) -> Charge:
         """Store nothing."""
         return Charge(lambda state, ran, digest: False, keeps_digest=False)
 

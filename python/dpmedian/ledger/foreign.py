@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 from dpmedian.accounting import RECORD, PrivacyCost
@@ -38,15 +37,7 @@ class PairAccountant:
         """Check with the accountant whether the pair of the cost is permitted."""
         self._require(*_priced(cost))
 
-    def charge(
-        self,
-        name: str,
-        method: str,
-        cost: PrivacyCost,
-        *,
-        seeded: bool = False,
-        record: Mapping[str, Any] | None = None,
-    ) -> Charge:
+    def charge(self, name: str, method: str, cost: PrivacyCost, **further: object) -> Charge:
         """Spend the pair of the cost; the accountant cannot store the rest."""
         epsilon, delta = _priced(cost)
         if not cost.protection.is_default:

@@ -13,6 +13,7 @@ from dpmedian.accounting.arguments import positive, require_encodable, whole
 from dpmedian.accounting.events import approximate, cost_of_event
 from dpmedian.accounting.protection import Protection
 from dpmedian.accounting.rounding import product_up
+from dpmedian.documented import documented
 from dpmedian.ledger.charging import Charge
 from dpmedian.ledger.conversion import converted, explained, factor_of, warn_of_conversion, whose
 from dpmedian.ledger.entry import Entry, FinalState, json_object
@@ -182,6 +183,7 @@ class Ledger:
         """The neighbors and the unit of this ledger, in a few words."""
         return whose(PrivacyCost(neighbours=self.neighbours, unit=self.unit))
 
+    @documented
     def per_release(self, k: int) -> dict[str, float]:
         """The arguments with which each of k more releases fits the budget that is left.
 
@@ -198,13 +200,14 @@ class Ledger:
         """
         return self._terms.filter.per_release(_costs(self._entries()), _shares(k))
 
+    @documented
     def split(self, k: int) -> float:
         """The rho with which k more releases fit the budget that is left.
 
         Parameters
         ----------
-        k : int
-            The number of releases that share the budget that is left.
+        k
+            As in `Ledger.per_release`.
 
         Returns
         -------
