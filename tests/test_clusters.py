@@ -279,7 +279,7 @@ def test_bad_arguments_are_refused():
     for trim in (-0.1, 0.5, "a"):
         with pytest.raises((ValueError, TypeError), match="trim must"):
             dpmedian.k_medians(points, 2, **BUDGET, trim=trim)
-    with pytest.raises(ValueError, match="delta or rho"):
+    with pytest.raises(ValueError, match=r"pass delta too, for example delta=1e-6, or rho$"):
         dpmedian.k_medians(points, 2, epsilon=1.0)
     with pytest.raises(ValueError, match="k_medians"):
         dpmedian.geometric_median(points, **BUDGET, method="k_medians")

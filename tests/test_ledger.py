@@ -966,7 +966,7 @@ def test_long_table_shows_the_latest() -> None:
 def test_representations(tmp_path: Path) -> None:
     ledger = Ledger(rho=1.0)
     ledger.charge("<script>", "dpgd", concentrated(0.25))
-    assert repr(ledger) == "<Ledger rho = 1: 1 entries, rho = 0.75 left>"
+    assert repr(ledger) == "<Ledger rho = 1: 1 entry, rho = 0.75 left>"
     assert "&lt;script&gt;" in ledger._repr_html_()
     assert "<script>" not in ledger._repr_html_()
     path = tmp_path / "ledger.json"

@@ -250,3 +250,18 @@ def test_a_long_trace_leaves_answers_out_and_keeps_the_cost():
     assert kept <= 2**22
     assert release.trace.rho == pytest.approx(release.cost.rho, rel=1e-6)
     assert not left_out or "left out" in repr(release.trace)
+
+
+def test_a_query_and_a_session_print_in_a_line():
+    """Whatever the dimension: a stranger sees what was released, its noise and what is left."""
+    data = np.random.default_rng(0).normal(size=(2000, 400))
+    s = dpmedian.session(data, rho=0.5)
+    assert "inside of its `with` block only" in repr(s)
+    with s:
+        s.gradient(at=np.zeros(400), rho=0.1)
+        assert repr(s) == "QuerySession: n = 2000, d = 400, rho = 0.4 left of 0.5, open"
+    (query,) = s.trace
+    assert repr(query).startswith(
+        f"Query gradient (gradient): Gaussian, sigma = {query.sigma:.4g}, rho = 0.1, released ["
+    )
+    assert len(repr(query)) < 300

@@ -11,7 +11,7 @@ from dpmedian.cli import main
 from dpmedian.release import MethodResult
 from dpmedian.sources.records import as_records
 from dpmedian.sources.sphere import as_position, as_vectors
-from dpmedian.spherical import as_arc, as_chord
+from dpmedian.spherical import as_arc, as_chord, kilometers
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -72,7 +72,7 @@ def test_what_is_no_position_is_not_finite():
 def test_positions_without_a_common_direction_fail_and_are_charged():
     turn = np.linspace(-180.0, 180.0, 4000, endpoint=False)
     ledger = dpmedian.Ledger(epsilon=1.0, delta=1e-6)
-    with pytest.raises(dpmedian.ReleaseFailed, match="no direction"):
+    with pytest.raises(dpmedian.ReleaseFailed, match="no position"):
         dpmedian.geometric_median(
             np.column_stack([turn, 0.0 * turn]), geometry="sphere", ledger=ledger, seed=0, **BUDGET
         )
@@ -90,9 +90,9 @@ def test_the_error_is_the_largest_angle_within_it():
     largest = float(np.degrees(np.arccos(cosines.min())))
     assert found.error_radius * 0.999 < largest <= found.error_radius
     assert found.scale == as_arc(0.1)
-    with pytest.raises(dpmedian.ReleaseFailed, match="no direction"):
+    with pytest.raises(dpmedian.ReleaseFailed, match="no position"):
         as_position(MethodResult(point=point, error_radius=0.62))
-    with pytest.raises(dpmedian.ReleaseFailed, match="no direction"):
+    with pytest.raises(dpmedian.ReleaseFailed, match="no position"):
         as_position(MethodResult(point=np.zeros(3)))
 
 
@@ -181,3 +181,27 @@ def test_names_that_say_the_wrong_order_are_refused(columns, nonfinite, tmp_path
     assert main([*command, "--nonfinite", nonfinite]) == 2
     assert "give them in the other order" in capsys.readouterr().err
     dpmedian.geometric_median(frame.set_axis(["platform", "flat"], axis=1), **options)
+
+
+@pytest.mark.parametrize("names", [("y", "x"), ("startLat", "startLon"), ("Decimal Latitude", "b"), ("a", "LONG")])
+def test_names_in_the_wrong_order_are_refused_however_they_are_written(names):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(around(8.0, 47.0, 0.1, 200), columns=names)
+    with pytest.raises(ValueError, match="give them in the other order, or rename them"):
+        dpmedian.Dataset.of(frame, geometry="sphere")
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("lon_x", "lat_x"), ("plateau", "belong"), ("a_y", "b_x")])
+def test_names_in_the_right_order_and_other_words_are_not(names):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(around(8.0, 47.0, 0.1, 200), columns=names)
+    assert dpmedian.Dataset.of(frame, geometry="sphere").columns == names
+
+
+def test_distances_on_the_globe_are_printed_in_kilometers():
+    release = dpmedian.geometric_median(around(8.0, 47.0, 0.1, 3000), geometry="sphere", seed=1, **BUDGET)
+    text, region = str(release), release.confidence_region()
+    assert "longitude: " in text
+    for degrees in (release.error_radius, release.scale, region.radius):
+        assert f"{kilometers(degrees):.4g} km ({degrees:.4g} degrees)" in text
+    assert f"radius {kilometers(region.radius):.4g} km ({region.radius:.4g} degrees)" in repr(region)

@@ -330,6 +330,16 @@ def test_what_is_no_record_is_refused_with_a_reason(text, message):
         dpmedian.verify(text)
 
 
+def test_a_path_may_be_text(release, tmp_path):
+    file = tmp_path / "record.json"
+    file.write_text(release.to_json())
+    assert str(dpmedian.verify(str(file))) == str(dpmedian.verify(release))
+    with pytest.raises(ValueError, match="or the path of a file that exists"):
+        dpmedian.verify("nowhere.json")
+    with pytest.raises(TypeError, match="record must be a release, a plan, a record or its path, got int"):
+        dpmedian.verify(3)
+
+
 def test_a_record_of_another_kind_of_value_is_refused(release):
     for place in (("stages", 0, "sensitivity"), ("point", "east_km")):
         with pytest.raises(ValueError, match="must be a number"):

@@ -95,6 +95,12 @@ class QuerySession:
         self._source = None
         self._runner.__exit__(kind, error, traceback)
 
+    def __repr__(self) -> str:
+        records = "n private" if self.n is None else f"n = {self.n}"
+        state = "open" if self._source is not None else "queries are answered inside of its `with` block only"
+        left = f"rho = {self.remaining:.4g} left of {self._cap / 2.0:.4g}"
+        return f"QuerySession: {records}, d = {self.d}, {left}, {state}"
+
     @property
     def cost(self) -> PrivacyCost:
         """The cost of the session: the whole budget."""

@@ -65,6 +65,12 @@ class Query:
     statistic: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        noise = self.noise if self.sigma is None else f"{self.noise}, sigma = {self.sigma:.4g}"
+        value = "not kept" if self.value is None else np.array2string(self.value, precision=6, threshold=8, edgeitems=3)
+        what = "" if self.statistic is None else f" ({self.statistic})"
+        return f"Query {self.stage}{what}: {noise}, rho = {self.rho:.4g}, released {value}"
+
 
 class Trace(Shown, Sequence[Query]):
     """All noisy releases of a run, in order. `print(trace)` shows a table."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.inference.error import error_of
 from dpmedian.inference.moments import Moments
+from dpmedian.spherical import kilometers
 
 __all__ = ["Region", "confidence_region", "error_radius"]
 
@@ -75,9 +76,12 @@ class Region:
         """The level, the radius and the first intervals; the matrices are not shown."""
         limits = [f"{low:.6g} to {high:.6g}" for low, high in self.intervals[:_SHOWN].tolist()]
         more = self.center.size - len(limits)
+        radius = (
+            f"{kilometers(self.radius):.4g} km ({self.radius:.4g} degrees)" if self._globe else f"{self.radius:.4g}"
+        )
         lines = [
             f"Region: {'a ball' if self.covariance is None else 'an ellipsoid and a ball'}, "
-            f"level {self.level:g}, radius {self.radius:.4g}, d = {self.center.size}",
+            f"level {self.level:g}, radius {radius}, d = {self.center.size}",
             f"  intervals  {', '.join(limits)}" + (f", and {more} more" if more > 0 else ""),
             *(f"  note       {note}" for note in self.notes),
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dpmedian.accounting import PrivacyCost
@@ -37,7 +37,7 @@ class Entry:
     """What was left of the budget after it."""
     seeded: bool = False
     """Whether a seed determined the noise: such a release protects nobody from a reader who can guess the seed."""
-    record: Mapping[str, Any] | None = None
+    record: Mapping[str, Any] | None = field(default=None, repr=False)
     """A JSON object that was stored with the entry, such as the audit record of the plan."""
     digest: str | None = None
     """The digest of the audit record of the result; None before the end, and if there is no such record."""

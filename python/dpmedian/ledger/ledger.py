@@ -385,7 +385,8 @@ class Ledger:
         where = f", path={str(self.path)!r}" if self.path else ""
         entries = self._entries()
         left = self._terms.filter.remaining(_costs(entries))
-        return f"<Ledger {self.budget}{where}: {len(entries)} entries, {self.budget.measure} = {left:.6g} left>"
+        count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+        return f"<Ledger {self.budget}{where}: {count}, {self.budget.measure} = {left:.6g} left>"
 
     def __str__(self) -> str:
         """A table of at most 80 columns; long names are cut."""

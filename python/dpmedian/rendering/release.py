@@ -11,6 +11,7 @@ from dpmedian.recorded import View, as_view
 from dpmedian.release import Release
 from dpmedian.rendering.plan import plan_table
 from dpmedian.rendering.table import html_block, html_table, text_pairs
+from dpmedian.spherical import kilometers
 
 __all__ = ["SEEDED", "notebook_block", "records_text", "release_view"]
 
@@ -21,9 +22,23 @@ SEEDED = "yes: the noise is predictable, so this release protects nobody"
 _FIRST, _LAST = 5, 2
 
 
+def _names(release: Release) -> tuple[str, ...]:
+    """The names of the coordinates; those of positions are known, and others without a name are numbered from 0."""
+    known = ("longitude", "latitude") if release.plan.parameters.geometry == "sphere" else None
+    return release.columns or known or tuple(map(str, range(release.point.size)))
+
+
+def _distance(value: float, release: Release) -> str:
+    """A distance with its unit, if that is not the unit of the columns."""
+    parameters = release.plan.parameters
+    if parameters.geometry == "sphere":
+        return f"{kilometers(value):.4g} km ({value:.4g} degrees)"
+    return f"{value:.4g}" + ("" if parameters.scales is None else " in units of the scales")
+
+
 def _coordinates(release: Release) -> list[tuple[str, str]]:
-    """Names and values, with an ellipsis if there are too many; unnamed coordinates are numbered from 0."""
-    names = release.columns or tuple(map(str, range(release.point.size)))
+    """Names and values, with an ellipsis if there are too many."""
+    names = _names(release)
     return _shown([(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)])
 
 
@@ -33,7 +48,7 @@ def _shown(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _intervals(release: Release, region: Region) -> list[tuple[str, str]]:
     """Names and intervals of the coordinates that are shown."""
-    names = release.columns or tuple(map(str, range(release.point.size)))
+    names = _names(release)
     limits = region.intervals.tolist()
     return _shown([(name, f"{low:.6g} to {high:.6g}") for name, (low, high) in zip(names, limits, strict=True)])
 
@@ -55,11 +70,11 @@ def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
     """The values that are shown with the point."""
     rows = []
     if release.scale is not None:
-        rows.append(("scale", f"{release.scale:.4g}"))
+        rows.append(("scale", _distance(release.scale, release)))
     if release.error_radius is not None:
-        rows.append(("error radius", f"{release.error_radius:.4g}"))
+        rows.append(("error radius", _distance(release.error_radius, release)))
     if region is not None:
-        rows.append(("95 % region", f"radius {region.radius:.4g}, for the median of the population"))
+        rows.append(("95 % region", f"radius {_distance(region.radius, release)}, for the median of the population"))
     elif release.moments is not None:
         rows.append(("95 % region", "confidence_region() makes it; in so many dimensions that takes seconds"))
     rows += [

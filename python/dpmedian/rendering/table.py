@@ -195,7 +195,6 @@ def titled(
     numbers: Collection[int] = (),
     aligned: bool = False,
     framed: bool = True,
-    note: str | None = None,
     facts_first: bool = False,
 ) -> View:
     """A table below its title, with sentences: as text, and as HTML for a block.
@@ -206,7 +205,7 @@ def titled(
         Lines above the table, and sentences beneath it or, as text, above it if `facts_first`.
     numbers : collection of int
         The columns of numbers, which are aligned to the right in HTML, and as text if `aligned`.
-    head, rows, width, yielding, overflow, framed, note
+    head, rows, width, yielding, overflow, framed
         As in `text_table`.
 
     Returns
@@ -215,10 +214,9 @@ def titled(
         The text, and the HTML without its block.
     """
     right = numbers if aligned else ()
-    table = text_table(head, rows, width, yielding=yielding, overflow=overflow, right=right, framed=framed, note=note)
+    table = text_table(head, rows, width, yielding=yielding, overflow=overflow, right=right, framed=framed)
     filled = [textwrap.fill(fact, width, subsequent_indent="  ") for fact in facts]
-    noted = [*facts, *([note] if note else [])]
     return View(
         "\n".join([*title, *filled, table] if facts_first else [*title, table, *filled]),
-        html_table(head, rows, caption=title, notes=noted, right=numbers),
+        html_table(head, rows, caption=title, notes=facts, right=numbers),
     )

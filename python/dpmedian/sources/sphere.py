@@ -19,9 +19,14 @@ from dpmedian.spherical import as_arc
 
 __all__ = ["as_position", "as_vectors"]
 
-# Words in the name of a column that say what the column holds.
+# Words in the name of a column that say what the column holds. On maps x is the longitude, and y the latitude; within
+# a name they may say something else, such as the table that a column comes from.
 _LATITUDE = {"lat", "latitude"}
 _LONGITUDE = {"lon", "lng", "long", "longitude"}
+_SWAPPED = ({"y"}, {"x"})
+
+# The words of a name such as "pickup_lat", "pickupLat" or "PICKUP LAT".
+_WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
@@ -48,8 +53,8 @@ def _refuse_if_swapped(columns: tuple[str, ...] | None) -> None:
     """Raises if the names of the columns, which are public, have latitude before longitude."""
     if columns is None:
         return
-    first, second = (set(re.split("[^a-z]+", name.lower())) for name in columns)
-    if first & _LATITUDE or second & _LONGITUDE:
+    first, second = ({word.lower() for word in _WORD.findall(name)} for name in columns)
+    if first & _LATITUDE or second & _LONGITUDE or (first, second) == _SWAPPED:
         raise ValueError(
             f"geometry='sphere' needs longitude, then latitude, but the columns are {columns[0]!r}, then "
             f"{columns[1]!r}; give them in the other order, or rename them"
@@ -67,8 +72,9 @@ def as_position(result: MethodResult) -> MethodResult:
     length, error = math.hypot(x, y, z), result.error_radius or 0.0
     if length <= error or length == 0.0:
         raise ReleaseFailed(
-            f"no direction: the median of the unit vectors lies {length:.3g} from the center of the globe, within its "
-            f"predicted error of {error:.3g}; the positions have no common direction",
+            "no position: the records have no common side of the globe, or most of them are no positions, which are "
+            "longitude, then latitude, in degrees (the median of the unit vectors has a length of "
+            f"{length:.3g}, and its predicted error is {error:.3g})",
             PrivacyCost(),
             result.size,
         )

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from dpmedian._core import __version__
 from dpmedian.accounting import PrivacyCost
@@ -63,7 +63,7 @@ def verify(
     Parameters
     ----------
     record : str, path, mapping, Plan, Release, ReleaseFailed, Releases or GroupsPlan
-        The text of a record, a `pathlib.Path` to its file, its parsed JSON, or the object that it was made from.
+        The text of a record, the path of its file, its parsed JSON, or the object that it was made from.
     ledger : Ledger or path, optional
         The ledger that was charged: it must be consistent, and have the digest of this record.
     key : path, optional
@@ -92,7 +92,7 @@ def verify(
             record = json.dumps(dict(record))
         except RecursionError:
             raise ValueError("this is no audit record: it is not JSON of a sensible depth") from None
-    told = parsed(record if isinstance(record, str) else Path(record).read_text(encoding="utf-8"))
+    told = parsed(record if _is_text(record) else Path(record).read_text(encoding="utf-8"))
     found = verify_groups(told, _verified) if is_of_groups(told) else _verified(told)
     checks, notes, by = [*found.checks, digest_check(told)], list(found.notes), []
     if key is not None:
@@ -104,6 +104,13 @@ def verify(
         by += [called(ledger)] if exact else []
     told_of = () if told["outcome"] == "planned" or by else _UNAUTHENTICATED[told["outcome"]]
     return replace(found, checks=tuple(checks), notes=tuple(notes), authenticated=tuple(by), unauthenticated=told_of)
+
+
+def _is_text(record: str | os.PathLike[str]) -> TypeGuard[str]:
+    """Whether this is the text of a record, and not a path of a file."""
+    if not isinstance(record, (str, os.PathLike)):
+        raise TypeError(f"record must be a release, a plan, a record or its path, got {type(record).__name__}")
+    return isinstance(record, str) and (record.lstrip().startswith("{") or not os.path.exists(record))
 
 
 def _verified(record: Mapping[str, Any]) -> Verification:

@@ -32,9 +32,9 @@ sized = True
 
 def check(parameters: PublicParameters) -> None:
     if parameters.budget.pure:
+        pure = "; method 'inverse_sensitivity' does, for d <= 3" if parameters.clusters is None else ""
         raise ValueError(
-            "method 'adaptive' needs delta or rho: Gaussian noise gives no pure differential privacy; "
-            "method 'inverse_sensitivity' does, for d <= 3"
+            f"Gaussian noise gives no pure differential privacy: pass delta too, for example delta=1e-6, or rho{pure}"
         )
     if parameters.axes > 0.0 and not parameters.inference:
         raise ValueError("axes= needs inference=True: the directions are released with what a confidence region needs")
