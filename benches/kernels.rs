@@ -1,4 +1,4 @@
-//! Benches of the kernels; ids carry n and d. Run with `cargo bench`.
+//! Benches of the kernels; the ids contain n and d. Run them with `cargo bench`.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn searches(criterion: &mut Criterion) {
     group.bench_function(id(&records), |b| b.iter(|| curvature.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("sample of 40000");
-    // A stream is used once.
+    // A stream can be used only once.
     group.bench_function(id(&records), |b| b.iter(|| sample::uniform(&points, tape().hidden(), 40_000)));
     group.finish();
     let mut group = criterion.benchmark_group("sample by coins of 1/32");
@@ -132,7 +132,7 @@ fn searches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ranks, copies and 20 halvings");
     group.bench_function(id(&records), |b| {
         b.iter(|| {
-            // Fresh points, for they keep what earlier questions sorted.
+            // New points for every round, because points keep the values that earlier queries have sorted.
             let points = admitted(&records);
             let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0, false).expect("a lattice").answer(&points, &mut Silent);
             (0..20).map(rank).collect::<Vec<_>>()

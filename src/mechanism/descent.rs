@@ -1,8 +1,9 @@
 //! The inner loop of DPGD: noisy projected gradient descent.
 //!
-//! **Neighbours**: those of the tape. **Sensitivity**: that of the lattice gradient, see [`crate::statistics::gradient`].
-//! **Cost**: `steps` Gaussian releases with `noise_multiplier` times that sensitivity; the tape draws the noise, and the
-//! rest is post-processing. **Failure**: none; iterates stay finite, whatever the noise and the step.
+//! **Neighbors**: those of the tape. **Sensitivity**: that of the lattice gradient, see
+//! [`crate::statistics::gradient`]. **Cost**: `steps` Gaussian releases with `noise_multiplier` times that sensitivity;
+//! the tape draws the noise, and the rest is post-processing. **Failure**: none; iterates stay finite for any noise and
+//! any step.
 
 use crate::numeric::float_scale::finite;
 use crate::postprocess::projection::Feasible;
@@ -16,28 +17,28 @@ use crate::statistics::gradient::Gradient;
 /// The public parameters of one descent.
 #[derive(Debug, Clone)]
 pub struct Descent {
-    /// Name of the stage, for the tape.
+    /// The name of the stage, for the tape.
     pub name: String,
     /// The first iterate.
     pub start: Vec<f64>,
-    /// Where the iterates may be.
+    /// The set in which the iterates must be.
     pub feasible: Feasible,
-    /// Step size on the gradient of the *sum* of distances.
+    /// The step size for the gradient of the *sum* of distances.
     pub step: f64,
     /// Number of noisy gradients.
     pub steps: usize,
     /// The gradient's lattice: multiples of 2^-bits.
     pub bits: u32,
-    /// Standard deviation of the noise over the gradient's sensitivity.
+    /// The standard deviation of the noise divided by the sensitivity of the gradient.
     pub noise_multiplier: f64,
 }
 
-/// What a descent returns.
+/// The result of a descent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iterates {
-    /// The mean of theta_1, ..., theta_T: the start is in it, the last iterate is not.
+    /// The mean of theta_1, ..., theta_T, which contains the start and not the last iterate.
     pub average: Vec<f64>,
-    /// theta_(T+1).
+    /// The last iterate, theta_(T+1).
     pub last: Vec<f64>,
 }
 
@@ -54,7 +55,7 @@ impl Descent {
         let mut average = vec![0.0; theta.len()];
         for step in 0..self.steps {
             for (average, theta) in average.iter_mut().zip(&theta) {
-                // The running mean cannot overflow, unlike the sum.
+                // Unlike the sum, the running mean cannot overflow.
                 *average += (theta - *average) / (step + 1) as f64;
             }
             let mut part = StepPulse { pulse, done: step as f64, steps: self.steps as f64 };
@@ -213,8 +214,8 @@ mod tests {
         }
     }
 
-    /// A tiny budget in a huge ball: steps overflow, and a coordinate that was no number made every later gradient exceed
-    /// its sensitivity.
+    /// A tiny budget in a huge ball: steps overflow. Formerly a coordinate became NaN, and every later gradient
+    /// exceeded its sensitivity.
     #[test]
     fn steps_that_overflow_leave_finite_iterates_and_keep_the_sensitivity() {
         let radius = 2f64.powi(1000);

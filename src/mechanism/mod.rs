@@ -1,4 +1,4 @@
-//! Private mechanisms that ask the records more than once, or draw from more candidates than can be listed.
+//! Private mechanisms that make many queries, or draw from more candidates than can be listed.
 
 pub mod descent;
 pub mod inverse_sensitivity;

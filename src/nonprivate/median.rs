@@ -1,18 +1,19 @@
-//! The geometric median without privacy: the yardstick of the private methods.
+//! The geometric median without privacy, with which private methods are compared.
 //!
-//! Newton's method on F(theta) = sum ||theta - x_i||, with what the kinks at the data ask for:
+//! Newton's method on F(theta) = sum ||theta - x_i||, extended for the nonsmooth points at the records:
 //!
-//! - A record may itself be the median. Whenever a step would reach as far as the nearest record, that record is tried;
-//!   at a record x with multiplicity m, x is the median iff the unit vectors of the others sum to a norm of at most m, and
-//!   otherwise the step of Vardi and Zhang leaves it downhill.
-//! - Where the quadratic model is poor (records in a line have no curvature along it) the step length is that of an
-//!   exact search along the line, which costs one pass and then O(n) an evaluation.
-//! - Large data start from the median of every sixteenth record, so that few passes see all of them.
+//! - A record may itself be the median. Whenever a step would reach as far as the nearest record, that record is tried.
+//!   A record x with multiplicity m is the median if and only if the unit vectors of the others sum to a norm of at
+//!   most m; otherwise the step of Vardi and Zhang leaves it downhill.
+//! - If the quadratic model is poor (along a line of records there is no curvature), the step length comes from an
+//!   exact search along the line, which costs one pass and then O(n) per evaluation.
+//! - Large data start from the median of every sixteenth record, so that few passes read all of them.
 //!
-//! The search ends with a certificate: by convexity F - F* <= ||g|| ||theta - theta*||, and n ||theta - theta*|| <= F + F* <=
-//! 2 F, so the relative gap is at most 2 ||g||/n for every subgradient g. Where records lie nearly in a line, or so close to
-//! the median that rounding theta turns their unit vectors, that bound may stay above 1e-10 although the gap is far below;
-//! the tests then use a sharper one, by duality. Sums are taken in a fixed order: the same bits for any number of threads.
+//! The search ends with a certificate. By convexity F - F* <= ||g|| ||theta - theta*||, and n ||theta - theta*|| <= F +
+//! F* <= 2 F, so the relative gap is at most 2 ||g||/n for every subgradient g. If records lie nearly in a line, or so
+//! close to the median that rounding theta turns their unit vectors, this bound may stay above 1e-10 although the gap
+//! is far below; the tests then use a sharper bound, by duality. Sums are taken in a fixed order, so the bits are the
+//! same for any number of threads.
 
 use nalgebra::{Cholesky, DMatrix, DVector};
 
@@ -24,19 +25,19 @@ use crate::runtime::parallel_fold::map_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 
-/// The relative gap that ends the search: a hundredth of what is promised.
+/// The relative gap at which the search ends: a hundredth of the promised gap.
 const GAP: f64 = 1e-12;
-/// Newton steps take about ten; only data without curvature need more.
+/// Usually about ten Newton steps suffice; only data without curvature need more.
 const STEPS: usize = 200;
-/// Up to this dimension the Hessian is formed; above it conjugate gradients apply it.
+/// Up to this dimension the Hessian is computed; above it conjugate gradients apply it.
 const DENSE: usize = 24;
-/// More records than this start from the median of a part of them.
+/// With more records than this, the search starts from the median of a part of them.
 const PART: usize = 4096;
-/// A record as near as this, where all of them span about one, is at the point: nearer ones have cubes of distances that no
-/// double holds, and add nothing to the objective that a double would show.
+/// If all records span about one, a record that is nearer than this counts as being at the point: cubes of smaller
+/// distances are not normal doubles, and such records change the objective by less than its precision.
 const AT: f64 = f64::from_bits((1023 - 300) << 52);
 
-/// What each record counts: one, or its weight, which is positive.
+/// The mass of each record: one, or its weight, which is positive.
 #[derive(Clone, Copy)]
 struct Masses<'a>(Option<&'a [f64]>);
 
@@ -59,19 +60,19 @@ struct Slope {
     gradient: DVector<f64>,
     /// The sum of 1/||theta - x||.
     weight: f64,
-    /// How many records are at theta, or their weights.
+    /// The number, or the total weight, of the records at theta.
     coincident: f64,
     /// Distance and index of the nearest record that is not at theta.
     nearest: (f64, usize),
 }
 
 impl Slope {
-    /// The norm of the least subgradient.
+    /// The norm of the smallest subgradient.
     fn steepness(&self) -> f64 {
         (self.gradient.norm() - self.coincident).max(0.0)
     }
 
-    /// Whether this point is better: lower, or flatter where rounding hides the descent.
+    /// Whether this point is better: lower, or with a smaller gradient if rounding hides the descent.
     fn improves(&self, other: &Slope) -> bool {
         let rounding = 1e-13 * other.objective;
         self.objective < other.objective - rounding
@@ -131,7 +132,7 @@ fn slope(points: &Points<'_>, masses: Masses<'_>, theta: &[f64], pulse: &mut dyn
     Ok(total)
 }
 
-/// The Hessian's part sum u u^T/r of a block, lower triangle; the other part is the weight times the identity.
+/// The part sum u u^T/r of a block's Hessian, lower triangle; the other part is the weight times the identity.
 struct BlockOuter<'a>(Block<'a>, &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockOuter<'_> {
@@ -157,7 +158,7 @@ impl Kernel for BlockOuter<'_> {
     }
 }
 
-/// The same part times a vector, for a block.
+/// The same part multiplied by a vector, for a block.
 struct BlockProduct<'a>(Block<'a>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockProduct<'_> {
@@ -181,7 +182,7 @@ impl Kernel for BlockProduct<'_> {
     }
 }
 
-/// Eight lanes, like the sum of squares.
+/// The sum in eight lanes, like the sum of squares.
 #[inline(always)]
 fn dot(x: &[f64], y: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -193,7 +194,8 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
     lanes.iter().sum()
 }
 
-/// The Newton step at a point that is no record: minus the inverse Hessian times the gradient, or nearly so.
+/// The Newton step at a point that is not a record: minus the inverse Hessian times the gradient, exactly or
+/// approximately.
 fn newton(
     points: &Points<'_>,
     masses: Masses<'_>,
@@ -206,7 +208,7 @@ fn newton(
         let parts =
             map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockOuter(block, theta, first, masses)))?;
         let outer = parts.into_iter().reduce(|a, b| a + b).expect("there are records");
-        // A ridge of some roundings keeps the factor finite where there is no curvature.
+        // A ridge of some rounding errors keeps the factor finite if there is no curvature.
         let ridge = slope.weight * (1.0 + 1e-14 * d as f64);
         let hessian = DMatrix::from_diagonal_element(d, d, ridge) - outer;
         if let Some(factor) = Cholesky::new(hessian) {
@@ -214,7 +216,7 @@ fn newton(
         }
         return Ok(&slope.gradient * (-1.0 / slope.weight));
     }
-    // Conjugate gradients; the first iterate is a multiple of the Weiszfeld step, so stopping early is safe.
+    // Conjugate gradients; the first iterate is a multiple of the Weiszfeld step, so it is safe to stop early.
     let accuracy = (slope.gradient.norm() / masses.total(points.n())).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
     let mut step = DVector::zeros(d);
     let mut residual = -&slope.gradient;
@@ -246,7 +248,7 @@ fn newton(
     Ok(step)
 }
 
-/// The records seen from a line: where the foot of each lies along it, and its squared distance from it.
+/// The records relative to a line: the position of the foot of each along it, and its squared distance from it.
 struct BlockFeet<'a>(Block<'a>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockFeet<'_> {
@@ -265,7 +267,7 @@ impl Kernel for BlockFeet<'_> {
     }
 }
 
-/// The length that minimises F(theta + length * direction), for a unit direction that descends.
+/// The length that minimizes F(theta + length * direction), for a unit direction of descent.
 fn exact_length(
     points: &Points<'_>,
     masses: Masses<'_>,
@@ -290,11 +292,11 @@ fn exact_length(
         pulse.beat(0.0)?;
         (low, high) = (high, 4.0 * high);
     }
-    // Bisection: where the derivative jumps, as it does at records, nothing else is faster.
+    // Bisection: if the derivative jumps, as it does at records, no other method is faster.
     loop {
         pulse.beat(0.0)?;
         let middle = low + (high - low) / 2.0;
-        // Also where one of them is no number.
+        // This also holds if one of them is NaN.
         if !(low < middle && middle < high) || high - low <= 1e-17 * guess {
             return Ok(high);
         }
@@ -308,7 +310,7 @@ pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Ve
     median_of(points, Masses(None), pulse)
 }
 
-/// The same of records with positive weights: the minimiser of sum w ||theta - x||.
+/// The same for records with positive weights: the minimizer of sum w ||theta - x||.
 ///
 /// # Panics
 ///
@@ -350,7 +352,7 @@ fn median_of(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> 
     Ok(theta.iter().zip(&origin).map(|(t, o)| finite(o + scale(*t, -power))).collect())
 }
 
-/// The median of numbers, halfway where two are in the middle.
+/// The median of numbers; with an even number of them, the middle between the two central ones.
 fn middle(mut values: Vec<f64>) -> f64 {
     let half = values.len() / 2;
     let odd = values.len() % 2 == 1;
@@ -358,7 +360,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     if odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) / 2.0 + upper / 2.0 }
 }
 
-/// The median of numbers with weights, halfway where half of the weight is on either side.
+/// The median of weighted numbers; if half of the weight is on either side, the middle between the two.
 fn weighted_middle(values: &[f64], masses: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -396,7 +398,8 @@ fn descend(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> Re
             break;
         }
         let step = if here.coincident > 0.0 {
-            // Vardi and Zhang: leave the record along the others' pull, shortened by the record's own.
+            // Vardi and Zhang: leave the record in the direction of the others' pull, shortened by the pull of the
+            // record itself.
             &here.gradient * (-(here.steepness() / here.gradient.norm()) / here.weight)
         } else {
             newton(points, masses, &theta, &here, pulse)?
@@ -443,7 +446,7 @@ mod tests {
         Points::admit(points, None, None, &mut Silent).unwrap()
     }
 
-    /// Standard normal numbers, for data only.
+    /// Standard normal numbers, for test data only.
     struct Normal(u64);
 
     impl Normal {
@@ -458,11 +461,11 @@ mod tests {
         }
     }
 
-    /// An upper bound of the relative gap, by duality: if vectors y_i of norm at most 1 sum to zero, then F(z) is at least
-    /// sum <y_i, z - x_i> = sum <y_i, theta - x_i> for every z. With the unit vectors u_i for y_i that is F(theta), but they
-    /// sum to g. The m records at theta may take y_i = -g/||g||, and g loses up to m of its norm. What is left of g is
-    /// taken, in equal parts v = g/k, off the k nearest records that it does not lengthen, those with 2 <u_i, v> >= ||v||^2,
-    /// at a cost of ||theta - x_i|| <u_i, v> each.
+    /// An upper bound on the relative gap, by duality: if vectors y_i of norm at most 1 sum to zero, then F(z) is at
+    /// least sum <y_i, z - x_i> = sum <y_i, theta - x_i> for every z. If the y_i are the unit vectors u_i, this is
+    /// F(theta), but they sum to g. The m records at theta may use y_i = -g/||g||, which removes up to m of the norm of
+    /// g. The rest of g is subtracted, in equal parts v = g/k, from the k nearest records that it does not lengthen,
+    /// namely those with 2 <u_i, v> >= ||v||^2, at a cost of ||theta - x_i|| <u_i, v> each.
     fn gap(points: &DMatrix<f64>, theta: &[f64]) -> f64 {
         let theta = DVector::from_column_slice(theta);
         let (mut objective, mut here, mut units) = (0.0, 0.0, Vec::new());
@@ -554,7 +557,7 @@ mod tests {
         assert_eq!(median(1, &[5.0, 1.0, 9.0]), [5.0]);
         assert_eq!(median(1, &[5.0, 1.0, 9.0, 6.0]), [5.5]);
         assert_eq!(median(2, &[0.1; 14]), [0.1, 0.1]);
-        // Two of three records at one place pull as much as any other can.
+        // Two of three records at one place pull as strongly as any other record can.
         assert_eq!(median(2, &[7.0, 1.0, 0.0, 0.0, 7.0, 1.0]), [7.0, 1.0]);
         // A corner of at least 120 degrees is the median of its triangle.
         assert_eq!(median(2, &[-10.0, 1.0, 0.0, 0.0, 10.0, 1.0]), [0.0, 0.0]);
@@ -571,7 +574,7 @@ mod tests {
                 assert!((scale(*t, -power) - m).abs() < 1e-7, "2^{power}");
             }
         }
-        // The records differ far below the square root of the smallest double, beside a large coordinate.
+        // The records differ by far less than the square root of the smallest double, next to a large coordinate.
         let tiny = points.map_with_location(|i, _, x| if i == 0 { 1e300 } else { x * 1e-250 });
         let theta = geometric_median(&admitted(&tiny), &mut Silent).unwrap();
         let flat = points.rows(1, 2).into_owned();

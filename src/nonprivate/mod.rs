@@ -1,4 +1,4 @@
-//! Answers without privacy: the yardsticks of the private methods.
+//! Exact answers without privacy, with which private methods are compared.
 
 pub mod median;
 pub mod objective;

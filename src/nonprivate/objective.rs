@@ -1,7 +1,7 @@
-//! The objective: the sum of distances from a point to the records, and what else is read off the distances.
+//! The objective, which is the sum of distances from a point to the records, and other functions of the distances.
 //!
 //! Sums of doubles depend on their order, so the order is fixed: records are summed one after the other in blocks whose
-//! size depends on the dimension alone, and the blocks in their order. The result has the same bits for any number of
+//! size depends on the dimension alone, and then the blocks in order. The result has the same bits for any number of
 //! threads.
 
 use crate::numeric::distance::distances;
@@ -16,12 +16,12 @@ pub fn objective(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> R
     Ok(parts.iter().sum())
 }
 
-/// The exact gradient of the sum of distances, in units of 2^-bits: what only a tape may open of private records.
+/// The exact gradient of the sum of distances, in units of 2^-bits; for private records only a tape may open it.
 pub fn gradient(points: &Points<'_>, query: &Gradient, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     query.sum(points, pulse)
 }
 
-/// The radius of the smallest ball around a center that has at least `count` records, 1 <= count <= n.
+/// The radius of the smallest ball around a center that contains at least `count` records, 1 <= count <= n.
 pub fn quantile_radius(
     points: &Points<'_>,
     center: &[f64],

@@ -1,10 +1,11 @@
-//! For each of several centers: the number of records nearest to it, how far away they are, and the gradient of their
-//! Huber distances; all of it in one vector, on an integer lattice.
+//! For each of several centers: the number of records nearest to it, their counts in shells of the distance, and the
+//! gradient of their Huber distances. All of these are in one vector on an integer lattice.
 //!
-//! **What a record x contributes.** j is the index of the nearest center c, of several equally near ones the first, and r
-//! the distance. If r exceeds the public `reach`, nothing. Otherwise a weight a to the count of j; a weight b to the shell
-//! of j that r lies in, as [`super::shells`] has them; and to the gradient of j the vector g = (c - x)/max(r, q), where q is
-//! the public Huber radius of j: a unit vector beyond q and a shorter one within.
+//! **The contribution of a record x.** Let j be the index of the nearest center c (the first one of several equally
+//! near centers), and r the distance. If r exceeds the public `reach`, the record contributes nothing. Otherwise it
+//! contributes a weight a to the count of j; a weight b to the shell of j that contains r, as defined in
+//! [`super::shells`]; and to the gradient of j the vector g = (c - x)/max(r, q), where q is the public Huber radius of
+//! j: a unit vector beyond q and a shorter vector within.
 //!
 //! **The vector.** First the k counts, then [`SHELLS`] entries for each center, then d coordinates for each center.
 //!
@@ -40,16 +41,16 @@ use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Coordinates of a record's vector are multiples of 2^-40: finer lattices would show nothing more.
+/// The coordinates of a record's vector are multiples of 2^-40; finer lattices would contain no more information.
 pub const BITS_MAX: u32 = 40;
 
 /// The largest weight of counts and of shells for which the proof holds.
 pub const WEIGHT_MAX: f64 = 1.0;
 
-/// Huber radii below this count as this: distances above it have no subnormal error.
+/// Smaller Huber radii are replaced by this one: distances above it have no subnormal error.
 const RADIUS_MIN: f64 = f64::from_bits((1023 - 900) << 52);
 
-/// The most centers.
+/// The largest number of centers.
 pub const CENTERS_MAX: usize = 1 << 12;
 
 /// Counts, shells and Huber gradients of the records nearest to each center, in units of 2^-bits.
@@ -65,12 +66,12 @@ pub struct ClusterGradients {
     bits: u32,
 }
 
-/// The weights of the counts and of the shells, beside the gradient of weight 1.
+/// The weights of the counts and of the shells, relative to the weight 1 of the gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// Of the counts.
+    /// The weight of the counts.
     pub counts: f64,
-    /// Of the shells.
+    /// The weight of the shells.
     pub shells: f64,
 }
 
@@ -116,7 +117,8 @@ impl ClusterGradients {
         k * (1 + SHELLS + d)
     }
 
-    /// The sensitivity with k centers in d dimensions, by the proof above, with room for the rounding of this very formula.
+    /// The sensitivity with k centers in d dimensions, by the proof above, with room for the rounding of this formula
+    /// itself.
     pub fn bound(k: usize, d: usize, weights: Weights, bits: u32) -> Result<Sensitivity, BadParameter> {
         let (Weights { counts: a, shells: b }, bits) = (weights.checked()?, checked_bits(bits, BITS_MAX)?);
         let (unit, values, d) = (f64::from(bits).exp2(), Self::values(k, d) as f64, d as f64);
@@ -171,7 +173,8 @@ impl Statistic for ClusterGradients {
 }
 
 impl ClusterGradients {
-    /// Adds what the records of a block contribute: counts and shells as numbers of records, gradients in units of 2^-40.
+    /// Adds the contributions of the records of a block: counts and shells as numbers of records, gradients in units of
+    /// 2^-40.
     fn add_block(&self, block: Block<'_>, total: &mut [i64]) {
         let (d, k) = (self.d, self.radii.len());
         let mut nearest: Vec<(usize, f64)> = vec![(0, f64::INFINITY); block.n()];
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!(found[..2], [unit, unit / 2]);
         let first = (-super::super::shells::FIRST_HALF_OCTAVE) as usize;
         assert_eq!((found[2 + first], found[2 + first + 2], found[2 + SHELLS + first]), (unit / 4, unit / 4, unit / 4));
-        // From -3 and 0 unit vectors that cancel; from 2 a quarter, as it is within the Huber radius.
+        // The unit vectors from -3 and 0 cancel; the record at 2 adds a quarter, because it is within the Huber radius.
         assert_eq!(found[2 + 2 * SHELLS..], [0, -unit / 4]);
         let all = at(&points, &[-1.0, 1.0], &[0.5, 4.0], f64::INFINITY, HALVES, 40);
         assert_eq!((all[1], all[3 + 2 * SHELLS]), (unit, -unit / 4 - unit));

@@ -1,8 +1,8 @@
 //! The curvature of the sum of distances at a point, smoothed at a radius.
 //!
-//! A record at a distance beyond the radius contributes (1 - 1/d) radius/distance, and one within it contributes 1. Divided
-//! by the radius the sum is the mean over all directions of the second derivative of the sum of distances, where records
-//! within the radius count as if their distances were smoothed at it. [`super::second_moments`] has its directions.
+//! A record at a distance beyond the radius contributes (1 - 1/d) radius/distance, and a record within it contributes
+//! 1. Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions,
+//! where the distances of records within the radius are smoothed at it. [`super::second_moments`] has the directions.
 //!
 //! **Neighbors and sensitivity**: 1 under both relations. *Proof.* Beyond the radius the quotient radius/distance is at
 //! most 1, because division rounds correctly, and the factor lies in [0, 1]; so a record's contribution lies in [0, 1], and
@@ -68,13 +68,13 @@ impl Kernel for BlockCurvature<'_> {
     }
 }
 
-/// What a record at this distance contributes, in units of 2^-20.
+/// The contribution of a record at this distance, in units of 2^-20.
 #[inline(always)]
 pub(super) fn contribution(distance: f64, radius: f64, d: usize) -> i64 {
-    // In no dimension at all there are no directions, and the factor would be negative.
+    // In zero dimensions there are no directions, and the factor would be negative.
     let factor = (1.0 - 1.0 / d as f64).max(0.0);
     const ONE: f64 = (1u64 << CONTRIBUTION_BITS) as f64;
-    // Doubles from here on are whole numbers, and their lower bits are the number above this one.
+    // Doubles from here on are whole numbers, and their low bits are their distance from this one.
     const ROUNDER: f64 = (1u64 << 52) as f64;
     let beyond = ONE * (factor * (radius / distance));
     let value = if distance <= radius { ONE } else { beyond };

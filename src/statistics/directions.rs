@@ -1,9 +1,9 @@
 //! The gradient of the sum of distances and the second moments of the directions to all records, in one vector, on an
 //! integer lattice.
 //!
-//! u is the unit vector from a record to theta. The sum of u is the gradient, as [`super::gradient`] has it, and the
-//! sum of u u^T, divided by the number of records, the covariance of the directions. They belong to one release because
-//! a record that is replaced moves the gradient most where it turns around, and u u^T does not move then.
+//! Let u be the unit vector from a record to theta. The sum of u is the gradient of [`super::gradient`], and the sum of
+//! u u^T, divided by the number of records, is the second moment of the directions. They are released together, because
+//! replacing a record moves the gradient most if its direction turns around, and then u u^T does not move.
 //!
 //! **The vector.** First the gradient, then a weight b times the upper triangle of the sum of u u^T, as
 //! [`super::second_moments`] scales it.
@@ -41,7 +41,7 @@ use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Up to this weight the directions cost nothing where records are replaced.
+/// Up to this weight the directions cost nothing if records are replaced.
 pub const WEIGHT_MAX: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 /// The sums over records of u and of b u u^T, in units of 2^-bits; a record at theta contributes zero.
@@ -65,7 +65,7 @@ impl GradientAndDirections {
         })
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// A record that turns around, and a record that is added: the bound has nothing to spare but its rounding.
+    /// A record that turns around, and a record that is added: the bound is tight up to its rounding.
     #[test]
     fn the_sensitivities_are_attained() {
         let at = |records: &[f64]| {

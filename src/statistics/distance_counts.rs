@@ -5,9 +5,10 @@
 //!
 //! With a target f an entry is the count minus f n, see [`super::target`].
 //!
-//! **Neighbors and sensitivity**, of every entry on its own: 1 where a record is replaced, and max(f, 1 - f) where one is
-//! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, a function of the record and the public
-//! point alone, so it adds -f or 1 - f to every cumulative count, and two contributions differ by at most 1. ∎
+//! **Neighbors and sensitivity**, for every entry on its own: 1 if a record is replaced, and max(f, 1 - f) if one is
+//! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, which is a function of the record
+//! and the public point alone. So it adds -f or 1 - f to every cumulative count, and two contributions differ by at
+//! most 1. ∎
 
 use super::target::Target;
 use super::wire::Parameters;
@@ -47,7 +48,7 @@ fn quarter_octave(distance: f64) -> i64 {
     }
 }
 
-/// The same for doubles that are neither zero nor subnormal; of those its place is below [`FIRST_NORMAL`].
+/// The same for doubles that are neither zero nor subnormal; for these the result is below [`FIRST_NORMAL`].
 #[inline(always)]
 fn normal_quarter_octave(distance: f64) -> i64 {
     const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
@@ -56,17 +57,18 @@ fn normal_quarter_octave(distance: f64) -> i64 {
     4 * ((bits >> 52) - 1023) + beyond.iter().sum::<i64>()
 }
 
-/// The place of a quarter octave among the counts.
+/// The index of a quarter octave among the counts.
 #[inline(always)]
 fn bucket(quarter_octave: i64) -> usize {
     (quarter_octave - i64::from(FIRST_QUARTER_OCTAVE)) as usize
 }
 
-/// From this place on only normal doubles are counted: 2^-1022 and all below it come before.
+/// From this index on only normal doubles are counted: 2^-1022 and everything below come before.
 const FIRST_NORMAL: usize = (4 * -1022 + 1 - FIRST_QUARTER_OCTAVE) as usize;
 
-/// Counters of a bucket, which take turns: most records fall into few buckets, and a counter that was just written takes
-/// some time until it can be read again. A block has them for the buckets in a window around that of its first record.
+/// The number of counters of a bucket, which are used in turn: most records fall into few buckets, and a counter that
+/// was just written cannot be read again at once. A block has counters for the buckets in a window around the bucket of
+/// its first record.
 const TURNS: usize = 4;
 const WINDOW: usize = 128;
 
@@ -84,7 +86,7 @@ impl Kernel for QuarterOctaves<'_> {
     fn run(self) {
         let distances = distances(self.block, self.theta);
         let places: Vec<usize> = distances.iter().map(|distance| bucket(normal_quarter_octave(*distance))).collect();
-        // Zeros and subnormals, whose places are wrong here, come before the window.
+        // Zeros and subnormals, whose indices are wrong here, come before the window.
         let first = places.first().map_or(0, |place| place.saturating_sub(WINDOW / 2)).max(FIRST_NORMAL);
         let mut near = [[0i64; WINDOW]; TURNS];
         for (record, place) in places.into_iter().enumerate() {
@@ -119,7 +121,7 @@ pub struct DistanceCounts {
 }
 
 impl DistanceCounts {
-    /// Around a point of the dimension of the records, with a target of p/2^k: (0, 0) for plain counts.
+    /// A query around a point of the dimension of the records, with a target of p/2^k: (0, 0) for plain counts.
     pub fn new(theta: &[f64], bits: u32, target: (u64, u32)) -> Result<Self, BadParameter> {
         let target = Target::new(target, bits)?;
         Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), target })
@@ -203,7 +205,7 @@ mod tests {
         fn a_quarter_octave_is_the_smallest_that_covers(mantissa in 1.0..2.0f64, octave in -1022i32..1000) {
             let distance = scale(mantissa, octave);
             let k = quarter_octave(distance) as i32;
-            // Beyond rounding of the quarter roots themselves.
+            // The margin covers the rounding of the quarter roots themselves.
             let power = |k: i32| f64::from(k) / 4.0;
             prop_assert!(distance.log2() <= power(k) + 1e-12 && distance.log2() >= power(k - 1) - 1e-12);
         }

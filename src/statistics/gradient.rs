@@ -4,15 +4,15 @@
 //! exact and associative, so it is the same for any number of threads, any chunking and any instruction set.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u
-//! rounded coordinate by coordinate. Where the computed sum of squares s lies in [2^-960, 2^960], s has a relative
-//! error of at most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow lose at most d
-//! 2^-1075, which vanishes beside 2^-960), the root halves it and adds 2^-53, the division and the product add 2^-53
-//! each: the computed vector has a norm of at most 1 + (d + 6) 2^-53 whatever the rounding of theta - x, which only
-//! turns it. Outside that range the differences are first scaled by a power of two, so that the largest lies in [1, 2),
-//! and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or removed
-//! moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2; a replaced record removes one such vector and adds
-//! another, which is twice as much. Theta and the records are finite by construction: a theta with a coordinate that is
-//! no number would make every bound above void. ∎
+//! rounded coordinate by coordinate. If the computed sum of squares s lies in [2^-960, 2^960], its relative error is at
+//! most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow lose at most d 2^-1075, which
+//! is negligible relative to 2^-960). The root halves this error and adds 2^-53, and the division and the product add
+//! 2^-53 each. So the computed vector has a norm of at most 1 + (d + 6) 2^-53 for any rounding of theta - x, which only
+//! turns the vector. Outside of this range the differences are first scaled by a power of two, so that the largest lies
+//! in [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added
+//! or removed moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2. Replacing a record removes one such
+//! vector and adds another, which is twice as much. Theta and the records are finite by construction: if a coordinate
+//! of theta were NaN, every bound above would be void. ∎
 
 use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits};
@@ -30,18 +30,18 @@ use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Finer lattices would let sums of a block on them lose bits: those of the mean shift, which are doubles, and then those
-/// of 64 bits.
+/// On finer lattices the sums of a block would lose bits: first those of the mean shift, which are doubles, and then
+/// those of 64 bits.
 pub const BITS_MAX: u32 = 40;
 
-/// Records of one block at most: some tens of microseconds in few dimensions.
+/// The largest number of records in a block: some tens of microseconds in few dimensions.
 const BLOCK: usize = 1 << 12;
 
-/// Records that are taken together in more dimensions.
+/// The number of records that are processed together in more dimensions.
 const TOGETHER: usize = 4;
 
-/// Up to this many coordinates one thread is done before others are awake: a descent on few records asks thousands of
-/// times.
+/// Up to this many coordinates one thread finishes before others have woken up: a descent on few records makes
+/// thousands of queries.
 const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
 /// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
@@ -53,13 +53,13 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// At a point of the dimension of the records; bits are at most [`BITS_MAX`].
+    /// A query at a point of the dimension of the records; bits are at most [`BITS_MAX`].
     pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, BITS_MAX)?;
         Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), bits })
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
     pub fn bound(d: usize, bits: u32) -> Sensitivity {
         let (d, unit) = (d as f64, f64::from(bits).exp2());
         let replaced = (2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON);
@@ -107,7 +107,7 @@ impl Statistic for Gradient {
     }
 }
 
-/// Small inputs are split further, so that every thread has work; multiples of a group leave no record alone.
+/// Small inputs are split further, so that every thread has work; with multiples of a group no record is left alone.
 fn records_per_block(n: usize, d: usize) -> usize {
     if n * d <= SINGLE_THREAD_COORDINATES {
         return n.max(1);
@@ -115,10 +115,11 @@ fn records_per_block(n: usize, d: usize) -> usize {
     ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8)).next_multiple_of(GROUP)
 }
 
-/// Adds a block to the total. Doubles around 1.5 * 2^(52 - bits), the `rounder`, are multiples of 2^-bits: adding it
-/// rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus the number
-/// of lattice units. So the integers are summed as they stand, in any order (a group of records side by side in few
-/// dimensions, four after each other in many), and the rounder's bits are taken off at the end; a wrap cancels.
+/// Adds a block to the total. Doubles near 1.5 * 2^(52 - bits), the `rounder`, are multiples of 2^-bits. Adding the
+/// rounder rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus
+/// the number of lattice units. So the integers are summed as they are, in any order (a group of records side by side
+/// in few dimensions, four after each other in many), and the bits of the rounder are subtracted at the end;
+/// wrap-around cancels.
 struct BlockGradient<'a> {
     block: Lying<'a>,
     theta: &'a [f64],
@@ -159,7 +160,7 @@ impl Kernel for Many<BlockGradient<'_>> {
     }
 }
 
-/// A group of records at a time, lanes over the records.
+/// Processes a group of records at a time, with lanes over the records.
 #[inline(always)]
 fn few<const D: usize>(block: Lying<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
@@ -209,8 +210,8 @@ pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], 
     }
 }
 
-/// Four records at a time, lanes over the coordinates. The loops are written out: what `map` on an array calls may not be
-/// inlined, and is then compiled for the baseline.
+/// Processes four records at a time, with lanes over the coordinates. The loops are written out: functions that `map`
+/// on an array calls may not be inlined, and would then be compiled for the baseline.
 #[inline(always)]
 pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let (d, coordinates) = (theta.len(), block.coordinates());
@@ -228,7 +229,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
         }
         for r in 0..TOGETHER {
             if !(SMALL..=LARGE).contains(&squares[r]) {
-                // This record is treated on its own; here it adds zero.
+                // This record is processed on its own; here it adds zero.
                 inverses[r] = 0.0;
                 add_single(difference(theta, records[r]), rounder, total);
             }
@@ -250,7 +251,8 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
     }
 }
 
-/// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
+/// The code for records outside of a whole group, or in an unusual group. There are few, so it is not compiled for
+/// every dimension.
 #[inline(never)]
 fn add_singles(block: Block<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     for record in block.records() {
@@ -258,7 +260,7 @@ fn add_singles(block: Block<'_>, theta: &[f64], rounder: f64, total: &mut [i64])
     }
 }
 
-/// Adds one record's rounded unit vector, whatever the magnitude of its difference from theta.
+/// Adds the rounded unit vector of one record, for any magnitude of its difference from theta.
 #[inline(never)]
 fn add_single(mut difference: Vec<f64>, rounder: f64, total: &mut [i64]) {
     let squares = sum_of_squares(&difference);
@@ -336,7 +338,7 @@ mod tests {
         fn one_record_gives_its_unit_vector(d in 1usize..20, values in prop::collection::vec(coordinate(), 40)) {
             let (theta, x) = (&values[..d], &values[20..20 + d]);
             let difference: Vec<f64> = theta.iter().zip(x).map(|(t, x)| t - x).collect();
-            // A subnormal length would be inexact: enlarge small vectors first.
+            // A subnormal length would be inexact, so small vectors are enlarged first.
             let power = if norm(&difference) < 1e-200 { 500 } else { 0 };
             let difference: Vec<f64> = difference.iter().map(|&x| scale(x, power)).collect();
             let length = norm(&difference);

@@ -1,19 +1,20 @@
-//! The numbers of records in cells of a grid: in a few public axes around a public point, with far places compressed.
+//! The numbers of records in cells of a grid along a few public axes around a public point; far places are compressed.
 //!
-//! **The cell of a record x.** z is the vector of the inner products of x - theta with p public axes, in units of a public
-//! `scale`. It is shortened to the length c(|z|), where c(r) = r up to 1, and beyond c(m 2^e) = e + m for 1 <= m < 2: a
-//! continuous, increasing and piecewise linear logarithm that needs no function of a mathematical library. The cube of
-//! half the side `side` around zero is cut into 2^level parts along each axis. The cell is the index of the part along
-//! each axis, and its *code* is these indices as the digits of one number in base 2^level, the first axis first. A record
-//! farther away from theta than `reach`, or outside of the cube, has no cell.
+//! **The cell of a record x.** Let z be the vector of the inner products of x - theta with p public axes, in units of a
+//! public `scale`. It is shortened to the length c(|z|), where c(r) = r up to 1, and c(m 2^e) = e + m for 1 <= m < 2
+//! beyond: a continuous, increasing and piecewise linear approximation of a logarithm that needs no mathematical
+//! library. The cube around zero with half side `side` is cut into 2^level parts along each axis. The cell is the index
+//! of the part along each axis, and its *code* is the number whose digits in base 2^level are these indices, the first
+//! axis first. A record farther away from theta than `reach`, or outside of the cube, has no cell.
 //!
-//! **The vector.** One count for each code of a public, ascending list; a record whose cell is not listed counts nowhere.
+//! **The vector.** One count for each code of a public, ascending list; a record whose cell is not listed is not
+//! counted.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits): 2^bits where a record is added or removed, and 2^bits
-//! sqrt(2), rounded up, where one is replaced. *Proof.* The code of a record is a function of the record and of public
-//! parameters alone: it is computed by the same operations in the same order whatever else is in its block. So a record
-//! contributes zero or one unit vector, two of which differ by at most sqrt(2). A record for which some intermediate
-//! result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits): 2^bits if a record is added or removed, and 2^bits
+//! sqrt(2), rounded up, if one is replaced. *Proof.* The code of a record is a function of the record and of public
+//! parameters alone: it is computed by the same operations in the same order for any other records in its block. So a
+//! record contributes zero or one unit vector, and two of these differ by at most sqrt(2). A record for which an
+//! intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
@@ -34,12 +35,12 @@ pub const CODE_BITS: u32 = 62;
 /// The most cells of one query.
 pub const CELLS_MAX: usize = 1 << 16;
 
-/// Where a grid lies and how it is cut: all of it is public.
+/// The position and the cutting of a grid; all of it is public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
     /// The middle.
     pub theta: Vec<f64>,
-    /// The axes, one after the other; orthonormal ones give cells that are cubes, and no proof needs that.
+    /// The axes, one after the other. With orthonormal axes the cells are cubes, but the proof does not need this.
     pub axes: Vec<f64>,
     /// The unit of length.
     pub scale: f64,
@@ -176,7 +177,7 @@ fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) 
         *slot = inner_product(axis, difference) / grid.scale;
     }
     let length = sum_of_squares(place).sqrt();
-    // What is no number is not below infinity either.
+    // NaN is not below infinity either.
     if !length.is_finite() {
         return None;
     }
@@ -193,7 +194,7 @@ fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) 
     Some(code)
 }
 
-/// Eight lanes over the coordinates and one order of adding them: the same bits for any vector width.
+/// The sum in eight lanes over the coordinates, added in a fixed order: the same bits for any vector width.
 #[inline(always)]
 fn inner_product(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];

@@ -1,8 +1,9 @@
 //! The Hessian of the sum of distances at a point, smoothed at a radius: the curvature K of [`super::curvature`] and
 //! the second moments T of [`super::second_moments`] beyond the radius, in one vector, on an integer lattice.
 //!
-//! The Hessian is (K - T')/radius with T' the traceless part of T. K and T belong to one release because their
-//! sensitivities hardly add up: a record with a large part in one has a small part in the other, or the same part.
+//! The Hessian is (K - T')/radius, where T' is the traceless part of T. K and T are released together, because their
+//! sensitivities hardly add up: a record with a large contribution to one has a small contribution to the other, or the
+//! same contribution as other records.
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
@@ -41,10 +42,10 @@ use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Larger weights of the curvature would make it the more expensive part.
+/// With larger weights the curvature would be the more expensive part.
 const WEIGHT_MAX: f64 = 2.0;
 
-/// The sum over records of their part in the Hessian, times the radius, in units of 2^-bits.
+/// The sum over records of their contributions to the Hessian, times the radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hessian {
     identity: Identity,
@@ -68,7 +69,7 @@ impl Hessian {
         })
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
@@ -176,7 +177,7 @@ mod tests {
         }
     }
 
-    /// In each corner of the proof: the bound has nothing to spare but its rounding.
+    /// Records in each corner of the proof: the bound is tight up to its rounding.
     #[test]
     fn the_sensitivities_are_attained() {
         let along =
@@ -233,7 +234,7 @@ mod tests {
                 let sum: f64 = points.column_iter().map(product).sum();
                 let expected = sum * if i == j { 1.0 } else { std::f64::consts::SQRT_2 };
                 let value = *entry.next().unwrap() as f64 / 2f64.powi(30);
-                // Every coordinate is off by at most 2^-20, and a record has a norm of at most 1.
+                // Every coordinate has an error of at most 2^-20, and a record has a norm of at most 1.
                 assert!((value - expected).abs() < 2.0 * n as f64 * 2f64.powi(-20), "{i} {j}: {value} {expected}");
             }
         }

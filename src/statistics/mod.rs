@@ -1,9 +1,9 @@
-//! What may be asked of the records: exact integers, with the proof of their sensitivity beside the kernel.
+//! The statistics that can be queried: exact integers, with the proof of their sensitivity beside the kernel.
 //!
-//! A statistic is a query with public parameters. Its file has the kernel, what a record contributes, and how far the
-//! answer moves under either neighbor relation, rounding included. Parameters that are points go through one public map
-//! when the query is made, [`crate::numeric::float_scale::finite`], so that every kernel sees finite doubles only and
-//! every answer is bounded, whatever a mechanism has computed.
+//! A statistic is a query with public parameters. Its file has the kernel, the contribution of a record, and the proof
+//! of how far the answer moves under either neighbor relation, including rounding. Parameters that are points are
+//! mapped by the same public function when the query is created, [`crate::numeric::float_scale::finite`], so that every
+//! kernel sees finite doubles only and every answer is bounded, for any computation of a mechanism.
 
 pub mod ball_counts;
 pub mod ball_size;
@@ -38,12 +38,12 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
 use wire::Parameters;
 
-/// Counts become multiples of 2^bits up to here, where 2^64 of them still fit 128 bits.
+/// Counts become multiples of 2^bits for bits up to this number, with which 2^64 counts still fit 128 bits.
 pub const COUNT_BITS_MAX: u32 = 62;
 
 /// A query about the records.
 pub trait Statistic: Send + Sync {
-    /// For plans and records.
+    /// The name, for plans and records.
     fn name(&self) -> &'static str;
 
     /// The dimension that the points must have, if the query has one.
@@ -52,32 +52,34 @@ pub trait Statistic: Send + Sync {
     /// Whether the answers of shards add up to the answer of all records.
     fn adds_over_records(&self) -> bool;
 
-    /// How far the answer moves between neighbours.
+    /// How far the answer moves between neighbors.
     fn sensitivity(&self) -> Sensitivity;
 
-    /// Which query it is, from its making on: a query that is made again is another one, a copy is the same.
+    /// The identity of the query: a query that is created again has another identity, and a copy has the same.
     fn identity(&self) -> Identity;
 
-    /// Its public parameters: for the trace of a run, and for records in another process. Hidden randomness is none of them.
+    /// Its public parameters: for the trace of a run, and for records in another process. Hidden randomness does not
+    /// belong to them.
     fn parameters(&self) -> Parameters;
 
-    /// Hidden randomness for coins that keep or drop weighted records, where the query is no sum over them: it is asked
-    /// about those that are kept then. `None` if that is not proved; such an answer about weighted records has no bound.
+    /// Hidden randomness for coins that keep or drop weighted records, if the query is not a sum over records; the
+    /// query is then about the records that are kept. `None` if there is no proof for this; such an answer about
+    /// weighted records has no bound.
     fn coins(&self) -> Option<&Stream> {
         None
     }
 
-    /// The exact answer, for any number of records, that belongs to no sum: what a statistic computes, and nobody asks. A sum
-    /// over weighted records is in units of 2^-20 of the lattice.
+    /// The exact answer for any number of records, without the information that makes it part of a sum. Statistics
+    /// implement this function; callers use `answer`. A sum over weighted records is in units of 2^-20 of the lattice.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the query.
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
 
-    /// The exact answer, for any number of records. It knows its query and whose records it is about, so that only
-    /// shards of one answer can be summed. Where a record could not be read there is none. If records have weights it is
-    /// the weighted sum, with the sensitivity of that.
+    /// The exact answer for any number of records. It knows its query and its records, so that only shards of one
+    /// answer can be summed. If a record could not be read there is no answer. If records have weights it is the
+    /// weighted sum, with the sensitivity of that sum.
     ///
     /// # Panics
     ///
@@ -101,7 +103,7 @@ pub trait Statistic: Send + Sync {
     }
 }
 
-/// Parameters, all of them public, that make no query.
+/// An error: public parameters that make no query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadParameter(pub String);
 

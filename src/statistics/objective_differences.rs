@@ -37,7 +37,7 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// The unit is the smallest power of two that is no less than the diameter, times 2^-32.
 const BITS: i32 = 32;
 
-/// F(theta_i) - F(theta_0) for every candidate theta_i, all of them private already, in units of 2^exponent.
+/// F(theta_i) - F(theta_0) for every candidate theta_i, all of which are released, in units of 2^exponent.
 #[derive(Debug, Clone)]
 pub struct ObjectiveDifferences {
     identity: Identity,
@@ -56,7 +56,7 @@ impl ObjectiveDifferences {
         }
         let point = |column: DVectorView<'_, f64>| column.iter().copied().map(finite).collect();
         let points: Vec<Vec<f64>> = candidates.column_iter().map(point).collect();
-        // Norms are computed within (d + 8) 2^-53 and rounded up.
+        // The relative error of norms is at most (d + 8) 2^-53, and they are rounded up.
         let up = 1.0 + (candidates.nrows() + 8) as f64 * f64::EPSILON;
         let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>();
         let mut diameter = 0.0f64;
@@ -64,7 +64,8 @@ impl ObjectiveDifferences {
             for b in &points[..index] {
                 let distance = norm(&minus(a, b));
                 if distance > 0.0 {
-                    // Among subnormal numbers a factor does not round up: the smallest normal one bounds them all.
+                    // Multiplying a subnormal number by a factor does not round it up, so the smallest normal number is
+                    // a lower limit.
                     diameter = diameter.max((distance * up).max(f64::MIN_POSITIVE));
                 }
             }
@@ -88,18 +89,18 @@ impl ObjectiveDifferences {
         Ok(Self::new(candidates)?.sensitivity())
     }
 
-    /// The unit is 2^exponent; 0 when all candidates are the same point.
+    /// The exponent of the unit; 0 if all candidates are the same point.
     pub fn exponent(&self) -> i32 {
         if self.diameter == 0.0 {
             return 0;
         }
-        // The least power of two that is no less than the diameter.
+        // The smallest power of two that is at least the diameter.
         let floor = exponent(self.diameter);
         let ceiling = if scale(1.0, floor) == self.diameter { floor } else { floor + 1 };
         ceiling - BITS
     }
 
-    /// By how much replacing a record may move the difference of two scores, in units; 0 when nothing can move.
+    /// By how much replacing a record may move the difference of two scores, in units; 0 if nothing can move.
     fn range(&self) -> u64 {
         if self.diameter == 0.0 {
             return 0;
@@ -185,7 +186,7 @@ fn subtract(point: &[f64], record: &[f64], difference: &mut [f64]) {
     }
 }
 
-/// <shift, p + q> through eight lanes and one order of adding them: the same bits for any vector width.
+/// <shift, p + q> in eight lanes, added in a fixed order: the same bits for any vector width.
 #[inline(always)]
 fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -202,7 +203,8 @@ fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     sum_lanes(lanes)
 }
 
-/// The same quotient with p and q scaled by a power of two, so that the larger has its largest coordinate in [1, 2).
+/// The same quotient with p and q scaled by a power of two, so that the larger of them has its largest coordinate in
+/// [1, 2).
 #[cold]
 fn rescaled(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     let largest = p.iter().chain(q).fold(0.0f64, |largest, x| largest.max(x.abs()));
@@ -243,7 +245,7 @@ mod tests {
         ObjectiveDifferences::new(candidates.as_view()).unwrap()
     }
 
-    /// Against the first candidate again: the tape counts from the smallest score.
+    /// Scores relative to the first candidate, because the tape counts from the smallest score.
     fn scores(candidates: &DMatrix<f64>, points: &DMatrix<f64>) -> Vec<i64> {
         let opened = values(&made(candidates), points);
         opened.iter().map(|score| score - opened[0]).collect()

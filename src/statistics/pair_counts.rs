@@ -1,33 +1,34 @@
 //! Pair counts: how many of some random disjoint pairs of records lie within each radius.
 //!
 //! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
-//! (the last record of an odd number stays alone). A pair counts from the first radius that is no less than its
-//! computed distance: a symmetric function of the two records alone. A pass costs time linear in the number of records,
-//! where ball counts look at every pair.
+//! (with an odd number, the last record stays alone). A pair is counted from the first radius that is at least its
+//! computed distance, which is a symmetric function of the two records alone. A pass takes time linear in the number of
+//! records, while ball counts compare every pair.
 //!
 //! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
-//! nothing shows which pairing it was.
+//! nothing reveals which pairing was used.
 //!
 //! With a target f an entry is the count minus f times the number of pairs, see [`super::target`].
 //!
-//! **Neighbors and sensitivity**, of every entry on its own, for k pairings: k under both relations. *Proof.* Replaced: both
-//! data sets are paired alike, and the record is in at most one pair of each pairing. Added, as the last of n + 1: a pairing
-//! is a [`matching`], which from the same randomness gains one pair where n is odd and differs in at most one where n is
-//! even; either moves a count by at most 1, and with a target the pair gained by max(f, 1 - f) and the one that differs by 1:
-//! a target does not make pairs less sensitive. Every pairing has randomness of its own, so the choice that the new record costs
-//! in one does not shift the others. The law of a pairing does not depend on the rows in which the records stand, so the new
-//! record may be in any row. ∎
+//! **Neighbors and sensitivity**, for every entry on its own, with k pairings: k under both relations. *Proof.*
+//! Replacement: both data sets have the same pairings, and the record is in at most one pair of each. Add/remove, with
+//! the record as the last of n + 1: a pairing is a [`matching`], which with the same randomness gains one pair if n is
+//! odd and differs in at most one pair if n is even. Either case moves a count by at most 1. With a target, a gained
+//! pair moves it by max(f, 1 - f) and a changed pair by 1, so a target does not reduce the sensitivity. Every pairing
+//! has its own randomness, so the choices for the new record in one pairing do not shift the others. The distribution
+//! of a pairing does not depend on the rows of the records, so the new record may be in any row. ∎
 //!
-//! Weighted records are first kept or dropped by hidden coins of their own, with the probability of their weights, and those
-//! that are kept are paired. *Claim:* both bounds are k. *Proof.* Let the other records have the same coins in both data sets.
-//! If the changed record is kept in both, or in neither, the data sets have as many kept records, in the same rows, and the
-//! case is that of a replaced record. Otherwise one has the changed record r in addition, in any row. A pairing is a uniform
-//! matching of the kept records, so its law does not change if they are numbered anew, with r as the last. In that numbering
-//! the coupling for an added record applies, and the count moves by at most 1 for each of the k independent pairings. The
-//! two pairings of this coupling come from the same random numbers only after the renumbering: without it, a record that
-//! comes or goes in a middle row may change many pairs. What is released depends on the coins and pairings through the count
-//! alone, and they are never shown, so the mixture over the coupled choices has the bound of each of them. ∎ A replay with the
-//! same random numbers cannot test this; `tests/test_laws.py` tests the law.
+//! Weighted records are first kept or dropped by their own hidden coins, with the probability given by their weights,
+//! and the kept records are paired. *Claim:* both bounds are k. *Proof.* Let the other records have the same coins in
+//! both data sets. If the changed record is kept in both, or in neither, the data sets have equally many kept records,
+//! in the same rows, and the case is that of a replaced record. Otherwise one data set has the changed record r in
+//! addition, in any row. A pairing is a uniform matching of the kept records, so its distribution does not change if
+//! they are renumbered with r as the last. In the new numbering the coupling for an added record applies, and the count
+//! moves by at most 1 for each of the k independent pairings. The two pairings of this coupling come from the same
+//! random numbers only after the renumbering: without it, a record that is added or removed in a middle row may change
+//! many pairs. The release depends on the coins and pairings only through the count, and they are never shown, so the
+//! mixture over the coupled choices has the bound of each of them. ∎ A replay with the same random numbers cannot test
+//! this; `tests/test_laws.py` tests the distribution.
 
 use nalgebra::DMatrixView;
 
@@ -45,14 +46,15 @@ use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::matching;
 
-/// Coordinates that one task looks at, about: below a millisecond with cold caches, so one task is not worth a thread.
+/// The approximate number of coordinates per task: less than a millisecond even with cold caches, so a single task is
+/// not worth a thread.
 const TASK: usize = 1 << 16;
 
-/// Coordinates that are fetched together: records of random pairs lie anywhere, and many fetches at once take little
-/// longer than one.
+/// The number of coordinates that are fetched together: the records of random pairs lie anywhere in memory, and many
+/// fetches at once take little longer than one.
 const FETCH: usize = 1 << 10;
 
-/// Counts pairs at the first radius that has them inside.
+/// Counts pairs at the first radius that contains them.
 struct Pairs<'a> {
     points: DMatrixView<'a, f64>,
     pairs: &'a [[usize; 2]],
@@ -116,7 +118,7 @@ impl PairCounts {
         })
     }
 
-    /// The sensitivity of an entry, whatever its target.
+    /// The sensitivity of an entry, for any target.
     pub fn bound(pairings: usize, bits: u32) -> Sensitivity {
         let pairings = pairings as f64;
         Sensitivity::new(pairings, pairings).scaled(bits)
@@ -144,7 +146,7 @@ impl Statistic for PairCounts {
         self.identity
     }
 
-    /// The pairings are hidden, and no part of the parameters.
+    /// The pairings are hidden and do not belong to the parameters.
     fn parameters(&self) -> Parameters {
         let numbers = vec![self.target.bits().into(), self.pairings as u64, self.target.share()];
         Parameters { floats: self.radii.clone(), numbers }
@@ -224,7 +226,7 @@ mod tests {
         #[test]
         fn a_pair_counts_where_its_distance_is_within_the_radius((points, radii) in (records(), radii())) {
             let pairs = matching(&mut hidden().part(0), points.ncols());
-            // Up to rounding of the distance.
+            // The margin covers the rounding of the distance.
             let [fewest, most] = [1.0 - 1e-12, 1.0 + 1e-12].map(|factor| {
                 let count = |&radius: &f64| pairs.iter().filter(|[x, y]| {
                     within(points.column(*x).as_slice(), points.column(*y).as_slice(), factor * radius)
@@ -262,8 +264,8 @@ mod tests {
         }
     }
 
-    /// All records at 0 and 1, up to eight of them: the bound for one pairing holds and is met, both where a pair is gained
-    /// and where one changes.
+    /// All records are at 0 or 1, up to eight of them: the bound for one pairing holds and is attained, both if a pair
+    /// is gained and if one changes.
     #[test]
     fn the_bound_of_an_added_record_is_tight() {
         let mut widest = [0, 0];
@@ -291,7 +293,7 @@ mod tests {
         let points = DMatrix::from_fn(1, 1001, |_, i| i as f64);
         let counts = pair_counts(&points, &[10.0, 20.0, 40.0, 80.0, 1e9], 6);
         assert_eq!(counts[4], 6 * 500);
-        // Under one repeated pairing every count would be a multiple of 6.
+        // If one pairing were repeated, every count would be a multiple of 6.
         assert!(counts[0] > 0 && counts.iter().any(|count| count % 6 != 0), "{counts:?}");
     }
 

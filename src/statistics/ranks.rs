@@ -2,10 +2,10 @@
 //!
 //! Centered, they are the ranks minus half the number of records, so that a median has a rank of about 0.
 //!
-//! **Neighbors and sensitivity** (L2): sqrt(d) under both relations, and sqrt(d)/2 where a record is added to centered ranks
-//! or removed. *Proof.* A record adds 0 or 1 to every coordinate's count, and -1/2 or 1/2 to a centered one, so its
-//! contribution has a norm of at most sqrt(d), or sqrt(d)/2; the difference of two contributions is at most 1 in every
-//! coordinate and has a norm of at most sqrt(d). ∎
+//! **Neighbors and sensitivity** (L2): sqrt(d) under both relations, and sqrt(d)/2 for centered ranks if a record is
+//! added or removed. *Proof.* A record adds 0 or 1 to the count of every coordinate, and -1/2 or 1/2 to a centered
+//! count, so its contribution has a norm of at most sqrt(d), or sqrt(d)/2. The difference of two contributions is at
+//! most 1 in every coordinate and has a norm of at most sqrt(d). ∎
 
 use super::target::Target;
 use super::wire::Parameters;

@@ -1,5 +1,5 @@
-//! Second moments of the directions to a point: sums over records of v v^T, with v an integer vector along the
-//! direction. They are the kernel of two statistics, [`super::hessian`] and [`super::directions`].
+//! Second moments of the directions to a point: sums over records of v v^T, where v is an integer vector along the
+//! direction. They are the kernel of several statistics, such as [`super::hessian`] and [`super::directions`].
 //!
 //! u is the unit vector between a record and theta and r their distance; v is sqrt(w) u 2^b, rounded to the nearest
 //! integers, with b = [`vector_bits`]. Without a radius w = 1. With a radius w = radius/r beyond the radius and 0 within
@@ -35,14 +35,14 @@ use crate::numeric::distance::{
 };
 use crate::numeric::float_scale::{norm, rescale, scale};
 
-/// In few dimensions coordinates of a record's vector are multiples of 2^-20: doubles multiply them.
+/// In few dimensions coordinates of a record's vector are multiples of 2^-20, and products are computed in doubles.
 const VECTOR_BITS_FEW: u32 = 20;
 
 /// In more dimensions they are multiples of 2^-11, so that singles hold most sums of products. A typical coordinate is
 /// 2^11/sqrt(d) of these, and rounding moves a vector by at most 1.6 % of its length for d <= 4000.
 const VECTOR_BITS_MANY: u32 = 11;
 
-/// The finest lattice of products: finer ones would show nothing more.
+/// The finest lattice of products; finer lattices would contain no more information.
 pub const PRODUCT_BITS: u32 = 2 * VECTOR_BITS_FEW;
 
 /// Doubles around this are integers: adding it rounds to the nearest one, and its low bits are that integer.
@@ -51,40 +51,40 @@ const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 /// Singles hold all integers up to this one.
 const SINGLE_MAX: f64 = (1u64 << 24) as f64;
 
-/// Products are multiplied by integers in units of 2^-30, so that factors like sqrt(2) are nearly exact.
+/// Products are multiplied by integers in units of 2^-30, so that factors such as sqrt(2) are nearly exact.
 pub(super) const FACTOR_BITS: u32 = 30;
 
-/// In more dimensions the lemma would need other constants.
+/// The largest dimension for which the lemma holds with these constants.
 pub const DIMENSION_MAX: usize = 4000;
 
-/// Records of a block in many dimensions: the vectors of 768 coordinates fit a second-level cache.
+/// The number of records in a block in many dimensions: vectors of 768 coordinates then fit a second-level cache.
 const BLOCK: usize = 1 << 8;
 
-/// In fewer dimensions than this coordinates are larger, and singles hold sums over half as many records.
+/// In fewer dimensions than this, coordinates are larger, and singles can hold sums over half as many records.
 const FEWER: usize = 1 << 7;
 
-/// Records of a block in few dimensions, at most: as many as the sums of their products are exact for.
+/// The largest number of records in a block in few dimensions, for which the sums of their products are exact.
 const BLOCK_FEW: usize = 1 << 12;
 
-/// Coordinates of a panel: sixteen singles are a cache line, and one wide register.
+/// The number of coordinates in a panel: sixteen singles are a cache line, and one wide register.
 const COLUMNS: usize = 16;
 
-/// The number of panels is a multiple of this one: the last may be all zeros.
+/// The number of panels is a multiple of this number; the last panel may be all zeros.
 const TOGETHER: usize = 2;
 
-/// In few dimensions two coordinates are multiplied by two others at a time, this many records side by side: the sums fit
-/// the registers, and few products are of coordinates that a triangle does not have.
+/// In few dimensions two coordinates are multiplied by two others at a time, for this many records side by side: the
+/// sums fit the registers, and few products are outside of the triangle.
 const TILE: usize = 2;
 const LANES: usize = 8;
 
 /// Tiles that cover the upper triangle of [`FEW`] coordinates.
 const TILES: usize = FEW / TILE * (FEW / TILE + 1) / 2;
 
-/// Distances at which neither the factor nor its product with a difference over- or underflows.
+/// Distances at which neither the factor nor its product with a difference overflows or underflows.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
 
-/// The quotient of one and a radius far below this is infinite, and times a weight of zero it would be no number. At usual
-/// distances all weights are below 2^-520 then, and vectors are zero with this radius as with a smaller one.
+/// The reciprocal of a much smaller radius is infinite, and infinity times a weight of zero would be NaN. At usual
+/// distances all weights are then below 2^-520, and vectors are zero both with this radius and with a smaller one.
 const TINY: f64 = f64::from_bits((1023 - 1000) << 52);
 
 /// Binary places of the coordinates of a record's vector.
@@ -97,7 +97,7 @@ pub(super) fn vector_rounding(d: usize) -> f64 {
     (d as f64).sqrt() * (-f64::from(vector_bits(d) + 1)).exp2() * (1.0 + 2f64.powi(-19))
 }
 
-/// Small inputs are split further, so that every thread has work; multiples of a group leave no record alone.
+/// Small inputs are split further, so that every thread has work; with multiples of a group no record is left alone.
 pub(super) fn records_per_block(n: usize, d: usize) -> usize {
     match d {
         0..=FEW => n.div_ceil(8).next_multiple_of(GROUP).clamp(BLOCK, BLOCK_FEW),
@@ -106,7 +106,8 @@ pub(super) fn records_per_block(n: usize, d: usize) -> usize {
     }
 }
 
-/// Coordinates that a record seems to have, for the pulse: in the time of one, products of about 64 pairs are added.
+/// The number of coordinates that a record counts as for the pulse: about 64 products are added in the time of one
+/// coordinate.
 pub(super) fn coordinates(d: usize) -> usize {
     d * d.div_ceil(128).max(1)
 }
@@ -116,7 +117,7 @@ pub(super) fn entries(d: usize) -> usize {
     d * (d + 1) / 2
 }
 
-/// Refuses dimensions for which nothing is proved.
+/// Refuses dimensions for which there is no proof.
 pub(super) fn checked_dimension(d: usize) -> Result<(), BadParameter> {
     if d <= DIMENSION_MAX {
         return Ok(());
@@ -144,11 +145,11 @@ pub(super) fn fixed(factor: f64) -> i128 {
     (factor * f64::from(FACTOR_BITS).exp2()) as i128
 }
 
-/// What is summed beside the products.
+/// What is summed in addition to the products.
 pub(super) enum Beside<'a> {
-    /// The unit vectors are added to this, as [`super::gradient`] does, in units of 2^-40.
+    /// Unit vectors, which are added to this vector as in [`super::gradient`], in units of 2^-40.
     Gradient(&'a mut [i64]),
-    /// The products have weights by this radius.
+    /// The curvature; the products then have weights that depend on this radius.
     Curvature { radius: f64 },
 }
 
@@ -161,13 +162,13 @@ impl Beside<'_> {
     }
 }
 
-/// Adds the products of a block's integer vectors to the upper triangle, row by row; returns the sum of what the records
-/// contribute to the curvature, in units of 2^-20, or 0 without a radius.
+/// Adds the products of a block's integer vectors to the upper triangle, row by row. Returns the contribution of the
+/// records to the curvature, in units of 2^-20, or 0 without a radius.
 pub(super) fn add_block(block: Lying<'_>, theta: &[f64], beside: Beside<'_>, total: &mut [i64]) -> i64 {
     by_dimension(theta.len(), BlockMoments { block, theta, beside, total })
 }
 
-/// What [`add_block`] does.
+/// The work of [`add_block`].
 struct BlockMoments<'a> {
     block: Lying<'a>,
     theta: &'a [f64],
@@ -215,11 +216,11 @@ impl Kernel for Many<BlockMoments<'_>> {
 
 /// Singles or doubles, all of them integers here.
 trait Whole: Copy + Default + Into<f64> {
-    /// a b + c. All three are integers that the type holds, and so is the result: it does not matter whether the product
-    /// is rounded before it is added.
+    /// a b + c. All three are integers that the type can hold, and so is the result, so it does not matter whether the
+    /// product is rounded before it is added.
     fn add_product(self, b: Self, c: Self) -> Self;
 
-    /// The same by one instruction, if there is one; very slow if there is none.
+    /// The same with one instruction, if the processor has it; very slow otherwise.
     fn fused(self, b: Self, c: Self) -> Self;
 }
 
@@ -246,8 +247,8 @@ fn nearest(x: f64) -> f64 {
     (x + ROUNDER) - ROUNDER
 }
 
-/// Lanes over the records: the vectors of a block lie coordinate by coordinate. The last tiles may reach into a coordinate
-/// that is zero.
+/// Lanes over the records: the vectors of a block are stored coordinate by coordinate. The last tiles may contain a
+/// coordinate that is zero.
 #[inline(always)]
 fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, total: &mut [i64]) -> i64 {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
@@ -274,7 +275,7 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
                 curvature += curvature_at(distance, radius, D);
             }
             if radius.is_none() {
-                // The inverse distances, to the bit: a product with a power of two rounds nothing.
+                // The exact inverse distances: a product with a power of two is not rounded.
                 for (slot, factor) in inverses.0.iter_mut().zip(&factors.0) {
                     *slot = factor * unit;
                 }
@@ -316,18 +317,19 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
     curvature
 }
 
-/// Records beside no whole group, or in an unusual one: few, so they are not compiled again for every dimension.
+/// The code for records outside of a whole group, or in an unusual group. There are few, so it is not compiled for
+/// every dimension.
 #[inline(never)]
 fn singles(block: Block<'_>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
     many::<false, 4, 1, 2>(block.into(), theta, beside, total)
 }
 
-/// Sums of products, several of each pair of coordinates; aligned like a row.
+/// Sums of products, several for each pair of coordinates; aligned like a row.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Tile([[[f64; LANES]; TILE]; TILE]);
 
-/// Adds the products of two coordinates and two others over a group of records, record by record in their lanes.
+/// Adds the products of two coordinates with two others over a group of records, record by record in their lanes.
 #[inline(always)]
 fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     let (these, those): (&[_; TILE], &[_; TILE]) =
@@ -345,8 +347,8 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     sums.0 = tile;
 }
 
-/// Lanes over the coordinates: the vectors of a block lie in panels, whose products are summed some rows of one panel and
-/// some panels at a time.
+/// Lanes over the coordinates: the vectors of a block are stored in panels, whose products are summed for some rows of
+/// one panel and some panels at a time.
 #[inline(always)]
 fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize>(
     block: Lying<'_>,
@@ -399,7 +401,7 @@ fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DO
     curvature
 }
 
-/// The largest of the sums over the records of the squares of a panel's coordinates. Doubles hold all of them.
+/// The largest sum of squares over the records among a panel's coordinates. Doubles hold all of these sums.
 #[inline(always)]
 fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
     let mut sums = [0.0f64; COLUMNS];
@@ -411,7 +413,8 @@ fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
     sums.into_iter().fold(0.0, f64::max)
 }
 
-/// The sums over the records of the products of some coordinates of one panel, its `part`-th, and all of others.
+/// The sums over the records of the products of some coordinates of one panel (its `part`-th part) with all coordinates
+/// of others.
 #[inline(always)]
 fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(
     these: &[Piece<T>],
@@ -427,7 +430,7 @@ fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>
     }
     for r in 0..n {
         let rows = &these[r].0.as_chunks::<ROWS>().0[part];
-        // Indices, not iterators: the sums stay in registers then.
+        // Indices instead of iterators, because the sums then stay in registers.
         for i in 0..ROWS {
             for k in 0..PANELS {
                 sums[i][k] = add_products::<FUSED, T>(rows[i], &columns[k][r].0, sums[i][k]);
@@ -437,7 +440,7 @@ fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>
     sums
 }
 
-/// Written out: a loop over so many sums may stay in memory.
+/// Written out, because a loop over so many sums may keep them in memory.
 #[inline(always)]
 fn add_products<const FUSED: bool, T: Whole>(x: T, ys: &[T; COLUMNS], sums: [T; COLUMNS]) -> [T; COLUMNS] {
     macro_rules! each {
@@ -468,7 +471,7 @@ fn add_tile<const PANELS: usize>(
     }
 }
 
-/// A record's coordinates in a panel. They begin at a cache line: wide registers load from one line then, not from two.
+/// The coordinates of a record in a panel, aligned to a cache line, so that wide registers load from one line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Piece<T>([T; COLUMNS]);
@@ -480,9 +483,9 @@ fn widened(piece: &Piece<f32>) -> Piece<f64> {
     Piece(wide)
 }
 
-/// The integer vectors of the records of a block, in panels of sixteen coordinates and zeros; a panel has all records, one
-/// after the other, so that products run through memory in order. Beside them the sum of what they contribute to the
-/// curvature. Singles hold the integers, which are at most 2^20.
+/// The integer vectors of the records of a block, in panels of sixteen coordinates, padded with zeros. A panel contains
+/// all records, one after the other, so that products read memory in order. The struct also has the sum of their
+/// contributions to the curvature. Singles hold the integers, which are at most 2^20.
 #[inline(always)]
 fn vectors<'a, T: Coordinate>(block: Block<'a, T>, theta: &'a [f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64)
 where
@@ -520,7 +523,7 @@ where
     (panels, curvature)
 }
 
-/// What a difference is multiplied by at this distance: sqrt(w)/r, times `one`.
+/// The factor for a difference at this distance: sqrt(w)/r, times `one`.
 #[inline(always)]
 fn factor(distance: f64, radius: Option<f64>, one: f64) -> f64 {
     match radius {
@@ -533,14 +536,14 @@ fn factor(distance: f64, radius: Option<f64>, one: f64) -> f64 {
     }
 }
 
-/// What a record at this distance contributes to the curvature, in units of 2^-20: within the radius wherever [`factor`]
-/// says so.
+/// The contribution to the curvature of a record at this distance, in units of 2^-20. The record counts as within the
+/// radius exactly if [`factor`] says so.
 #[inline(always)]
 fn curvature_at(distance: f64, radius: Option<f64>, d: usize) -> i64 {
     radius.map_or(0, |radius| contribution(distance, radius, d))
 }
 
-/// The integer vector of a record so near or so far that factors would over- or underflow, and its curvature.
+/// The integer vector and the curvature of a record that is so near or so far that factors would overflow or underflow.
 #[cold]
 #[inline(never)]
 fn unusual(mut difference: Vec<f64>, radius: Option<f64>) -> (Vec<f64>, i64) {
@@ -576,12 +579,12 @@ pub(crate) mod tests {
         (total, curvature)
     }
 
-    /// Where the diagonal lies in the upper triangle.
+    /// The positions of the diagonal in the upper triangle.
     fn diagonal(d: usize) -> impl Iterator<Item = usize> {
         (0..d).map(move |i| i * d - i * (i + 1) / 2 + i)
     }
 
-    /// The magnitudes at which something over- or underflows, and ordinary ones.
+    /// The magnitudes at which an overflow or underflow can occur, and ordinary ones.
     pub(crate) fn value() -> impl Strategy<Value = f64> {
         let power = (-1074i32..1000).prop_map(|e| -scale(1.0, e));
         prop_oneof![4 => -2.0..2.0f64, 2 => power, 1 => Just(0.0), 1 => Just(5e-324), 1 => Just(1e300)]
@@ -601,7 +604,7 @@ pub(crate) mod tests {
         for power in (-1074..=999).step_by(7) {
             let points = DMatrix::from_element(1, 1, scale(1.0, power));
             assert_eq!(block_total(&points, &[0.0], None), (vec![1 << 40], 0), "2^{power}");
-            // A quarter of the distance, where that is a number. On the line there is no curvature beyond it.
+            // A quarter of the distance, if this is a number. On the line there is no curvature beyond it.
             let radius = scale(1.0, power - 2);
             if radius > 0.0 {
                 assert_eq!(block_total(&points, &[0.0], Some(radius)), (vec![1 << 38], 0), "2^{power}");
@@ -641,7 +644,8 @@ pub(crate) mod tests {
             heavy in prop::collection::vec(0usize..160, 0..4),
             radius in prop::option::of(0.1..3.0f64),
         ) {
-            // In heavy coordinates all records are far away on one side: sums of their products are the largest.
+            // In heavy coordinates all records are far away on one side, which makes the sums of their products as
+            // large as possible.
             let points = DMatrix::from_fn(d, n, |i, j| match heavy.contains(&i) {
                 true => 40.0,
                 false => ((7919 * i + 104_729 * j) % 1009) as f64 / 500.0 - 1.0,

@@ -2,9 +2,10 @@
 //! vector, on an integer lattice.
 //!
 //! **The vector.** First one count for each shell. The shells are half octaves of the distance in units of a public
-//! `scale`: 2^((i + FIRST_HALF_OCTAVE)/2) up to the next, and the first and the last of the [`SHELLS`] also hold all that
-//! is nearer or farther. Then a weight b times the upper triangle of the sum of u u^T, where u is the unit vector between
-//! a record and theta, as [`super::second_moments`] scales it. With b = 0 the triangle is left out.
+//! `scale`: shell i reaches from 2^((i + FIRST_HALF_OCTAVE)/2) to the next such number, and the first and the last of
+//! the [`SHELLS`] shells also contain everything nearer or farther. Then a weight b times the upper triangle of the sum
+//! of u u^T, where u is the unit vector between a record and theta, scaled as in [`super::second_moments`]. With b = 0
+//! the triangle is left out.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2) and q = (1 + t)^2
 //! for the t of [`super::second_moments`], which is next to 1: a record that is added or removed moves the vector by at
@@ -38,22 +39,23 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 pub const SHELLS: usize = 48;
 
 /// The first shell ends, and the second begins, at 2^((1 + FIRST_HALF_OCTAVE)/2) times the scale: a hundredth of a core
-/// radius is finer than clusters that noise lets anybody see, and the last shell begins at 2^17.5 core radii.
+/// radius is finer than any cluster that stands out of the noise, and the last shell begins at 2^17.5 core radii.
 pub const FIRST_HALF_OCTAVE: i64 = -12;
 
-/// The largest weight of the directions for which there is a use.
+/// The largest useful weight of the directions.
 pub const WEIGHT_MAX: f64 = 2.0;
 
 /// The bits of a double below its exponent.
 const MANTISSA: u64 = (1 << 52) - 1;
 
-/// The shell of a distance: floor(2 log2(distance/scale)), shifted and clamped. Comparisons of bits decide it, so it is the
+/// The shell of a distance: floor(2 log2(distance/scale)), shifted and clamped. It is decided by comparing bits, so it
+/// is the same on every machine.
 /// same on every machine.
 #[inline(always)]
 pub(super) fn shell(distance: f64, scale: f64) -> usize {
     let ratio = distance / scale;
     let bits = ratio.to_bits();
-    // Zeros and subnormals have the exponent -1023 here, and infinity 1024: both are clamped.
+    // Zeros and subnormals have the exponent -1023 here, and infinity has 1024: both are clamped.
     let exponent = (bits >> 52) as i64 - 1023;
     let upper = i64::from(bits & MANTISSA >= std::f64::consts::SQRT_2.to_bits() & MANTISSA);
     (2 * exponent + upper - FIRST_HALF_OCTAVE).clamp(0, SHELLS as i64 - 1) as usize
@@ -89,7 +91,7 @@ impl ShellsAndDirections {
         SHELLS + if weight > 0.0 { entries(d) } else { 0 }
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this very formula.
+    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked(weight)?, checked_bits(bits, PRODUCT_BITS)?);
@@ -144,7 +146,7 @@ impl Statistic for ShellsAndDirections {
             let (counts, triangle) = total.split_at_mut(SHELLS);
             count(block, theta, self.scale, counts);
             if directed {
-                // The kernel sums the unit vectors as well; they are not released here.
+                // The kernel also sums the unit vectors, which are not released here.
                 let mut unused = vec![0; d];
                 add_block(block, theta, Beside::Gradient(&mut unused), triangle);
             }
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!(both(&points, &[0.0; 2], 5.0, 0.0, 40), found[..SHELLS]);
     }
 
-    /// In many dimensions vectors are rounded so coarsely that the bound must know it.
+    /// In many dimensions the rounding of vectors is so coarse that the bound must include it.
     #[test]
     fn rounded_directions_are_covered_in_many_dimensions() {
         let d = 1000;

@@ -1,12 +1,12 @@
 //! The number of records, or the sum of their weights.
 //!
-//! **Neighbors and sensitivity**: 1 where a record is added or removed, and 0 where one is replaced. *Proof.* A record adds
-//! 1, whatever it is, so two contributions do not differ. ∎ With weights a record adds its weight, between 0 and 1, and a
-//! replaced one may change it: 1 under both relations.
+//! **Neighbors and sensitivity**: 1 if a record is added or removed, and 0 if one is replaced. *Proof.* Every record
+//! adds 1, so two contributions do not differ. ∎ With weights a record adds its weight, between 0 and 1, and replacing
+//! a record may change it: 1 under both relations.
 //!
-//! Where neighbors replace a record without weights the number is public and needs no release: a tape refuses Gaussian
-//! noise for it, because there is no noise of standard deviation zero, and [`Points::n`] has it. It is a statistic with both
-//! sensitivities, so that nobody needs to know the relation to ask it.
+//! If neighbors replace a record without weights, the number is public and needs no release: a tape refuses Gaussian
+//! noise for it, because there is no noise with standard deviation zero, and [`Points::n`] returns it. The statistic
+//! has both sensitivities, so that it can be queried without knowing the relation.
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
@@ -24,7 +24,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of records of any dimension.
+    /// A query about records of any dimension.
     pub fn new(bits: u32) -> Result<Self, BadParameter> {
         Ok(Self { identity: Identity::fresh(), bits: checked_bits(bits, COUNT_BITS_MAX)? })
     }

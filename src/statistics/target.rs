@@ -1,20 +1,21 @@
-//! Signed counts: a count minus a share of the number of what is counted.
+//! Signed counts: a count minus a share of the number of items that could be counted.
 //!
-//! A search for the radius that holds a share f of the records asks for the sign of the count within a radius minus f n. As
-//! one number it needs no n, which may be private, and where records are added or removed it moves by less than a count.
+//! A search for the radius that contains a share f of the records queries the sign of the count within a radius minus f
+//! n. As a single number this needs no n, which may be private, and under add/remove it moves by less than a count
+//! does.
 
 use super::{BadParameter, COUNT_BITS_MAX, checked_bits};
 
-/// The share p/2^k of everything counted that is taken off a count, in units of 2^-bits.
+/// The share p/2^k of all items that is subtracted from a count, in units of 2^-bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     bits: u32,
-    /// What is taken off for every item, in units of 2^-bits: at most 2^bits.
+    /// The number that is subtracted for every item, in units of 2^-bits: at most 2^bits.
     share: i128,
 }
 
 impl Target {
-    /// The share is at most 1 and on the lattice: k is at most bits.
+    /// The share must be at most 1 and on the lattice: k is at most bits.
     pub fn new((p, k): (u64, u32), bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, COUNT_BITS_MAX)?;
         if k > bits {
@@ -26,21 +27,21 @@ impl Target {
         Ok(Self { bits, share: i128::from(p) << (bits - k) })
     }
 
-    /// Counts among `items` items, signed and in units of 2^-bits.
+    /// Signed counts among `items` items, in units of 2^-bits.
     pub(super) fn signed(self, counts: Vec<i128>, items: i128) -> Vec<i128> {
-        // 2^64 items and 62 bits still fit, and 2^44 with weights.
+        // 2^64 items and 62 bits still fit, and with weights 2^44 items.
         let off = self.share * items;
         counts.into_iter().map(|count| (count << self.bits) - off).collect()
     }
 
-    /// What an item that counts or not adds to a signed count at most, in magnitude: max(f, 1 - f), rounded up.
+    /// The largest magnitude that one item, counted or not, adds to a signed count: max(f, 1 - f), rounded up.
     pub(super) fn largest(self) -> f64 {
         let exact = self.share.max((1 << self.bits) - self.share);
         let nearest = exact as f64;
         if (nearest as i128) < exact { nearest.next_up() } else { nearest }
     }
 
-    /// What is taken off for every item: the target is this over 2^bits.
+    /// The number that is subtracted for every item; divided by 2^bits it is the target.
     pub(super) fn share(self) -> u64 {
         self.share as u64
     }
@@ -50,7 +51,7 @@ impl Target {
         self.bits
     }
 
-    /// What a whole count is in units of 2^-bits: how far an item that begins or ceases to count moves it.
+    /// A whole count in units of 2^-bits, which is how far an item that starts or stops being counted moves it.
     pub(super) fn one(self) -> f64 {
         f64::from(self.bits).exp2()
     }

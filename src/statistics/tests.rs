@@ -1,4 +1,4 @@
-//! What every statistic promises: its sensitivity under both relations, sums of shards, and an answer for any input.
+//! The promises of every statistic: its sensitivity under both relations, sums of shards, and an answer for any input.
 
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::Silent;
 
-/// What a recording tape writes down of an answer: the only way to its values, for tests.
+/// The values that a recording tape stores of an answer, which is the only way to read them, for tests.
 pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
     let mut tape = Record::new(Streams::from_key([1; 32]), Replace);
     match exact.form() {
@@ -46,7 +46,7 @@ pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
     tape.entries().iter().flat_map(|entry| entry.exact.clone()).collect()
 }
 
-/// The values of an answer about records, with what is not finite at the origin.
+/// The values of an answer about records; records that are not finite are moved to the origin.
 pub(crate) fn values(statistic: &dyn Statistic, records: &DMatrix<f64>) -> Vec<i64> {
     opened(&statistic.answer(&admitted(records), &mut Silent).unwrap())
 }
@@ -55,7 +55,7 @@ fn admitted(records: &DMatrix<f64>) -> Points<'static> {
     Points::admit(records.clone(), None, Some(&vec![0.0; records.nrows()]), &mut Silent).unwrap()
 }
 
-/// Every statistic at a point and with a few other parameters, n being the public number of records.
+/// Every statistic at a point, with a few other parameters; n is the public number of records.
 pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
     let radius = if (1e-300..1e300).contains(&scale) { scale } else { 1.0 };
     let radii = vec![0.0, radius / 2.0, radius, 1e300];
@@ -107,12 +107,12 @@ fn grid(theta: &[f64], scale: f64) -> Grid {
     Grid { theta: theta.to_vec(), axes, scale, reach: 1e300, side: 5.0, level: 2 }
 }
 
-/// How far two vectors are apart.
+/// The distance of two vectors.
 pub(crate) fn moved(a: &[i64], b: &[i64]) -> f64 {
     norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
 }
 
-/// How far two answers are apart, in the sense of their form.
+/// The distance of two answers, in the sense of their form.
 fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
     let moved: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect();
     let fold = |f: fn(f64, f64) -> f64| moved.iter().copied().reduce(f).unwrap_or(0.0);
@@ -177,7 +177,7 @@ proptest! {
         replaced.set_column(place % n, &record);
         for statistic in statistics(theta, scale, n) {
             holds(statistic.as_ref(), &points, &replaced, Replace).map_err(TestCaseError::fail)?;
-            // The law of hidden pairings does not depend on the place, but the coupling is that of the last record.
+            // The distribution of hidden pairings does not depend on the row, but the coupling is for the last record.
             let gone = if statistic.adds_over_records() { place % n } else { n - 1 };
             let removed = points.clone().remove_column(gone);
             holds(statistic.as_ref(), &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// Every row with its weight, which a hidden coin rounds.
+/// Every row with its weight, which is rounded by a hidden coin.
 fn weighted(records: &DMatrix<f64>, weights: &[u32]) -> Points<'static> {
     let stream = Draw::new(Streams::from_key([4; 32]), Replace).hidden();
     sample::weighted(&admitted(records), &sample::Coins::of(stream), 0, &weights[..records.ncols()]).unwrap()
@@ -386,7 +386,7 @@ fn sensitivities_are_those_of_the_proofs() {
     assert_eq!(both(Curvature::bound(20)), (1048576.0, 1048576.0));
     let unit = 2f64.powi(40);
     let near = |value: f64, expected: f64| value > expected * unit && value < (expected + 1e-5) * unit;
-    // Up to the smaller of sqrt(2) and 1/(1 - 1/d) the curvature costs nothing where a record is replaced.
+    // Up to the smaller of sqrt(2) and 1/(1 - 1/d) the curvature costs nothing if a record is replaced.
     for (d, weight, replaced, added) in [
         (2, 2f64.sqrt(), 2f64.sqrt(), 2f64.sqrt()),
         (3, 1.0, 2f64.sqrt(), (1.0f64 + 4.0 / 9.0).sqrt()),
@@ -456,7 +456,7 @@ fn more_records_than_were_stated_cannot_be_released() {
     assert!(Draw::new(Streams::from_key([3; 32]), AddRemove).laplace("test", &answer(3), (1, 5)).is_err());
 }
 
-/// A count on a fine lattice, which is clamped by the tape and not by the statistic.
+/// A count on a fine lattice, which the tape clamps and the statistic does not.
 #[test]
 fn totals_beyond_62_bits_are_clamped_once() {
     let points = DMatrix::from_element(1, 3, 0.0);

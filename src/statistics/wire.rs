@@ -1,4 +1,4 @@
-//! The wire format of a query, for records that are in another process: a query that is read back is the same query.
+//! The wire format of a query for records in another process; a query that is read back is the same query.
 
 use super::ball_size::BallSize;
 use super::cluster_gradients::{ClusterGradients, Weights};
@@ -27,11 +27,11 @@ use nalgebra::DMatrixView;
 pub struct Parameters {
     /// Points and radii.
     pub floats: Vec<f64>,
-    /// The bits of the lattice first, unless the answer is a vector of scores; then shares and dimensions.
+    /// First the bits of the lattice, unless the answer is a vector of scores; then shares and dimensions.
     pub numbers: Vec<u64>,
 }
 
-/// A query that was asked elsewhere: it answers like the one of its kind and has the identity of the original.
+/// A query from another process: it answers like a query of its kind and has the identity of the original.
 struct Again(Box<dyn Statistic>, Identity);
 
 impl Statistic for Again {
@@ -105,7 +105,7 @@ pub fn read(name: &str, parameters: &Parameters, identity: Identity) -> Result<B
     Ok(Box::new(Again(question, identity)))
 }
 
-/// Cells of a grid, as their statistic spells them.
+/// The cells of a grid, from the parameters of their statistic.
 fn grid_cells(floats: &[f64], numbers: &[u64]) -> Result<GridCells, BadParameter> {
     let missing = || BadParameter("parameters of a grid are missing".into());
     let ([scale, reach, side, points @ ..], [bits, d, level, codes @ ..]) = (floats, numbers) else {
@@ -117,7 +117,7 @@ fn grid_cells(floats: &[f64], numbers: &[u64]) -> Result<GridCells, BadParameter
     GridCells::new(grid, codes.to_vec(), small(*bits))
 }
 
-/// Gradients of clusters, as their statistic spells them.
+/// The gradients of clusters, from the parameters of their statistic.
 fn cluster_gradients(floats: &[f64], numbers: &[u64]) -> Result<ClusterGradients, BadParameter> {
     let missing = || BadParameter("parameters of clusters are missing".into());
     let ([scale, reach, counts, shells, points @ ..], [bits, d, k]) = (floats, numbers) else {
@@ -128,7 +128,7 @@ fn cluster_gradients(floats: &[f64], numbers: &[u64]) -> Result<ClusterGradients
     ClusterGradients::new(small(*d) as usize, centers, radii, *scale, *reach, weights, small(*bits))
 }
 
-/// A number that is no lattice and no dimension becomes one that every check refuses.
+/// A number that is not a valid lattice or dimension is mapped to one that every check refuses.
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
-//! A caller's array of records, read where it lies.
+//! A caller's array of records, read in place.
 //!
-//! Between two calls an array is held by a reference only; for the length of a call it is borrowed for reading, so that no
-//! other extension that keeps to rust-numpy's rules writes to it while kernels read it without the GIL.
+//! Between two calls only a reference to an array is held. During a call the array is borrowed for reading, so that no
+//! other extension that respects the rules of rust-numpy writes to it while kernels read it without the GIL.
 
 use nalgebra::DMatrixView;
 use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -14,16 +14,16 @@ use dpmedian_core::statistics::robust_step::{Piece, Pieces};
 /// An array that is borrowed for reading: doubles or singles, of shape (n, d) in C order.
 #[derive(FromPyObject)]
 pub(super) enum Reading<'py> {
-    /// As kernels compute with them.
+    /// Doubles, which kernels compute with.
     #[pyo3(transparent, annotation = "an aligned array of float64 with two dimensions")]
     Doubles(PyReadonlyArray2<'py, f64>),
-    /// Widened when they are loaded.
+    /// Singles, which are widened when they are loaded.
     #[pyo3(transparent, annotation = "an aligned array of float32 with two dimensions")]
     Singles(PyReadonlyArray2<'py, f32>),
 }
 
 impl Reading<'_> {
-    /// A C-order (n, d) array is n records of d coordinates, one after the other.
+    /// The table of the array: C order with shape (n, d) means n consecutive records of d coordinates.
     pub(super) fn table(&self) -> PyResult<Table<'_>> {
         let (memory, shape) = match self {
             Self::Doubles(array) => (Memory::Doubles(coordinates(array)?.into()), array.shape()),
@@ -32,7 +32,7 @@ impl Reading<'_> {
         Ok(Table::new(memory, shape[1], shape[0]))
     }
 
-    /// A reference that outlives the borrow.
+    /// A reference to the array that outlives the borrow.
     pub(super) fn held(&self) -> Held {
         match self {
             Self::Doubles(array) => Held::Doubles((**array).clone().unbind()),
@@ -41,18 +41,18 @@ impl Reading<'_> {
     }
 }
 
-/// A vector, or a part of one: doubles or singles that lie one after the other.
+/// A vector, or a part of one: contiguous doubles or singles.
 #[derive(FromPyObject)]
 pub(super) enum Part<'py> {
-    /// As kernels compute with them.
+    /// Doubles, which kernels compute with.
     #[pyo3(transparent, annotation = "a contiguous array of float64 with one dimension")]
     Doubles(PyReadonlyArray1<'py, f64>),
-    /// Each of them is a double.
+    /// Singles, each of which is also a double.
     #[pyo3(transparent, annotation = "a contiguous array of float32 with one dimension")]
     Singles(PyReadonlyArray1<'py, f32>),
 }
 
-/// The vector of these parts.
+/// The vector that consists of these parts.
 pub(super) fn pieces<'a>(parts: &'a [Part<'_>]) -> PyResult<Pieces<'a>> {
     let pieces = parts.iter().map(|part| match part {
         Part::Doubles(values) => Ok(Piece::Doubles(values.as_slice()?)),
@@ -68,7 +68,7 @@ pub(super) enum Held {
 }
 
 impl Held {
-    /// Borrows it for reading.
+    /// Borrows the array for reading.
     pub(super) fn reading<'py>(&self, py: Python<'py>) -> PyResult<Reading<'py>> {
         match self {
             Self::Doubles(array) => Ok(Reading::Doubles(array.bind(py).try_readonly()?)),

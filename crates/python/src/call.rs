@@ -1,4 +1,5 @@
-//! A call from Python: the GIL is released around it, signals and progress are seen to, and errors become exceptions.
+//! A call from Python: the GIL is released during the call, signals and progress are handled, and errors become
+//! exceptions.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,8 @@ use dpmedian_core::runtime::pool;
 use dpmedian_core::runtime::pulse::{Interrupted, Pulse};
 use dpmedian_core::statistics::BadParameter;
 
-/// Between two beats that reach the interpreter: often enough for Ctrl-C, seldom enough to cost nothing.
+/// The interval between two beats that reach the interpreter: often enough for Ctrl-C, and rarely enough to cost
+/// nothing.
 const BEAT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A vector that is given to Python.
@@ -48,12 +50,12 @@ impl Pulse for InterpreterPulse {
     }
 }
 
-/// The one place where the GIL is released, around the pure call.
+/// Runs `work` without the GIL; no other function releases the GIL.
 pub(super) fn without_gil<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     py.detach(work)
 }
 
-/// A long call, which beats.
+/// Runs a long call, which beats.
 pub(super) fn detached<T: Send, E: Send + Into<Error>>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -66,7 +68,7 @@ pub(super) fn detached<T: Send, E: Send + Into<Error>>(
     })
 }
 
-/// A refusal is about the arguments; everything else is about the run.
+/// The exception for an error: a refusal is about the arguments, and every other error is about the run.
 pub(super) fn raised(error: Error) -> PyErr {
     match error {
         Error::Refused(reason) => PyValueError::new_err(reason),
@@ -83,7 +85,7 @@ fn unreadable(reason: &str) -> PyErr {
     PyOSError::new_err(format!("the file of the records cannot be read: {reason}"))
 }
 
-/// Admission, which beats without moving a bar.
+/// Admission, which beats without moving a progress bar.
 pub(super) fn admitted<'a>(
     py: Python<'_>,
     table: Table<'a>,
@@ -98,7 +100,7 @@ pub(super) fn admitted<'a>(
     })
 }
 
-/// Refuses an argument of another dimension than the points.
+/// Refuses an argument whose dimension differs from that of the points.
 pub(super) fn check_dimension(what: &str, got: usize, d: usize) -> PyResult<()> {
     if got == d {
         return Ok(());

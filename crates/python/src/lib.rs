@@ -1,5 +1,5 @@
-//! The Python module `dpmedian._core`: the only crate that names pyo3 or numpy. Bodies are a few lines; the work is done
-//! by `dpmedian-core`.
+//! The Python module `dpmedian._core`; no other crate names pyo3 or numpy. Function bodies are a few lines, because
+//! `dpmedian-core` does the work.
 
 mod array;
 mod call;
@@ -18,7 +18,8 @@ use pyo3::prelude::*;
 use dpmedian_core::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
 use dpmedian_core::statistics::shells::{FIRST_HALF_OCTAVE, SHELLS};
 
-// Threads may share everything here without an interpreter lock: what can change is behind a mutex or a borrow that is checked.
+// Threads may share everything here without an interpreter lock: mutable state is behind a mutex or behind a checked
+// borrow.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,4 +1,4 @@
-//! What goes from one process of a run to another one: opaque at both ends.
+//! A message from one process of a run to another; both ends see opaque values.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
@@ -12,7 +12,7 @@ use dpmedian_core::release::{exact, message};
 
 /// A query, an answer, records or places of records, for another process of the run.
 ///
-/// It can be pickled, to get there, and shows its size only. Its bytes are in plain.
+/// It can be pickled for the transport, and shows its size only. Its bytes are not encrypted.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Message(message::Message);
 
@@ -37,7 +37,7 @@ impl Message {
         made(message::Message::query(statistic.get().question()))
     }
 
-    /// The answer of this process to a query: the sum over its shards.
+    /// The answer of this process to a query, which is the sum over its shards.
     fn answer(&self, py: Python<'_>, shards: Vec<PyRef<'_, Points>>) -> PyResult<Self> {
         let query = self.0.queried().map_err(raised)?;
         let answer = |shard: &PyRef<'_, Points>| {
@@ -48,7 +48,7 @@ impl Message {
         made(message::Message::answer(&sum))
     }
 
-    /// The answers of all processes to a query of this one, summed.
+    /// The sum of the answers of all processes to a query of this one.
     #[staticmethod]
     fn answered(messages: Vec<PyRef<'_, Self>>, statistic: &Bound<'_, Statistic>) -> PyResult<Exact> {
         let query = statistic.get().question();
@@ -57,14 +57,14 @@ impl Message {
         exact::Exact::sum(&answers.iter().collect::<Vec<_>>()).map(Exact).map_err(raised)
     }
 
-    /// Hidden places of min(m, n) records, a message for each shard of these sizes.
+    /// Hidden places of min(m, n) records, with one message for each shard of these sizes.
     #[staticmethod]
     fn places(stream: &Bound<'_, Stream>, sizes: Vec<usize>, m: usize) -> PyResult<Vec<Self>> {
         let places = message::Message::uniform_places(stream.get().take()?, &sizes, m).map_err(raised)?;
         Ok(places.into_iter().map(Self).collect())
     }
 
-    /// Hidden places by coins of this probability, a message for each shard of these sizes.
+    /// Hidden places that are chosen by coins of this probability, with one message for each shard of these sizes.
     #[staticmethod]
     fn places_by_coins(stream: &Bound<'_, Stream>, sizes: Vec<usize>, probability: (u64, u32)) -> PyResult<Vec<Self>> {
         let places = message::Message::coin_places(stream.get().take()?, &sizes, probability).map_err(raised)?;

@@ -1,4 +1,4 @@
-//! Answers without privacy, from a plain array that is read where it lies.
+//! Answers without privacy, from a plain array that is read in place.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -84,7 +84,7 @@ pub(super) fn nonprivate_gradient<'py>(
     Ok(PyArray1::from_iter(py, sum.into_iter().map(narrow)))
 }
 
-/// Radii that make a query, and few enough records.
+/// Checks the radii, and that there are not too many records.
 fn balls(radii: Vec<f64>, n: usize) -> PyResult<Vec<f64>> {
     if n > RECORDS_MAX {
         return Err(PyValueError::new_err(format!("the balls of at most {RECORDS_MAX} records can be counted")));
@@ -94,7 +94,7 @@ fn balls(radii: Vec<f64>, n: usize) -> PyResult<Vec<f64>> {
 
 /// The number of records within each ascending radius of each record, itself included: shape (n, radii).
 ///
-/// The counts are the same with a tree and without; benches ask for the comparison of all pairs.
+/// The counts are the same with and without a tree; benches request the comparison of all pairs.
 #[pyfunction]
 #[pyo3(signature = (array, radii, *, pairwise=false))]
 pub(super) fn nonprivate_ball_counts<'py>(

@@ -1,4 +1,4 @@
-//! The records: what may be asked of them, and the mechanisms that ask many times.
+//! The records: queries about them, and the mechanisms that make many queries.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use dpmedian_core::release::sample;
 use dpmedian_core::runtime::memory::Table;
 use dpmedian_core::runtime::points;
 
-/// Where the records of a data set are between two calls.
+/// The memory of the records of a data set between two calls.
 enum Home {
     /// In a caller's array.
     Array(Held),
@@ -30,7 +30,7 @@ enum Home {
     Own(points::Points<'static>),
 }
 
-/// The validated records, which are read where they lie. No exact number can be read from them.
+/// The validated records, which are read in place. Exact numbers cannot be read from them.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Points {
     home: Home,
@@ -65,7 +65,7 @@ impl Points {
         }
     }
 
-    /// The records, for as long as their memory is borrowed.
+    /// The records with the lifetime of their borrowed memory.
     fn borrowed<'a>(&'a self, reading: Option<&'a Reading<'_>>) -> PyResult<points::Points<'a>> {
         let table = match (&self.home, reading) {
             (Home::Own(points), _) => return Ok(points.borrowed()),
@@ -99,7 +99,7 @@ impl Points {
         Ok(Self { home: Home::Array(array.held()), admitted })
     }
 
-    /// The records of a file, which stay there.
+    /// The records of a file, which stay in the file.
     #[staticmethod]
     #[pyo3(signature = (file, *, ball=None, replacement=None))]
     fn read(
@@ -125,7 +125,7 @@ impl Points {
         self.admitted.n()
     }
 
-    /// The records of all shards, one after the other: a copy. No two shards may have a record in common.
+    /// A copy of the records of all shards, one after the other. No two shards may have a record in common.
     #[staticmethod]
     fn concatenate(py: Python<'_>, shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let readings = shards.iter().map(|shard| shard.reading(py)).collect::<PyResult<Vec<_>>>()?;
@@ -144,7 +144,7 @@ impl Points {
         self.with(py, |points| without_gil(py, || sample::uniform(points, stream, m)).map(Self::own).map_err(raised))
     }
 
-    /// A hidden sample that has every record with probability numerator/2^halvings, independently.
+    /// A hidden sample that contains every record with probability numerator/2^halvings, independently.
     fn sample_by_coins(&self, py: Python<'_>, stream: &Bound<'_, Stream>, probability: (u64, u32)) -> PyResult<Self> {
         let stream = stream.get().take()?;
         self.with(py, |points| {
@@ -152,9 +152,9 @@ impl Points {
         })
     }
 
-    /// A copy of the records with a weight each, in units of 2^-20 of the cap, rounded by hidden coins.
+    /// A copy of the records with one weight each, in units of 2^-20 of the cap, rounded by hidden coins.
     ///
-    /// `first` is the row of the first record, if these are a part of the records of a data set.
+    /// `first` is the row of the first record if these records are a part of a data set.
     #[pyo3(signature = (coins, weights, first=0))]
     fn weighted(
         &self,
@@ -227,7 +227,7 @@ impl Points {
     }
 }
 
-/// The public map of admission, if it has the dimension of the records.
+/// The public map of admission, if its dimension is that of the records.
 fn checked(ball: Option<BallArguments>, replacement: Option<&Vec<f64>>, d: usize) -> PyResult<Option<Ball>> {
     let ball = ball.map(as_ball);
     if let Some(ball) = &ball {

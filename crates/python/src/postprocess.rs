@@ -1,4 +1,4 @@
-//! What is done with released values.
+//! Post-processing of released values.
 
 use nalgebra::DVectorView;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -28,7 +28,7 @@ pub(super) fn as_feasible(balls: Vec<BallArguments>) -> PyResult<projection::Fea
     }
 }
 
-/// Where an iterate may be: in one ball, or in the intersection of two.
+/// The feasible set of an iterate: a ball, or the intersection of two balls.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Feasible(projection::Feasible);
 
@@ -73,7 +73,7 @@ impl VolumetricCenter {
         Ok(Self { inner: volumetric_center::VolumetricCenter::new(origin, radius) })
     }
 
-    /// The center of what is left.
+    /// The center of the remaining set.
     #[getter]
     fn center<'py>(&self, py: Python<'py>) -> Vector<'py> {
         PyArray1::from_slice(py, self.inner.center().as_slice())
@@ -85,7 +85,8 @@ impl VolumetricCenter {
         self.inner.cuts()
     }
 
-    /// Keeps the half on the other side of a direction; false when the set has collapsed and stays as it was.
+    /// Keeps the half on the other side of a direction; returns false if the set has collapsed, and leaves it unchanged
+    /// then.
     fn cut(&mut self, py: Python<'_>, direction: PyReadonlyArray1<'_, f64>) -> PyResult<bool> {
         let direction = direction.as_slice()?;
         if direction.len() != self.inner.center().len() {

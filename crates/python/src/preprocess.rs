@@ -1,4 +1,4 @@
-//! From a caller's rows to records: ids and labels, units, groups, the globe.
+//! From a caller's rows to records: ids and labels, units, groups, positions on the globe.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -11,7 +11,7 @@ use dpmedian_core::preprocess::labels::{self, Labels, NONE};
 use dpmedian_core::preprocess::reduce::{self, Reducer};
 use dpmedian_core::preprocess::sphere::unit_vectors;
 
-/// Integers, or the bytes of all texts with the end of each.
+/// Integers, or the concatenated bytes of all texts with the end of each.
 #[derive(FromPyObject)]
 pub(super) enum LabelArguments<'py> {
     #[pyo3(transparent)]
@@ -39,7 +39,7 @@ fn marks<'a>(missing: &'a Option<PyReadonlyArray1<'_, bool>>, n: usize) -> PyRes
     Ok(marks)
 }
 
-/// Codes of rows that lie below their count, or are -1.
+/// Codes of rows, which must be below their count or equal to -1.
 fn checked<'a>(codes: &'a PyReadonlyArray1<'_, i64>, count: usize, n: usize) -> PyResult<&'a [i64]> {
     let codes = codes.as_slice()?;
     if codes.len() != n || !codes.iter().all(|&code| (NONE..count as i64).contains(&code)) {
@@ -48,7 +48,8 @@ fn checked<'a>(codes: &'a PyReadonlyArray1<'_, i64>, count: usize, n: usize) -> 
     Ok(codes)
 }
 
-/// For each label its place among all different ones in ascending order, -1 where it is missing; and how many there are.
+/// For each label its rank among all different labels in ascending order, -1 if it is missing; and the number of
+/// different labels.
 #[pyfunction]
 #[pyo3(signature = (labels, missing=None))]
 pub(super) fn label_ranks<'py>(
@@ -62,7 +63,7 @@ pub(super) fn label_ranks<'py>(
     Ok((PyArray1::from_vec(py, codes), count))
 }
 
-/// For each label its place among the keys, which must differ, or -1.
+/// For each label its position among the keys, which must differ, or -1.
 #[pyfunction]
 #[pyo3(signature = (labels, keys, missing=None))]
 pub(super) fn label_places<'py>(
@@ -78,8 +79,8 @@ pub(super) fn label_places<'py>(
     Ok(PyArray1::from_vec(py, places))
 }
 
-/// One record for each of `units` codes, from the finite rows that have it: by "median", "mean" or "first". NaN where there
-/// is no such row.
+/// One record for each of `units` codes, from the finite rows with this code: by "median", "mean" or "first". The
+/// record is NaN if there is no such row.
 #[pyfunction]
 #[pyo3(signature = (array, codes, units, reducer, pulse=None))]
 pub(super) fn reduce_units<'py>(
@@ -103,7 +104,8 @@ pub(super) fn reduce_units<'py>(
     PyArray1::from_vec(py, records.data.into()).reshape(shape)
 }
 
-/// For each row the contribution that it is part of, or -1, and where the contributions of each group begin.
+/// For each row the contribution that it belongs to, or -1, and the position at which the contributions of each group
+/// begin.
 #[pyfunction]
 pub(super) fn group_contributions<'py>(
     py: Python<'py>,
@@ -119,7 +121,7 @@ pub(super) fn group_contributions<'py>(
     Ok((PyArray1::from_vec(py, found.codes), PyArray1::from_vec(py, found.starts)))
 }
 
-/// Longitudes and latitudes in degrees as unit vectors, NaN where there is no such position.
+/// Longitudes and latitudes in degrees as unit vectors; NaN if there is no such position.
 #[pyfunction]
 pub(super) fn sphere_vectors<'py>(
     py: Python<'py>,

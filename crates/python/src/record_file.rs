@@ -1,4 +1,4 @@
-//! A file of records: opened once, and told where they lie.
+//! A file of records, which is opened once and gets its layout afterwards.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use dpmedian_core::runtime::record_file::{self, Column};
 /// Offset, stride, and whether a number has 8 bytes.
 type ColumnArguments = (u64, u64, bool);
 
-/// An open file. It stays readable when its name is removed, so a file that only this process needs has no name for long.
+/// An open file. It stays readable after its name is removed, so a temporary file loses its name early.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct RecordFile {
     file: File,
@@ -20,7 +20,7 @@ pub(super) struct RecordFile {
 }
 
 impl RecordFile {
-    /// The records, once they are laid out.
+    /// The records, if the layout is known.
     pub(super) fn records(&self) -> PyResult<Arc<record_file::RecordFile>> {
         self.records
             .get()
@@ -36,8 +36,8 @@ impl RecordFile {
         Ok(Self { file: File::open(path)?, records: OnceLock::new() })
     }
 
-    /// Says, once, where the records are: for every piece of the file the number of its records, and for every column the
-    /// offset of its first number, the stride from record to record and whether it has 8 bytes, and not 4.
+    /// Sets the layout, once: for every piece of the file the number of its records, and for every column the offset of
+    /// its first number, the stride from record to record, and whether a number has 8 bytes (otherwise it has 4).
     fn lay_out(&self, pieces: Vec<(usize, Vec<ColumnArguments>)>) -> PyResult<()> {
         let column = |(offset, stride, double)| Column { offset, stride, double };
         let piece = |(records, columns): (usize, Vec<_>)| (records, columns.into_iter().map(column).collect());

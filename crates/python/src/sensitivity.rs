@@ -1,4 +1,4 @@
-//! Neighbour relations by name, and sensitivities under them.
+//! Neighbor relations by name, and sensitivities under them.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use dpmedian_core::mechanism::inverse_sensitivity;
 use dpmedian_core::release::exact::Form;
 use dpmedian_core::release::sensitivity::{self, Neighbours};
 
-/// The relation of a name.
+/// The relation with this name.
 pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
     match name {
         "replace" => Ok(Neighbours::Replace),
@@ -21,7 +21,7 @@ pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
 pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
 
 impl Sensitivity {
-    /// Of an answer of this form about records, or about weighted ones.
+    /// The sensitivity of an answer of this form, about records or about weighted records.
     pub(super) fn of(bound: sensitivity::Sensitivity, form: Form, values: usize, weighted: bool) -> Self {
         Self(if weighted { bound.weighted(form.rounding(values)) } else { bound })
     }
@@ -29,19 +29,19 @@ impl Sensitivity {
 
 #[pymethods]
 impl Sensitivity {
-    /// Where one record is replaced by another.
+    /// The sensitivity if one record is replaced by another.
     #[getter]
     fn replace(&self) -> f64 {
         self.0.under(Neighbours::Replace)
     }
 
-    /// Where one record is added or removed.
+    /// The sensitivity if one record is added or removed.
     #[getter]
     fn add_remove(&self) -> f64 {
         self.0.under(Neighbours::AddRemove)
     }
 
-    /// Under a relation by its name: "replace" or "add_remove".
+    /// The sensitivity under a relation, given by its name: "replace" or "add_remove".
     fn under(&self, neighbours: &str) -> PyResult<f64> {
         Ok(self.0.under(as_neighbours(neighbours)?))
     }
@@ -51,7 +51,7 @@ impl Sensitivity {
     }
 }
 
-/// By how much a record, or one with a weight, moves the score of a lattice point, in units of 2^-31.
+/// By how much a record, or a weighted record, moves the score of a lattice point, in units of 2^-31.
 #[pyfunction]
 #[pyo3(signature = (d, weighted=false))]
 pub(super) fn lattice_score_sensitivity(d: usize, weighted: bool) -> PyResult<Sensitivity> {

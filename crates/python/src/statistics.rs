@@ -1,4 +1,4 @@
-//! The queries, each with its sensitivity for calibration before there is a query.
+//! The queries, each with its sensitivity, which is needed for calibration before a query exists.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,13 +29,13 @@ impl Statistic {
 
 #[pymethods]
 impl Statistic {
-    /// For plans and records.
+    /// The name, for plans and records.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    /// How far the answer moves between neighbours.
+    /// How far the answer moves between neighbors.
     #[getter]
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity(self.0.sensitivity())
@@ -54,7 +54,7 @@ impl Statistic {
     }
 }
 
-/// What a class of queries is made from, or the reason why there is no such query.
+/// The query of a class, or the reason why these parameters make none.
 fn question<S: statistics::Statistic + 'static>(
     made: Result<S, statistics::BadParameter>,
 ) -> PyResult<PyClassInitializer<Statistic>> {
@@ -118,8 +118,8 @@ impl BallSize {
     }
 }
 
-/// The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits. Without a center differences
-/// are taken from the origin.
+/// The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits. Without a center,
+/// differences are taken from the origin.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct RobustStep(robust_step::RobustStep);
 
@@ -147,7 +147,8 @@ impl RobustStep {
     }
 }
 
-/// The robust step of records that arrive one by one and are not kept, and their number. No exact number can be read.
+/// The robust step of records that arrive one by one and are not kept, and their number. Exact numbers cannot be read
+/// from it.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Accumulator(Mutex<robust_step::Accumulator>);
 
@@ -159,8 +160,8 @@ impl Accumulator {
         Self(Mutex::new(robust_step::Accumulator::new(step.get().0.clone(), weighted)))
     }
 
-    /// Adds a record whose coordinates lie in these arrays, one after the other, with a weight in units of 2^-20, and says
-    /// whether all of them are finite numbers; otherwise it is not there.
+    /// Adds a record whose coordinates are in these arrays, in order, with a weight in units of 2^-20. Returns whether
+    /// all of them are finite; a record with other coordinates is not added.
     #[pyo3(signature = (parts, weight=1048576))]
     fn add(&self, py: Python<'_>, parts: Vec<Part<'_>>, weight: u32) -> PyResult<bool> {
         let record = pieces(&parts)?;
@@ -174,7 +175,7 @@ impl Accumulator {
         })
     }
 
-    /// Adds a record at the center, which counts and moves nothing.
+    /// Adds a record at the center, which is counted and does not move the sum.
     #[pyo3(signature = (weight=1048576))]
     fn add_center(&self, weight: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add_center(weight);
@@ -185,7 +186,7 @@ impl Accumulator {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).size(bits).map(Exact).map_err(bad_parameter)
     }
 
-    /// The sum, which is taken out: nothing can be added afterwards.
+    /// The sum, which is moved out: nothing can be added afterwards.
     fn sum(&self) -> PyResult<Exact> {
         let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner).sum();
         sum.map(Exact).ok_or_else(|| PyValueError::new_err("the sum was taken already"))
@@ -346,7 +347,7 @@ impl GridCells {
         Ok(question(grid_cells::GridCells::new(grid, codes.as_slice()?.to_vec(), bits))?.add_subclass(Self))
     }
 
-    /// The sensitivity with so many cells, for calibration.
+    /// The sensitivity for this many cells, for calibration.
     #[staticmethod]
     #[pyo3(signature = (cells, bits, weighted=false))]
     fn bound(cells: usize, bits: u32, weighted: bool) -> PyResult<Sensitivity> {
@@ -355,9 +356,9 @@ impl GridCells {
     }
 }
 
-/// For each center the number of records nearest to it times the first weight, then their numbers in shells of the distance
-/// times the second, then the sums of (center - x)/max(distance, radius of the center), in units of 2^-bits. Records beyond
-/// the reach count nowhere.
+/// For each center the number of records nearest to it times the first weight, then their numbers in shells of the
+/// distance times the second weight, then the sums of (center - x)/max(distance, radius of the center), in units of
+/// 2^-bits. Records beyond the reach are not counted.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct ClusterGradients;
 
@@ -409,7 +410,7 @@ impl PairCounts {
         Ok(question(pair_counts::PairCounts::new(radii, pairings, stream, bits, target))?.add_subclass(Self))
     }
 
-    /// The sensitivity, for calibration: with weights the same, because coins keep or drop whole records.
+    /// The sensitivity, for calibration. It is the same with weights, because coins keep or drop whole records.
     #[staticmethod]
     #[pyo3(signature = (pairings, bits=0))]
     fn bound(pairings: usize, bits: u32) -> Sensitivity {
@@ -417,7 +418,7 @@ impl PairCounts {
     }
 }
 
-/// The number of records, or the sum of their weights, in units of 2^-bits: the number is public where neighbors replace a
+/// The number of records, or the sum of their weights, in units of 2^-bits; the number is public if neighbors replace a
 /// record.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Size;
@@ -456,7 +457,7 @@ impl LargestBallCounts {
     }
 }
 
-/// The sum of distances at every candidate against the first one, in units of 2^exponent: scores.
+/// The sum of distances at every candidate minus that at the first one, in units of 2^exponent, as scores.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct ObjectiveDifferences {
     /// The unit is 2^exponent.

@@ -27,30 +27,31 @@ impl Exact {
         self.0.len()
     }
 
-    /// The form and the length, never a value.
+    /// The form and the length, but no value.
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
     }
 
-    /// How far the values may move between neighbours.
+    /// How far the values may move between neighbors.
     #[getter]
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity(self.0.sensitivity())
     }
 
-    /// One entry of a table or of a vector, as a vector of one.
+    /// One entry of a table or of a vector, as a vector of length one.
     fn pick(&self, index: usize) -> PyResult<Self> {
         self.0.pick(index).map(Self).map_err(raised)
     }
 
-    /// The answer of all shards together: answers to one query that adds over records, no record in two of them.
+    /// The answer of all shards together: answers to the same query, which adds over records, with no record in two
+    /// shards.
     #[staticmethod]
     fn sum(shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let shards: Vec<&exact::Exact> = shards.iter().map(|shard| &shard.0).collect();
         exact::Exact::sum(&shards).map(Self).map_err(raised)
     }
 
-    /// A caller's own integers, with a sensitivity that the caller has proved: a vector, or scores.
+    /// A caller's own integers, as a vector or as scores, with a sensitivity that the caller has proved.
     #[staticmethod]
     #[pyo3(signature = (values, sensitivity, scores=false))]
     fn stated(values: PyReadonlyArray1<'_, i64>, sensitivity: f64, scores: bool) -> PyResult<Self> {
@@ -66,21 +67,21 @@ impl Exact {
 
 /// Hidden randomness of a tape: independent of the data, the same in a replay, and never shown.
 ///
-/// One use consumes it.
+/// It is consumed by its single use.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Stream(Mutex<Option<streams::Stream>>);
 
 impl Stream {
-    /// The randomness, for its one use.
+    /// The randomness for its single use.
     pub(super) fn take(&self) -> PyResult<streams::Stream> {
         let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         stream.ok_or_else(|| PyRuntimeError::new_err("this stream of hidden randomness was used already: draw another"))
     }
 }
 
-/// Hidden coins that round the weights of one data set, a coin for each of its rows, wherever these lie.
+/// Hidden coins that round the weights of one data set: one coin for each of its rows, in whichever process the row is.
 ///
-/// They can be pickled, to get to the processes that hold the records.
+/// They can be pickled, so that they can be sent to the processes that hold the records.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Coins(pub(super) sample::Coins);
 
@@ -91,7 +92,7 @@ impl Coins {
         Self(sample::Coins::from_key(key))
     }
 
-    /// Coins of a stream, which is used by that.
+    /// The coins of a stream, which is consumed.
     #[staticmethod]
     fn of(stream: &Bound<'_, Stream>) -> PyResult<Self> {
         Ok(Self(sample::Coins::of(stream.get().take()?)))
@@ -128,7 +129,7 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// The tape for a mechanism, which cannot tell the kinds apart.
+    /// The tape for a mechanism, which cannot distinguish the kinds.
     pub(super) fn tape(&mut self) -> &mut dyn tape::Tape {
         match &mut self.kind {
             Kind::Draw(tape) => tape,
@@ -156,7 +157,7 @@ impl Tape {
 
 #[pymethods]
 impl Tape {
-    /// Fresh noise, from the operating system's randomness unless a key is given.
+    /// A tape with fresh noise: from the operating system's randomness, or from a key if one is given.
     #[staticmethod]
     #[pyo3(signature = (key=None, neighbours="replace"))]
     fn draw(key: Option<[u8; 32]>, neighbours: &str) -> PyResult<Self> {
@@ -170,7 +171,7 @@ impl Tape {
         Ok(Self { kind: Kind::Draw(tape::Draw::new(streams, relation)), key, relation })
     }
 
-    /// Noise from a key, and a record of every release: for tests, because it holds private values.
+    /// A tape with noise from a key that records every release; it holds private values and is for tests only.
     #[staticmethod]
     #[pyo3(signature = (key, neighbours="replace"))]
     fn record(key: [u8; 32], neighbours: &str) -> PyResult<Self> {
@@ -179,15 +180,15 @@ impl Tape {
         Ok(Self { kind: Kind::Record(record), key: Some(key), relation })
     }
 
-    /// A tape that gives this recording back.
+    /// A tape that returns this recording.
     fn replay(&self) -> PyResult<Self> {
         let key = self.key.ok_or_else(|| PyValueError::new_err("only a tape with a key can be replayed"))?;
         let replay = Replay::new(Streams::from_key(key), self.relation, self.kept().to_vec());
         Ok(Self { kind: Kind::Replay(replay), key: Some(key), relation: self.relation })
     }
 
-    /// What was recorded, or replayed with the exact values of this data set: (name, sensitivity, scale, exact, noisy) of
-    /// every release.
+    /// What was recorded, or replayed with the exact values of this data set: (name, sensitivity, scale, exact, noisy)
+    /// for every release.
     fn entries<'py>(&self, py: Python<'py>) -> Vec<(String, f64, f64, Integers<'py>, Integers<'py>)> {
         let row = |entry: &Entry| {
             let Entry { request, exact, noisy } = entry;
@@ -197,8 +198,8 @@ impl Tape {
         self.kept().iter().map(row).collect()
     }
 
-    /// What was released so far: (name, noise, sensitivity, scale, query, answer) of every release, where a query is a
-    /// statistic, its public floats and numbers, and the entry that was picked. It has no private value.
+    /// The releases so far: (name, noise, sensitivity, scale, query, answer) for each, where a query is a statistic,
+    /// its public floats and numbers, and the entry that was picked. It contains no private value.
     fn trace<'py>(&self, py: Python<'py>) -> Vec<TraceRow<'py>> {
         let row = |entry: &Traced| {
             let query = entry.query.as_ref().map(|Query { statistic, parameters, entry }| {
@@ -210,12 +211,12 @@ impl Tape {
         self.shared().trace().iter().map(row).collect()
     }
 
-    /// Adds what a mechanism released that compared noisy values to the trace: an index, or None if it found nothing.
+    /// Adds to the trace the release of a mechanism that compared noisy values: an index, or None if it found nothing.
     fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
         self.tape().outcome(name, sensitivity, epsilon, found);
     }
 
-    /// When data sets are neighbors, for everything that this tape releases.
+    /// The neighbor relation of everything that this tape releases.
     #[getter]
     fn neighbours(&self) -> &'static str {
         match self.relation {
@@ -224,13 +225,13 @@ impl Tape {
         }
     }
 
-    /// Sets a limit, once: the sum of (sensitivity/sigma)^2 over Gaussian releases, and of the bounded ranges of choices and
-    /// draws. A release beyond it raises and opens nothing.
+    /// Sets a limit, once: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on the sum of the bounded
+    /// ranges of choices and draws. A release beyond it raises and opens nothing.
     fn allow(&mut self, mu_squared: f64, ranges: f64) -> PyResult<()> {
         self.tape().allow(mu_squared, ranges).map_err(raised)
     }
 
-    /// A vector with discrete Gaussian noise of `noise_multiplier` times its sensitivity.
+    /// A vector plus discrete Gaussian noise whose standard deviation is `noise_multiplier` times its sensitivity.
     fn gaussian<'py>(
         &mut self,
         py: Python<'py>,
@@ -242,7 +243,7 @@ impl Tape {
         Ok(PyArray1::from_vec(py, noisy))
     }
 
-    /// A vector of one with two-sided geometric noise of rate p/q.
+    /// A vector of length one plus two-sided geometric noise of rate p/q.
     fn laplace<'py>(
         &mut self,
         py: Python<'py>,
@@ -254,7 +255,7 @@ impl Tape {
         Ok(PyArray1::from_vec(py, noisy))
     }
 
-    /// A vector of one with one-sided geometric noise of rate p/q.
+    /// A vector of length one plus one-sided geometric noise of rate p/q.
     fn geometric<'py>(
         &mut self,
         py: Python<'py>,
@@ -266,19 +267,19 @@ impl Tape {
         Ok(PyArray1::from_vec(py, noisy))
     }
 
-    /// The exponential mechanism of bounded range `eta`: an index, for scores whose range is at least `at_least`.
+    /// The exponential mechanism with bounded range `eta`: an index, for scores whose range is at least `at_least`.
     #[pyo3(signature = (name, exact, eta, at_least=0))]
     fn choose(&mut self, name: &str, exact: &Bound<'_, Exact>, eta: f64, at_least: u64) -> PyResult<usize> {
         self.tape().choose(name, &exact.get().0, eta, at_least).map_err(raised)
     }
 
-    /// Hidden randomness, in the place of a release.
+    /// Hidden randomness; it takes the position of a release.
     fn hidden(&mut self) -> Stream {
         Stream(Mutex::new(Some(self.tape().hidden())))
     }
 }
 
-/// The standard deviation in lattice units of Gaussian noise of `noise_multiplier` times a sensitivity, rounded up.
+/// The standard deviation, in lattice units, of Gaussian noise of `noise_multiplier` times a sensitivity, rounded up.
 #[pyfunction]
 pub(super) fn gaussian_sigma(sensitivity: f64, noise_multiplier: f64) -> u64 {
     tape::gaussian_sigma(sensitivity, noise_multiplier)

@@ -1,31 +1,33 @@
-//! Lower bounds of the score on a cell, from an expansion of the gradient around a point.
+//! Lower bounds on the score in a cell, from an expansion of the gradient around a point.
 //!
-//! Let B(z) = ||sum of v|| - sum of (1 - w), twice the score before the maximum with zero (see [`super::score`]). Around
-//! z0, for e = z - z0 with |e| <= delta, a record at distance t from z0 in direction u is one of three.
+//! Let B(z) = ||sum of v|| - sum of (1 - w), which is twice the score before the maximum with zero (see
+//! [`super::score`]). Take z0 and e = z - z0 with |e| <= delta. A record at distance t from z0 in direction u belongs
+//! to one of three cases.
 //!
 //! * *Far*, t - delta >= h and t >= 2 delta: w = 1, v is the unit vector, v(z) = u + (I - u u^T) e / t + rest. The second
 //!   derivative of the unit vector along a line is at most 2/sqrt(3) / distance^2, so
 //!   |rest| <= (delta / (t - delta))^2 / sqrt(3).
 //! * *Near*, t + delta <= h: v(z) = (t u + e)/h exactly, and w(z) >= (t + <u, e>)/h, because the norm is convex.
-//! * *Else*: v moves by at most min(2, delta/h, 2 delta/(2 t - delta)): v is 1/h times the projection onto a ball, which
-//!   is a contraction, and unit vectors obey |a/|a| - b/|b|| <= 2|a - b|/(|a| + |b|). w falls by at most
-//!   w - min(1, max(0, t - delta)/h). Together they lower B by at most 2, since |v| = w.
+//! * *Else*: v moves by at most min(2, delta/h, 2 delta/(2 t - delta)), because v is 1/h times the projection onto a
+//!   ball, which is a contraction, and unit vectors satisfy |a/|a| - b/|b|| <= 2|a - b|/(|a| + |b|). w falls by at most
+//!   w - min(1, max(0, t - delta)/h). Together they lower B by at most 2, because |v| = w.
 //!
 //! So B(z) >= ||G + J e|| + m + <s, e> - c, with G, J, m, s and c summed over the records. On a cube of half side a
 //! around z0 + e0, with the unit vector p along G + J e0, the norm is at least <p, G + J e>, a linear function of e:
 //! B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
 //!
-//! *Rounding.* Each record's terms, times |e|, are at most 2 and computed to 2^-48; their sums, of 2^9 in a lane, 8 lanes
-//! in a block and at most 2^20 blocks, which are 2^32 records, err by at most 2^-32 a record. The score's own rounding is at
-//! most [`ROUNDING`] units of 2^-30 a record, and one for the floor. Weights, at most 1, are exact, and what is multiplied by
-//! them errs by 2^-53 more; the score of weighted records is rounded by 4 units in all. `slack` exceeds the sum of these.
+//! *Rounding.* The terms of each record, times |e|, are at most 2 and computed to 2^-48. Their sums, of 2^9 records in
+//! a lane, 8 lanes in a block and at most 2^20 blocks (2^32 records), have an error of at most 2^-32 per record. The
+//! rounding of the score itself is at most [`ROUNDING`] units of 2^-30 per record, and one unit for the floor. Weights,
+//! at most 1, are exact, and products with them add an error of 2^-53; the score of weighted records is rounded by 4
+//! units in total. `slack` exceeds the sum of these errors.
 
 use super::blocks::{BLOCK, map};
 use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Records times cells between two beats of the pulse: some tens of milliseconds.
+/// The number of records times cells between two beats of the pulse: some tens of milliseconds.
 const TERMS_PER_BEAT: usize = 1 << 22;
 
 /// A cube of 2^(level * D) finest cells.
@@ -38,12 +40,12 @@ pub struct Cell<const D: usize> {
 }
 
 impl<const D: usize> Cell<D> {
-    /// Half the side in lattice units: all centers of finest cells are closer than this in every coordinate.
+    /// Half the side in lattice units: in every coordinate all centers of finest cells are closer than this.
     pub fn half(&self) -> i64 {
         1 << self.level
     }
 
-    /// The cells of the next level that this one is made of.
+    /// The cells of the next level that this cell consists of.
     pub fn children(&self) -> impl Iterator<Item = Self> {
         let quarter = self.half() / 2;
         (0..1usize << D).map(move |corner| {
@@ -52,7 +54,8 @@ impl<const D: usize> Cell<D> {
         })
     }
 
-    /// Whether surely no center of a finest cell in it is within `radius` of the origin; exact at level zero.
+    /// Whether it is certain that no center of a finest cell in it is within `radius` of the origin; exact at level
+    /// zero.
     pub fn outside(&self, radius: i64) -> bool {
         let inner = self.half().unsigned_abs() - 1;
         let nearest = self.center.map(|x| x.unsigned_abs().saturating_sub(inner));
@@ -67,7 +70,7 @@ pub struct Expansion<const D: usize> {
     gradient: [f64; D],
     jacobian: [[f64; D]; D],
     slope: [f64; D],
-    /// Minus the mass at the center.
+    /// The negative mass at the center.
     offset: f64,
     /// A bound on the remainder of the expansion.
     pub charge: f64,
@@ -76,9 +79,9 @@ pub struct Expansion<const D: usize> {
 /// Twice the score: a lower bound on a cell, and the value of the expansion at its center.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
-    /// Surely not above any finest cell in it.
+    /// A lower bound for every finest cell in it.
     pub lower: f64,
-    /// An estimate, which nothing but speed depends on.
+    /// An estimate, on which only the speed depends.
     pub center: f64,
 }
 
@@ -88,7 +91,7 @@ fn slack(n: usize) -> f64 {
 }
 
 impl<const D: usize> Expansion<D> {
-    /// Expansions around the centers of all cells: sums over blocks in a fixed order, whatever the number of threads.
+    /// Expansions around the centers of all cells: sums over blocks in a fixed order for any number of threads.
     pub fn of(records: &Records<D>, cells: &[Cell<D>], pulse: &mut dyn Pulse) -> Result<Vec<Self>, Interrupted> {
         let blocks = records.blocks();
         let mut expansions = Vec::with_capacity(cells.len());
@@ -123,7 +126,7 @@ impl<const D: usize> Expansion<D> {
         }
     }
 
-    /// The bound on a cell inside the one that was expanded.
+    /// The bound for a cell inside the cell that was expanded.
     pub fn bound(&self, cell: &Cell<D>, n: usize) -> Bound {
         let shift: [f64; D] = std::array::from_fn(|j| (cell.center[j] - self.center[j]) as f64);
         let dot = |a: &[f64; D], b: &[f64; D]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -132,13 +135,14 @@ impl<const D: usize> Expansion<D> {
         let direction = if norm > 0.0 { gradient.map(|x| x / norm) } else { [0.0; D] };
         let along: f64 = (0..D).map(|j| (dot(&self.jacobian[j], &direction) + self.slope[j]).abs()).sum();
         let center = norm + self.offset + dot(&self.slope, &shift);
-        // Twice the largest score, in records: the score is capped, so its bound is, too.
+        // Twice the largest score, in records: the score is capped, so its bound is capped, too.
         let cap = LARGEST as f64 / ONE;
         Bound { lower: (center - cell.half() as f64 * along - self.charge - slack(n)).min(cap), center }
     }
 }
 
-/// What a record adds to an expansion, in a fixed layout for up to three dimensions, so that sums are sums of arrays.
+/// The contribution of a record to an expansion, in a fixed layout for up to three dimensions, so that sums are sums of
+/// arrays.
 type Terms = [f64; 15];
 
 const GRADIENT: usize = 0;
@@ -147,10 +151,11 @@ const WEIGHT: usize = 6;
 const CHARGE: usize = 7;
 /// The multiple of the identity in J.
 const STIFFNESS: usize = 8;
-/// What is subtracted from it, u u^T / t: the lower triangle, row by row.
+/// The part u u^T / t that is subtracted from it: the lower triangle, row by row.
 const CURVATURE: usize = 9;
 
-/// The terms of `L` records. Every step is a loop over the lanes on its own: that is what compilers turn into vectors.
+/// The terms of `L` records. Every step is a separate loop over the lanes, because compilers turn such loops into
+/// vector instructions.
 #[inline(always)]
 fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, h: f64) -> [[f64; L]; 15] {
     let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };
@@ -162,7 +167,7 @@ fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, 
     let near: [bool; L] = std::array::from_fn(|i| t[i] + delta <= h);
     let turn = lanes(&|i| 2.0 * delta / (2.0 * t[i] - delta));
     let turn = lanes(&|i| if t[i] > delta { turn[i] } else { 2.0 });
-    // Rounded down: where t and delta are both far beyond h, their difference has no digit of h left.
+    // Rounded down: if t and delta are both far beyond h, their difference has lost all digits of the size of h.
     let least = lanes(&|i| (t[i] * (1.0 - 4.0 * f64::EPSILON) - delta).max(0.0));
     let lost = lanes(&|i| weight[i] - (least[i] / h).min(1.0));
     let charge = lanes(&|i| (turn[i].min(delta / h) + lost[i]).min(2.0));
@@ -254,7 +259,7 @@ mod tests {
                 prop_assert!(bound.lower <= score, "{bound:?} {cell:?} {score}");
             }
         }
-        // At the finest level the bound is worth something.
+        // At the finest level the bound is close.
         let last = expansions[path.len()].bound(&cells[path.len()], data.len());
         let spread = 3.0 * data.len() as f64 * (D as f64).sqrt() / smoothing as f64;
         prop_assert!(last.lower >= score - 2.0 * spread - 1e-6 || score == 0.0, "{last:?} {score} {spread}");

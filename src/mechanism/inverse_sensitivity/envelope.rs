@@ -1,11 +1,11 @@
-//! An exact draw from groups of weight count * 2^power, whatever the spread of the powers.
+//! An exact draw from groups of weight count * 2^power, for any spread of the powers.
 
 use rand_chacha::rand_core::Rng;
 
 use crate::sampler::{Bernoulli, BernoulliPower, uniform};
 
-/// Bits below the heaviest power that are kept as integers; groups lighter than that round up to one unit and pay the
-/// difference by a coin.
+/// The number of bits below the heaviest power that are kept as integers; lighter groups are rounded up to one unit,
+/// and a coin corrects the difference.
 const DEPTH: u32 = 64;
 
 /// `count` equally likely members, each of weight 2^`power`.
@@ -17,7 +17,7 @@ pub struct Group {
     pub count: u64,
 }
 
-/// Groups ready to be drawn from.
+/// Groups that can be drawn from.
 pub struct Envelope {
     groups: Vec<Group>,
     highest: i64,
@@ -26,10 +26,10 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Needs a group with a member.
+    /// Requires a group with a member.
     ///
-    /// Weights in units of 2^(highest - 64) are integers for the heavy groups. A light group of weight w proposes
-    /// itself with ceil(w) and is kept with probability w/ceil(w); what is not kept is drawn again: plain rejection.
+    /// In units of 2^(highest - 64), the weights of heavy groups are integers. A light group of weight w is proposed
+    /// with weight ceil(w) and kept with probability w/ceil(w); otherwise the draw starts again: plain rejection.
     pub fn new(groups: Vec<Group>) -> Self {
         let highest = groups.iter().filter(|group| group.count > 0).map(|group| group.power).max();
         let highest = highest.expect("the domain is never empty");
@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// Where the heaviest group is itself light, the coins decide: compared in the same way.
+    /// If the heaviest group is itself light, the coins decide; compared in the same way.
     #[test]
     fn light_groups_pay_their_ceiling_by_a_coin() {
         let groups = [Group { power: 0, count: 1 }, Group { power: -66, count: 5 << 58 }];

@@ -1,14 +1,14 @@
-//! The public lattice of an inverse-sensitivity release: records are snapped to it, the released point lies on it.
+//! The public lattice of an inverse-sensitivity release: records are snapped to it, and the released point lies on it.
 
 use nalgebra::DMatrixView;
 
 use super::blocks::{BLOCK, map};
 use crate::numeric::float_scale::finite;
 
-/// Differences of two lattice coordinates are exact in doubles up to here.
+/// Differences of two lattice coordinates up to this size are exact in doubles.
 pub const REACH_MAX: i64 = 1 << 52;
 
-/// Public: chosen from the parameters before the data are seen. All lengths but `step` are multiples of `step`.
+/// Public parameters, chosen before the data are read. All lengths except `step` are multiples of `step`.
 ///
 /// Cells are cubes of side 2 whose centers have odd coordinates, and the cell of a released point is known by its
 /// center. The domain is the cells whose center is within `reach + smoothing` of the origin of the lattice.
@@ -23,7 +23,7 @@ pub struct Lattice {
 }
 
 impl Lattice {
-    /// The reason why these parameters make no lattice, or the lattice.
+    /// The lattice, or the reason why these parameters make none.
     pub fn new(step: f64, reach: i64, smoothing: i64) -> Result<Self, String> {
         if !(step > 0.0 && step.is_finite()) {
             return Err(format!("step must be positive and finite, got {step}"));
@@ -31,7 +31,7 @@ impl Lattice {
         if smoothing < 2 || smoothing % 2 != 0 {
             return Err(format!("smoothing must be even and at least 2, got {smoothing}"));
         }
-        // Smoothing is positive here, so a sum that does not fit is too large.
+        // Smoothing is positive here, so a sum that overflows is too large.
         let fits = reach.checked_add(smoothing).is_some_and(|extent| extent <= REACH_MAX);
         if reach < smoothing || reach % 2 != 0 || !fits {
             return Err(format!(
@@ -46,12 +46,12 @@ impl Lattice {
         self.reach + self.smoothing
     }
 
-    /// One coordinate of all records in units, rounded to multiples of `spacing`: a map of each record on its own, so
-    /// neighbors stay neighbours. Any center is accepted, and any finite coordinate.
+    /// One coordinate of all records in units, rounded to multiples of `spacing`. This maps each record on its own, so
+    /// neighbors stay neighbors. Any center and any finite coordinate is accepted.
     pub fn snap(&self, points: DMatrixView<'_, f64>, center: &[f64], coordinate: usize, spacing: i64) -> Vec<f64> {
         let (spacing, reach) = (spacing as f64, self.reach as f64);
         let center = finite(center[coordinate]);
-        // The quotient may overflow, which the clamp takes care of; it is never 0/0, because the step is positive.
+        // The quotient may overflow, and is then clamped; it is never 0/0, because the step is positive.
         let snap = |x: f64| ((x - center) / (self.step * spacing)).round() * spacing;
         let n = points.ncols();
         let block = |block: usize| -> Vec<f64> {

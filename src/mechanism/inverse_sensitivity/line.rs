@@ -1,17 +1,17 @@
-//! One dimension: the paper's len_r, exactly, or where records are added and removed half of the additions it takes.
+//! One dimension: the paper's len_r, exactly, or under add/remove half of the number of records that must be added.
 //!
 //! len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)) is a step function with at most 2n jumps.
-//! With records on even coordinates and an even r the jumps lie between cells, so all volumes are integers.
+//! If records lie on even coordinates and r is even, the jumps lie between cells, so all volumes are integers.
 //!
-//! Where a record is replaced the score is len_r. Where one is added or removed it is without the floor,
-//! max(0, 2 #{x < y - r} - n, 2 #{x > y + r} - n)/2: twice that is the number of records that have to be added, at a point
-//! within r of y, for it to be a median. It is constant where len_r is: 0 with it, and otherwise len_r for an even n and
-//! len_r - 1/2 for an odd one.
+//! Under replacement the score is len_r. Under add/remove it is the same without the floor, max(0, 2 #{x < y - r} - n,
+//! 2 #{x > y + r} - n)/2: twice this number of records must be added, at a point within r of y, to make that point a
+//! median. It is constant wherever len_r is: 0 if len_r is 0, otherwise len_r for an even n and len_r - 1/2 for an odd
+//! n.
 //!
-//! **Neighbors and sensitivity** of the score: 1 where a record is replaced, and 1/2 where one is added or removed.
-//! *Proof.* A replaced record moves each count by at most 1, and n not at all. An added record moves twice a count by 0 or 2
-//! and n by 1, so their difference by 1, up or down. The maximum of such differences and of zero moves no further, nor does
-//! the cap of the score. ∎ (With the floor an added record would move the score by 1.)
+//! **Neighbors and sensitivity** of the score: 1 if a record is replaced, and 1/2 if one is added or removed. *Proof.*
+//! A replaced record moves each count by at most 1, and does not change n. An added record moves twice a count by 0 or
+//! 2 and n by 1, so it moves their difference by 1, up or down. The maximum of such differences and of zero moves no
+//! further, and neither does the cap of the score. ∎ (With the floor an added record would move the score by 1.)
 
 use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
@@ -23,16 +23,16 @@ use crate::release::sensitivity::{Neighbours, Sensitivity};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Scores between two beats of the pulse: some milliseconds.
+/// The number of scores between two beats of the pulse: some milliseconds.
 const SCORES_PER_BEAT: usize = 1 << 18;
 
-/// By how much a record moves the score, which is another one for each relation; so does a record with a weight.
+/// By how much a record, also a weighted one, moves the score; each relation has its own score.
 pub fn sensitivity() -> Sensitivity {
     let one = f64::from(SCORE_BITS).exp2();
     Sensitivity::new(one, one / 2.0)
 }
 
-/// A score on the line that is constant on steps, of which an exact draw is made.
+/// A score on the line that is constant on steps; it can be drawn from exactly.
 pub trait Staircase {
     /// The number of steps.
     fn steps(&self) -> usize;
@@ -40,7 +40,8 @@ pub trait Staircase {
     /// The score on a step, in units of 2^-31, at most 2^62.
     fn score_of(&self, step: usize) -> u64;
 
-    /// The cells of a step: two intervals, each by its first even coordinate and the next one after its end.
+    /// The cells of a step: two intervals, each given by its first even coordinate and the even coordinate after its
+    /// end.
     fn cells(&self, step: usize) -> [(i64, i64); 2];
 
     /// The score of a cell, by its odd center.
@@ -53,7 +54,8 @@ pub trait Staircase {
 
     /// The center of a cell, drawn with probability proportional to 2^(-rate * score).
     ///
-    /// The cells are grouped by their whole halvings; the fraction that is left is a coin, which keeps at least half.
+    /// The cells are grouped by the integer part of their halvings; a coin, which keeps at least half, accounts for the
+    /// fraction.
     fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
         // The first step of each group, and the group.
         let mut groups: Vec<(usize, Group)> = Vec::new();
@@ -84,7 +86,7 @@ pub trait Staircase {
     }
 }
 
-/// The sorted records, the lattice they lie on, and the neighbors for which they are scored.
+/// The sorted records, their lattice, and the neighbors for which they are scored.
 pub struct Line {
     sorted: Vec<i64>,
     lattice: Lattice,
@@ -111,7 +113,7 @@ impl Line {
         below.max(above).saturating_sub(half) as u64
     }
 
-    /// The score of a len_r in units of 2^-31, capped where it would leave 62 bits, which is a contraction.
+    /// The score for a len_r in units of 2^-31. It is capped so that it fits 62 bits; the cap is a contraction.
     pub fn score(&self, len: u64) -> u64 {
         let left_over = match self.neighbours {
             Neighbours::Replace => 0,
@@ -127,7 +129,7 @@ impl Line {
     }
 }
 
-/// A step for every len_r.
+/// The steps are the values of len_r.
 impl Staircase for Line {
     fn steps(&self) -> usize {
         self.farthest() + 1
@@ -141,12 +143,12 @@ impl Staircase for Line {
         self.score(self.len(center))
     }
 
-    /// The cells of len_r = `len`: an interval on the left and one on the right. For zero they are one: the right one is
-    /// empty.
+    /// The cells with len_r = `len`: an interval on the left and one on the right. For zero there is one interval, and
+    /// the right one is empty.
     fn cells(&self, len: usize) -> [(i64, i64); 2] {
         let (r, extent) = (self.lattice.smoothing, self.lattice.extent());
         let (left, right) = (self.farthest(), self.sorted.len() / 2);
-        // len_r >= k to the left of the first, to the right of the second.
+        // len_r >= k to the left of the first end, and to the right of the second.
         let left_end = |k: usize| if k > left { -extent } else { self.sorted[left - k] - r };
         let right_end = |k: usize| if k > left { extent } else { self.sorted[right + k - 1] + r };
         if len == 0 {

@@ -1,15 +1,15 @@
 //! The inverse-sensitivity mechanism (SInvS): pure differential privacy in one, two and three dimensions.
 //!
-//! | file | noun |
+//! | file | contents |
 //! |---|---|
-//! | `blocks` | blocks of records, in the pool where there is enough work |
+//! | `blocks` | blocks of records, summed in the pool if there is enough work |
 //! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
 //! | [`rate`] | weights 2^(-rate * score) |
-//! | [`mod@line`] | one dimension: the paper's len_r, or half of the additions it takes |
+//! | [`mod@line`] | one dimension: the paper's len_r, or half of the number of records to add |
 //! | [`weighted_line`] | the same with weights |
 //! | [`score`] | two and three dimensions: a score of sensitivity one |
 //! | [`bound`] | lower bounds of that score on a cell |
-//! | [`partition`] | the exact draw from a partition that is refined where the mass lies |
+//! | [`partition`] | the exact draw from a partition that is refined where most of the weight is |
 //! | [`envelope`] | an exact draw from weights that are powers of two |
 
 mod blocks;
@@ -43,8 +43,8 @@ use crate::runtime::weighting::Weighting;
 /// The largest dimension: the number of cells grows exponentially with it.
 pub const DIMENSION_MAX: usize = 3;
 
-/// By how much a record, or one with a weight, moves the score in units of 2^-31, in one to three dimensions; `None` in
-/// others.
+/// By how much a record, or a weighted record, moves the score in units of 2^-31, in one to three dimensions; `None` in
+/// other dimensions.
 pub fn sensitivity(d: usize, weighted: bool) -> Option<Sensitivity> {
     match d {
         1 => Some(line::sensitivity()),
@@ -56,9 +56,9 @@ pub fn sensitivity(d: usize, weighted: bool) -> Option<Sensitivity> {
 
 /// The center of the released cell, in lattice units from `center`.
 ///
-/// **Neighbours**: those of the tape. **Cost**: where a record moves the score by s, that is 2^-31 of [`sensitivity`],
-/// 2 ln 2 * rate * s, pure, and of that bounded range. **Failure**: none; only an interrupt ends it early. Any number of
-/// records has a release, none included.
+/// **Neighbors**: those of the tape. **Cost**: if a record moves the score by s, which is 2^-31 of [`sensitivity`],
+/// then 2 ln 2 * rate * s, as pure differential privacy and as bounded range. **Failure**: none; only an interrupt ends
+/// it early. Any number of records has a release, including none.
 ///
 /// # Panics
 ///
@@ -142,8 +142,8 @@ impl<const D: usize> Selection for InSpace<'_, D> {
     }
 }
 
-/// The exact scores at lattice points, one after another, in units of 2^-31: without privacy, for tests and benches.
-/// Where records have weights the classes of equal ones are given, in units of 2^-20.
+/// The exact scores at lattice points, in units of 2^-31: without privacy, for tests and benches. For weighted records
+/// the classes of equal weights are given, in units of 2^-20.
 pub fn scores(
     points: DMatrixView<'_, f64>,
     classes: Option<&[(u32, Range<usize>)]>,

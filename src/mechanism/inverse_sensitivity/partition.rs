@@ -1,11 +1,11 @@
-//! The exact draw in two and three dimensions: rejection from a partition into cells that is refined where it matters.
+//! The exact draw in two and three dimensions: rejection from a partition into cells, which is refined as needed.
 //!
-//! Every leaf carries whole halvings that all scores in it surely have, so count * 2^-halvings is an upper bound of its
-//! weight. A trial draws a leaf by these bounds, a finest cell in it uniformly, and keeps it with probability
-//! 2^-(rate * score - halvings): whatever the partition, a kept cell has exactly the target distribution. The
-//! partition may depend on the data and on earlier, rejected trials: given all of these, the next trial is again a plain
-//! rejection step, so the cell that is kept at last has the target distribution too. Nothing is capped: no number of
-//! trials, leaves or bytes changes the distribution.
+//! Every leaf stores a number of whole halvings that all scores in it certainly have, so count * 2^-halvings is an
+//! upper bound on its weight. A trial draws a leaf by these bounds, draws a finest cell in it uniformly, and keeps it
+//! with probability 2^-(rate * score - halvings). For any partition, a kept cell has exactly the target distribution.
+//! The partition may depend on the data and on earlier, rejected trials: given all of these, the next trial is again a
+//! plain rejection step, so the cell that is finally kept has the target distribution, too. Nothing is capped: neither
+//! the number of trials nor the number of leaves or bytes changes the distribution.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ use super::score::Records;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 
-/// An expansion serves the cells inside it while its charge costs less than this many halvings.
+/// An expansion is used for the cells inside it as long as its charge costs less than this many halvings.
 const CHARGE: f64 = 0.25;
 
-/// Trials wait until this share of the leaves' weight is expected to be kept.
+/// Trials begin when this share of the leaves' weight is expected to be kept.
 const ACCEPTANCE: f64 = 0.25;
 
 #[derive(Debug, Clone, Copy)]
 struct Leaf<const D: usize> {
     cell: Cell<D>,
-    /// Halvings that every score in the cell has.
+    /// The halvings that every score in the cell has.
     halvings: u64,
-    /// Halvings at the center, about: decides what to refine, nothing else.
+    /// The approximate halvings at the center, which only decide what to refine.
     estimate: f64,
     /// The expansion that bounds the cell.
     expansion: usize,
@@ -42,7 +42,7 @@ impl<const D: usize> Leaf<D> {
         i64::from(self.cell.level) * D as i64 - self.halvings as i64
     }
 
-    /// Halvings that a trial in this leaf is expected to lose.
+    /// The halvings that a trial in this leaf is expected to lose.
     fn gap(&self) -> f64 {
         (self.estimate - self.halvings as f64).max(0.0)
     }
@@ -81,7 +81,7 @@ impl<'a, const D: usize> Partition<'a, D> {
             let chosen = self.draw(rng);
             let leaf = self.leaves[chosen];
             let half = leaf.cell.half();
-            // Every finest cell of the leaf alike: the side is a power of two.
+            // Every finest cell of the leaf is equally likely: the side is a power of two.
             let place = leaf.cell.center.map(|x| x - half + 1 + 2 * uniform::below(rng, half as u64) as i64);
             if self.contains(&place) {
                 let score = self.records.score(&place);
@@ -110,7 +110,7 @@ impl<'a, const D: usize> Partition<'a, D> {
         members.into_values().nth(group).expect("a group that was drawn exists")[member as usize]
     }
 
-    /// Splits leaves until most trials are expected to be kept. The leaves that are left alone weigh too little to
+    /// Splits leaves until most trials are expected to be kept. The leaves that are not split have too little weight to
     /// matter, or lose less than one halving.
     fn refine(&mut self, pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
         loop {
@@ -162,7 +162,7 @@ impl<'a, const D: usize> Partition<'a, D> {
         Ok(())
     }
 
-    /// A bound never falls below that of the cell around it.
+    /// The bound of a cell is never below the bound of the cell around it.
     fn leaf(&self, cell: Cell<D>, expansion: usize, halvings: u64) -> Leaf<D> {
         let bound = self.expansions[expansion].bound(&cell, self.records.count());
         Leaf {

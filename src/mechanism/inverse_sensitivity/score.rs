@@ -1,24 +1,25 @@
-//! The score in two and three dimensions: half the excess of the gradient's norm over the mass at the point.
+//! The score in two and three dimensions: half of the gradient's norm minus the mass at the point.
 //!
 //! A record at distance t from z, in direction u, counts with weight w = min(1, t/h) as a record in that direction and
-//! with weight 1 - w as a record at z, h the smoothing length. With v = w u the score is
+//! with weight 1 - w as a record at z, where h is the smoothing length. With v = w u the score is
 //!
 //! s(z) = max(0, (||sum of v|| - sum of (1 - w)) / 2).
 //!
 //! In integers: v and w become V and W, in units of 2^-30, such that |V| <= W <= 2^30, and the score is
 //! max(0, floor(||sum of V||) - sum of (2^30 - W)) in units of 2^-31 of a record.
 //!
-//! **Neighbors and sensitivity**: 2^31 units, one record, where a record is replaced, and 2^30 where one is added or
-//! removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W - W'|;
-//! together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by 2^30 - W:
-//! together within -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the floor keeps them, and so do
-//! the maximum with zero and the cap at 2^62, which are contractions. ∎
+//! **Neighbors and sensitivity**: 2^31 units, which are one record, if a record is replaced, and 2^30 if one is added
+//! or removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W
+//! - W'|; together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by
+//! 2^30 - W; together the change is between -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the
+//! floor keeps the bounds, and so do the maximum with zero and the cap at 2^62, which are contractions. ∎
 //!
-//! *Weighted records* contribute c V and c (2^30 - W), c in [0, 1]. The same holds: removing such a record moves the norm by at
-//! most c W and lowers the mass by c (2^30 - W), together within c (2^30 - 2 W) and c 2^30, so by at most 2^30 units, adding one
-//! as well, and replacing one by at most 2^31. The sums are multiples of 2^-20 units; each coordinate and the mass are
-//! rounded down to units, which moves the norm by less than sqrt(3), the mass by less than 1, and their difference with the
-//! floor by less than 4, so that two scores are apart by less than 8 more: [`WEIGHTED_ROUNDING`]. ∎
+//! *Weighted records* contribute c V and c (2^30 - W), with c in [0, 1]. The same bounds hold. Removing such a record
+//! moves the norm by at most c W and lowers the mass by c (2^30 - W); together the change is between c (2^30 - 2 W) and
+//! c 2^30, so at most 2^30 units. The same holds for adding one, and replacing one moves the score by at most 2^31. The
+//! sums are multiples of 2^-20 units. Each coordinate and the mass are rounded down to units, which moves the norm by
+//! less than sqrt(3), the mass by less than 1, and their difference with the floor by less than 4, so two scores differ
+//! by less than 8 more: [`WEIGHTED_ROUNDING`]. ∎
 //!
 //! *|V| <= W.* Coordinates are integers below 2^53, so the differences are exact. With S = 2^30 - 2 and the computed
 //! f = S/max(t, h), V is the difference times f and W - 2 is t times f, each rounded to the nearest integer. The computed
@@ -38,25 +39,25 @@ use crate::runtime::weighting::WEIGHT_BITS;
 /// Units of one record in V and W.
 pub const ONE: f64 = (1u64 << 30) as f64;
 
-/// What rounding may add to V and W together, in units per record: 2 for S, sqrt(3)/2 and 1/2 for the roundings.
+/// What rounding may add to V and W together, in units per record: 2 for S, and sqrt(3)/2 and 1/2 for the roundings.
 pub const ROUNDING: f64 = 4.0;
 
 /// What rounding adds to the sensitivity of the score of weighted records, in units.
 pub const WEIGHTED_ROUNDING: f64 = 8.0;
 
-/// Two to this power added and subtracted rounds a double below 2^51 to an integer.
+/// Adding and subtracting this number rounds a double below 2^51 to an integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Scores are capped here, so that they fit 63 bits; 2^32 records and fewer never get there.
+/// The cap of scores, so that they fit 63 bits; with at most 2^32 records it is never reached.
 pub const LARGEST: u64 = 1 << 62;
 
-/// Records that advance together.
+/// The number of records that are processed together.
 pub const LANES: usize = 8;
 
-/// The snapped records, one slice per coordinate, so that a loop over records is a loop over lanes.
+/// The snapped records, one slice for each coordinate, so that a loop over records is a loop over lanes.
 pub struct Records<const D: usize> {
     coordinates: [Vec<f64>; D],
-    /// Blocks of records of one weight, in units of 2^-`bits`.
+    /// Blocks of records with the same weight, in units of 2^-`bits`.
     blocks: Vec<(u32, Range<usize>)>,
     bits: u32,
     /// The smoothing length.
@@ -64,7 +65,7 @@ pub struct Records<const D: usize> {
 }
 
 impl<const D: usize> Records<D> {
-    /// Snaps the points to the lattice. Where they have weights the classes of equal ones are given, in units of 2^-20.
+    /// Snaps the points to the lattice. For weighted points the classes of equal weights are given, in units of 2^-20.
     pub fn new(
         points: DMatrixView<'_, f64>,
         center: &[f64],
@@ -111,7 +112,8 @@ impl<const D: usize> Records<D> {
         f64::from(self.blocks[block].0) * (-f64::from(self.bits)).exp2()
     }
 
-    /// The score at a lattice point, in units of 2^-31. Integer sums: the same for any order of the records.
+    /// The score at a lattice point, in units of 2^-31. Sums are integers, so the result is the same for any order of
+    /// the records.
     pub fn score(&self, z: &[i64; D]) -> u64 {
         let z = z.map(|x| x as f64);
         let kernel = |block| Block { records: self.block(block), z, smoothing: self.smoothing };
@@ -131,15 +133,15 @@ impl<const D: usize> Records<D> {
         (norm - mass).clamp(0, LARGEST.into()) as u64
     }
 
-    /// By how much a record moves the score, or one with a weight.
+    /// By how much a record, or a weighted record, moves the score.
     pub fn sensitivity(weighted: bool) -> Sensitivity {
         let rounding = if weighted { WEIGHTED_ROUNDING } else { 0.0 };
         Sensitivity::of_sum(ONE + rounding, 2.0 * ONE + rounding)
     }
 }
 
-/// V and, in the last place, W of `L` records, whose sums of a block are exact in any order. Every step is a loop over
-/// the lanes on its own: that is what compilers turn into vectors.
+/// V and, as the last entry, W of `L` records; the sums over a block are exact in any order. Every step is a separate
+/// loop over the lanes, because compilers turn such loops into vector instructions.
 #[inline(always)]
 fn rounded<const D: usize, const L: usize>(difference: [[f64; L]; D], smoothing: f64) -> ([[f64; L]; D], [f64; L]) {
     let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };
@@ -241,7 +243,8 @@ mod tests {
     #[test]
     fn known_scores() {
         let one = 1u64 << 31;
-        // All records far on one side: half a record each. At the records: zero, and it stays zero up to h/2.
+        // All records are far away on one side, and each counts half a record. At the records the score is zero, and it
+        // stays zero up to h/2.
         let data = vec![[0i64, 0]; 10];
         let score = |x: i64| records(&data, 64).score(&[x, 0]);
         assert_eq!((score(0), score(31)), (0, 0));

@@ -1,4 +1,4 @@
-//! The samplers against enumerated distributions, with fixed seeds; chi-square at alpha = 1e-6.
+//! The samplers are compared with enumerated distributions, with fixed seeds; chi-square at alpha = 1e-6.
 
 use nalgebra::DMatrix;
 use proptest::prelude::*;
@@ -199,7 +199,8 @@ fn the_score_on_the_line_is_half_of_the_records_to_add() {
         for (&y, score) in places.iter().zip(found) {
             let side = |outside: &dyn Fn(f64) -> bool| 2 * data[..n].iter().filter(|x| outside(**x)).count();
             let farther = side(&|x| x < (y - 4) as f64).max(side(&|x| x > (y + 4) as f64));
-            // Copies at the nearest point of a window on which more than half of the records lie: one for each too many.
+            // Copies at the nearest point of a window within which more than half of the records lie: one copy for each
+            // record too many.
             assert_eq!(score, (farther.saturating_sub(n) as u64) << 30, "{n} {y}");
         }
     }

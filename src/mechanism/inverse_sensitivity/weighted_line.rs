@@ -1,12 +1,13 @@
-//! One dimension with weights: half of the weight that has to be added for a point to be a median.
+//! One dimension with weights: half of the weight that must be added to make a point a median.
 //!
-//! With L(y) the weight of the records below y - r, A(y) that of those above y + r and M that of all, the score is
-//! max(0, 2 L - M, 2 A - M)/2, which without weights is the score of [`super::line`] for records that are added.
+//! Let L(y) be the weight of the records below y - r, A(y) that of the records above y + r, and M the total weight. The
+//! score is max(0, 2 L - M, 2 A - M)/2, which without weights is the score of [`super::line`] under add/remove.
 //!
-//! **Neighbors and sensitivity**: those of [`super::line`], 1/2 where a record with a weight of at most 1 is added or
-//! removed, and 1 where one is replaced, with its weight. *Proof.* A record of weight c adds c or -c to 2 L - M, and to
-//! 2 A - M. A replaced one removes one such number and adds another: at most 2. The maximum of these numbers and of zero moves
-//! no further, nor does the cap of the score. ∎ Everything is an integer: weights are multiples of 2^-20, scores of 2^-31.
+//! **Neighbors and sensitivity**: as in [`super::line`], 1/2 if a record with a weight of at most 1 is added or
+//! removed, and 1 if one is replaced, with its weight. *Proof.* A record of weight c adds c or -c to 2 L - M, and to 2
+//! A - M. Replacing a record removes one such number and adds another: at most 2. The maximum of these numbers and of
+//! zero moves no further, and neither does the cap of the score. ∎ Everything is an integer: weights are multiples of
+//! 2^-20, scores of 2^-31.
 
 use std::ops::Range;
 
@@ -15,17 +16,17 @@ use super::line::Staircase;
 use super::rate::SCORE_BITS;
 use crate::runtime::weighting::WEIGHT_BITS;
 
-/// The score has this many binary places more than the doubled one that is summed: one of them is the half.
+/// The score has this many more binary places than the doubled score that is summed; one of them is for the half.
 const SHIFT: u32 = SCORE_BITS - WEIGHT_BITS - 1;
 
-/// The places of the records, the weights up to each, and the steps of the score.
+/// The places of the records, the cumulative weights, and the steps of the score.
 pub struct WeightedLine {
     smoothing: i64,
-    /// Where there are records, ascending.
+    /// The places at which there are records, ascending.
     places: Vec<i64>,
-    /// The weight of all records before each place, and in the end that of all.
+    /// The weight of all records before each place, and at the end the total weight.
     before: Vec<i128>,
-    /// The first even coordinate of each step, the next one after its end, and the score.
+    /// For each step the first even coordinate, the even coordinate after its end, and the score.
     steps: Vec<(i64, i64, u64)>,
 }
 
@@ -51,12 +52,13 @@ impl WeightedLine {
         line
     }
 
-    /// The step of the score zero, and then those to the left and to the right of it, outwards.
+    /// The step with score zero, then the steps to its left and right, outwards.
     fn made(&self, extent: i64) -> Vec<(i64, i64, u64)> {
         let (r, total, count) = (self.smoothing, self.before[self.places.len()], self.places.len());
         let left_of = |k: usize| if k == 0 { -extent } else { self.places[k - 1] - r };
         let right_of = |k: usize| if k == count { extent } else { self.places[k] + r };
-        // Up to its place minus r the records from the k-th on are above; from its place plus r on those up to it are below.
+        // Left of its place minus r, the records from the k-th on are above; right of its place plus r, the records up
+        // to it are below.
         let left = (0..count).map(|k| (left_of(k), self.places[k] - r, score(total - 2 * self.before[k])));
         let right = (1..=count).map(|k| (self.places[k - 1] + r, right_of(k), score(2 * self.before[k] - total)));
         let (left, right): (Vec<_>, Vec<_>) =
@@ -66,7 +68,7 @@ impl WeightedLine {
     }
 }
 
-/// Of a doubled score in units of 2^-20, capped where it would leave 62 bits, which is a contraction.
+/// The score from a doubled score in units of 2^-20. It is capped so that it fits 62 bits; the cap is a contraction.
 fn score(doubled: i128) -> u64 {
     (doubled.clamp(0, 2 << (SCORE_BITS + WEIGHT_BITS)) as u64) << SHIFT
 }

@@ -1,4 +1,4 @@
-//! What it means that two records lie within a radius of each other, and the radii in bands that share a scale.
+//! The definition of two records within a radius of each other, and bands of radii that share a scale.
 //!
 //! **The predicate.** Records x and y lie within nu of each other iff
 //!
@@ -6,18 +6,18 @@
 //! ((0 + q_1) + q_2) + ... + q_d <= t      q_c = ((x_c - y_c) s)^2,   t = (nu s)^2,   s = s(nu) a power of two,
 //! ```
 //!
-//! every operation rounded to the nearest double, coordinates in their order. It is a symmetric function of the two
-//! records and the radius alone: it depends neither on the other radii, nor on the position of a record, nor on the
-//! number of threads, nor on the instruction set. The scale s keeps nu s between 2^-126 and 2^126 (between 2^-75 and
-//! 2^126 for the smallest radii), so a square that overflows belongs to a pair that is far outside, a square that
-//! underflows is beneath notice, and any finite doubles are safe. Radii of the same *band* of 2^250 share a scale, so an
-//! ordinary grid needs one pass; for a nu between 2^-125 and 2^125 the scale is 1.
+//! Every operation is rounded to the nearest double, and coordinates are added in order. The predicate is a symmetric
+//! function of the two records and the radius alone: it depends neither on the other radii, nor on the position of a
+//! record, nor on the number of threads, nor on the instruction set. The scale s keeps nu s between 2^-126 and 2^126
+//! (between 2^-75 and 2^126 for the smallest radii). So a square that overflows belongs to a pair that is far outside,
+//! a square that underflows is negligible, and any finite doubles are safe. Radii in the same *band* of 2^250 share a
+//! scale, so an ordinary grid needs one pass; for a nu between 2^-125 and 2^125 the scale is 1.
 
 use std::sync::Mutex;
 
 use nalgebra::DMatrix;
 
-/// Consecutive radii that share a scale, with what it takes to find the bucket of a pair.
+/// Consecutive radii that share a scale, with the tables that find the bucket of a pair.
 pub(crate) struct Band {
     /// Index of the first of these radii among all.
     pub(crate) first: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Band {
     pub(crate) scale: f64,
     /// The thresholds t, ascending.
     pub(crate) thresholds: Vec<f64>,
-    /// `below[e]`: how many thresholds have a biased exponent less than e.
+    /// `below[e]`: the number of thresholds with a biased exponent less than e.
     below: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Band {
         bands
     }
 
-    /// Turns a record's histogram over these radii into its counts.
+    /// Converts the histogram of a record over these radii into counts.
     pub(crate) fn store(&self, histogram: &[u32], counts: &mut DMatrix<u32>, record: usize) {
         let mut sum = 0u32;
         let mut column = counts.column_mut(record);
@@ -58,7 +58,7 @@ impl Band {
         }
     }
 
-    /// The number of thresholds below a sum of squares: the first radius that has the pair inside.
+    /// The number of thresholds below a sum of squares, which is the index of the first radius that contains the pair.
     #[inline(always)]
     pub(crate) fn bucket(&self, sum: f64) -> usize {
         let exponent = (sum.to_bits() >> 52) as usize & 2047;
@@ -69,13 +69,13 @@ impl Band {
 
 /// The scale s(nu): the power of two 2^(-250 b) with b the nearest integer to (exponent of nu)/250.
 fn scale(radius: f64) -> f64 {
-    // Zero and the subnormals have the exponent -1023 here and fall into the lowest band, as they should.
+    // Zero and the subnormals have the exponent -1023 here and are assigned to the lowest band, as intended.
     let exponent = (radius.to_bits() >> 52) as i64 - 1023;
     let band = (exponent + 125).div_euclid(250);
     f64::from_bits(((1023 - 250 * band) as u64) << 52)
 }
 
-/// Whether two records lie within a radius of each other: the predicate of this file, plainly.
+/// Whether two records lie within a radius of each other: a plain implementation of the predicate of this file.
 pub fn within(x: &[f64], y: &[f64], radius: f64) -> bool {
     let scale = scale(radius);
     let sum = x.iter().zip(y).fold(0.0, |sum, (x, y)| {
@@ -85,7 +85,7 @@ pub fn within(x: &[f64], y: &[f64], radius: f64) -> bool {
     sum <= (radius * scale) * (radius * scale)
 }
 
-/// Adds one array of histograms to another; single buckets may wrap, their sums do not.
+/// Adds one array of histograms to another; single buckets may wrap around, but their sums do not.
 pub(crate) fn merge(total: &Mutex<Vec<u32>>, part: &[u32]) {
     let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
     for (total, part) in total.iter_mut().zip(part) {
@@ -93,7 +93,7 @@ pub(crate) fn merge(total: &Mutex<Vec<u32>>, part: &[u32]) {
     }
 }
 
-/// The pair (row, column), row <= column, at a place in the order (0, 0), (0, 1), (1, 1), (0, 2), ...
+/// The pair (row, column) with row <= column at a position in the order (0, 0), (0, 1), (1, 1), (0, 2), ...
 pub(crate) fn triangle(place: usize) -> (usize, usize) {
     let mut column = ((8.0 * place as f64 + 1.0).sqrt() as usize).saturating_sub(1) / 2;
     while (column + 1) * (column + 2) / 2 <= place {

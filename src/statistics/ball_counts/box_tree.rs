@@ -1,13 +1,14 @@
-//! Ball counts in few dimensions: a tree of boxes, where two boxes whose pairs all have the same bucket count at once.
+//! Ball counts in few dimensions: a tree of boxes. If all pairs of two boxes have the same bucket, they are counted at
+//! once.
 //!
 //! The counts are exactly those of the predicate in [`super::bands`], without margins. *Proof.* Rounded subtraction,
-//! multiplication and addition are monotone in each operand. The bounds of a pair of boxes are computed by the very
-//! operations of the predicate, in its order, from the smallest and largest |x_c - y_c| that the boxes allow. So the sum
-//! that the predicate computes for any pair of their records lies between the two bounds, rounding included, and so does
-//! its bucket. Where the bounds have different buckets the boxes are split, down to leaves that are compared record by
-//! record. ∎
+//! multiplication and addition are monotone in each operand. The bounds for a pair of boxes are computed by the same
+//! operations as the predicate, in the same order, from the smallest and largest |x_c - y_c| that the boxes allow. So
+//! the sum that the predicate computes for any pair of their records lies between the two bounds, including rounding,
+//! and so does its bucket. If the bounds have different buckets the boxes are split, down to leaves that are compared
+//! record by record. ∎
 //!
-//! In two dimensions only the pairs near a sphere are looked at, about n^1.5 of them.
+//! In two dimensions only pairs near a sphere are compared, about n^1.5 of them.
 
 use std::sync::Mutex;
 
@@ -19,18 +20,18 @@ use crate::numeric::dispatch::{self, Kernel};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Records that are compared side by side.
+/// The number of records that are compared side by side.
 const LANES: usize = 8;
-/// Most records in a leaf, a multiple of the lanes.
+/// The largest number of records in a leaf, a multiple of the lanes.
 const LEAF: usize = 16;
 
-/// A box of records that follow each other in the tree's order.
+/// A box of consecutive records in the order of the tree.
 struct Node<const D: usize> {
     low: [f64; D],
     high: [f64; D],
     start: usize,
     end: usize,
-    /// How many nodes further on the right child stands; the left one is the next. Zero for a leaf.
+    /// The number of nodes from this one to its right child; the left child is the next node. Zero for a leaf.
     right: usize,
 }
 
@@ -39,13 +40,13 @@ impl<const D: usize> Node<D> {
         self.end - self.start
     }
 
-    /// Bounds on the predicate's sum over all pairs of records of two boxes.
+    /// Bounds on the predicate's sum for all pairs of records of two boxes.
     #[inline(always)]
     fn bounds(&self, other: &Self, scale: f64) -> (f64, f64) {
         let (mut least, mut most) = (0.0, 0.0);
         for c in 0..D {
             let (left, right) = (self.low[c] - other.high[c], other.low[c] - self.high[c]);
-            // -left and -right are the extents the other way round, for rounding is symmetric.
+            // -left and -right are the extents with the boxes exchanged, because rounding is symmetric.
             let gap = if left > right { left } else { right };
             let reach = if left < right { -left } else { -right };
             let gap = if gap > 0.0 { gap * scale } else { 0.0 };
@@ -79,7 +80,7 @@ impl<const D: usize> BoxTree<D> {
         Self { nodes, order: records.into_iter().map(|(_, index)| index).collect(), panels }
     }
 
-    /// The nodes over some records, which it puts in order; `start` is the place of the first, a multiple of the lanes.
+    /// The nodes over some records, which it sorts; `start` is the place of the first record, a multiple of the lanes.
     fn split(records: &mut [([f64; D], usize)], start: usize) -> Vec<Node<D>> {
         let (mut low, mut high) = ([f64::INFINITY; D], [f64::NEG_INFINITY; D]);
         for (record, _) in records.iter() {
@@ -108,7 +109,7 @@ impl<const D: usize> BoxTree<D> {
         nodes
     }
 
-    /// The subtrees of at most `most` records, as ranges of nodes.
+    /// The subtrees with at most `most` records, as ranges of nodes.
     fn blocks(&self, most: usize) -> Vec<std::ops::Range<usize>> {
         let mut blocks = Vec::new();
         let mut stack = vec![(0, self.nodes.len())];
@@ -129,7 +130,7 @@ impl<const D: usize> BoxTree<D> {
 struct Histograms {
     records: Vec<[u64; LANES]>,
     nodes: Vec<u32>,
-    /// What a merge adds: the records' part in 32 bits.
+    /// The summand of a merge: the part of the records in 32 bits.
     flat: Vec<u32>,
 }
 
@@ -216,8 +217,8 @@ impl<const D: usize> Kernel for Walk<'_, D> {
     }
 }
 
-/// Counts the first records of one panel into the histograms of the records of another; pairs that none of the thresholds
-/// has inside go to the bucket after the last.
+/// Counts the first records of one panel into the histograms of the records of another; pairs that lie within none of
+/// the thresholds go to the bucket after the last.
 #[inline(always)]
 fn count<const D: usize>(
     from: &[[f64; LANES]; D],
@@ -333,7 +334,7 @@ fn counts_in<const D: usize>(
             let node = &tree.nodes[index];
             let own = index - block.start;
             if node.right > 0 {
-                // A node's pairs are those of its children.
+                // The pairs of a node are those of its children.
                 let (parent, children) = nodes[own * radii..].split_at_mut(radii);
                 for child in [0, node.right - 1] {
                     for (to, from) in children[child * radii..][..radii].iter_mut().zip(&*parent) {

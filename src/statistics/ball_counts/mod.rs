@@ -5,11 +5,12 @@
 //! | N_i(nu) | a row of [`counts`] |
 //! | m N(nu) | [`top_sums`]: the sum of the m largest counts, kept an integer |
 //!
-//! **Neighbors and sensitivity** of the sum of the m largest counts, for every radius on its own: m + n - 2 where a record
-//! is replaced; there is no bound where one is added or removed, because n is private then. *Proof.* The sum is the largest
-//! over all sets of m records, so it moves by no more than the sum over one set. The replaced record's own count lies
-//! between 1 and n and moves by at most n - 1, every other by at most 1: n - 1 + m - 1 for a set with it, and m for a set
-//! without it, which is no more for n >= 2; for n = 1 the only count stays 1. ∎
+//! **Neighbors and sensitivity** of the sum of the m largest counts, for every radius on its own: m + n - 2 if a record
+//! is replaced. There is no bound if one is added or removed, because n is private then. *Proof.* The sum is the
+//! maximum over all sets of m records, so it moves by no more than the sum over one set. The count of the replaced
+//! record lies between 1 and n and moves by at most n - 1, and every other count by at most 1. This gives n - 1 + m - 1
+//! for a set that contains it, and m for a set without it, which is no more for n >= 2; for n = 1 the only count stays
+//! 1. ∎
 
 pub mod bands;
 mod box_tree;
@@ -28,10 +29,10 @@ use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Counts have 32 bits; more records would take months.
+/// The limit of counts with 32 bits; more records would take months.
 pub const RECORDS_MAX: usize = (1 << 32) - 1;
 
-/// For each radius the sum of the m largest ball counts, of n records.
+/// For each radius the sum of the m largest ball counts of n records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LargestBallCounts {
     identity: Identity,
@@ -82,7 +83,7 @@ impl Statistic for LargestBallCounts {
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         if points.n() > self.n {
-            // The bound is for n records, and no tape releases what has none.
+            // The bound holds for n records, and no tape releases an answer without a bound.
             return Ok(Exact::table(vec![0; self.radii.len()], self.sensitivity()).unbounded());
         }
         let sums = top_sums(&counts(points.dense().view(), &self.radii, pulse)?, self.m);
@@ -90,7 +91,8 @@ impl Statistic for LargestBallCounts {
     }
 }
 
-/// The number of records within each radius of each record, itself included: a column per record, a row per radius.
+/// The number of records within each radius of each record, including itself: one column per record, one row per
+/// radius.
 ///
 /// Radii are finite, not negative and ascending; records are finite; there are at most [`RECORDS_MAX`] of them.
 pub fn counts(points: DMatrixView<'_, f64>, radii: &[f64], pulse: &mut dyn Pulse) -> Result<DMatrix<u32>, Interrupted> {
@@ -98,7 +100,7 @@ pub fn counts(points: DMatrixView<'_, f64>, radii: &[f64], pulse: &mut dyn Pulse
     counts_by(kernel, points, radii, pulse, false)
 }
 
-/// The same counts in the same form, by comparing every pair also where a tree is faster: its yardstick.
+/// The same counts in the same form, by comparing every pair even if a tree is faster, for comparison.
 pub fn pairwise_counts(
     points: DMatrixView<'_, f64>,
     radii: &[f64],
@@ -157,7 +159,7 @@ mod tests {
         })
     }
 
-    /// Values with many ties and duplicates, now and then subnormal, huge or of any magnitude.
+    /// Values with many ties and duplicates, some of them subnormal, huge or of any magnitude.
     fn value() -> impl Strategy<Value = f64> {
         prop_oneof![
             6 => (-3i32..4).prop_map(f64::from),

@@ -1,9 +1,9 @@
 //! Ball counts in any dimension: every pair is compared, in tiles.
 //!
-//! A pair is looked at once, for both of its records. Pairs are computed in tiles of 4 rows by 8 columns, with
-//! lanes over columns, so that every instruction set adds the coordinates in the same order. The smallest and largest
-//! sum of a tile bound its radii in query: below them no pair of the tile is inside, above them all are, and between
-//! them (one or two radii, mostly) the tile is compared and counted without a branch.
+//! Each pair is compared once, for both of its records. Pairs are computed in tiles of 4 rows by 8 columns, with lanes
+//! over columns, so that every instruction set adds the coordinates in the same order. The smallest and largest sum of
+//! a tile bound the radii that must be compared: below them no pair of the tile is inside, above them all are, and for
+//! those between (usually one or two radii) the tile is compared and counted without a branch.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -23,13 +23,13 @@ pub(crate) const COLUMNS: usize = 8;
 /// Sums of squares of a tile of pairs.
 pub(crate) type Tile = [[f64; COLUMNS]; ROWS];
 
-/// Coordinates that are packed at a time: a block of columns then fits in a second-level cache.
+/// The number of coordinates that are packed at a time, so that a block of columns fits a second-level cache.
 const CHUNK: usize = 128;
-/// Most records in a block.
+/// The largest number of records in a block.
 const BLOCK: usize = 256;
-/// Rows whose tiles are kept while the coordinates come in several chunks.
+/// The number of rows whose tiles are kept while the coordinates are processed in several chunks.
 const GROUP: usize = 64;
-/// Above this many radii in query the pairs of a tile are looked up one by one.
+/// With more radii than this to compare, the pairs of a tile are looked up one by one.
 const WIDE: usize = 12;
 
 /// Adds the squares of some coordinates to a tile, one coordinate after the other.
@@ -47,7 +47,7 @@ pub(crate) fn accumulate(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64;
     *tile = sums;
 }
 
-/// The same with scale 1, where the product is the identity.
+/// The same with scale 1, for which the product is the identity.
 #[inline(always)]
 pub(crate) fn accumulate_unscaled(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64; COLUMNS]]) {
     let mut sums = *tile;
@@ -62,7 +62,7 @@ pub(crate) fn accumulate_unscaled(tile: &mut Tile, rows: &[[f64; ROWS]], columns
     *tile = sums;
 }
 
-/// The least and the largest sum of a tile.
+/// The smallest and the largest sum of a tile.
 #[inline(always)]
 pub(crate) fn extremes(tile: &Tile) -> (f64, f64) {
     let (mut low, mut high) = (tile[0], tile[0]);
@@ -112,7 +112,7 @@ impl RowCounts {
     }
 }
 
-/// Counts a tile whose pairs have buckets from `low` to `high`, for its rows and, if asked, for its columns.
+/// Counts a tile whose pairs have buckets from `low` to `high`, for its rows and, if requested, for its columns.
 #[inline(always)]
 fn count_tile(
     tile: &Tile,
@@ -164,8 +164,8 @@ struct Scratch {
     column_histogram: Vec<u32>,
 }
 
-/// Packs some coordinates of records side by side, `WIDTH` records at a time; what is missing lies at `padding`, which is
-/// infinite, so that it is inside no ball.
+/// Packs some coordinates of records side by side, `WIDTH` records at a time. Missing records are replaced by
+/// `padding`, which is infinite and therefore in no ball.
 #[inline(always)]
 pub(crate) fn pack<const WIDTH: usize>(
     points: DMatrixView<'_, f64>,
@@ -197,7 +197,8 @@ struct BlockPair<'a> {
 impl Kernel for BlockPair<'_> {
     type Output = ();
 
-    /// Leaves the histograms of the rows and of the columns in the scratch; within one block the rows have it all.
+    /// Leaves the histograms of the rows and of the columns in the scratch; within one block the rows contain all
+    /// pairs.
     #[inline(always)]
     fn run(self) {
         let Self { points, band, rows, columns, scratch } = self;
@@ -307,7 +308,8 @@ pub(super) fn counts(
     portable: bool,
 ) -> Result<(), Interrupted> {
     let (dimension, n, radii) = (points.nrows(), points.ncols(), band.thresholds.len());
-    // Few radii and coordinates make cheap pairs: larger blocks. Small data need blocks for every thread.
+    // With few radii and coordinates pairs are cheap, so blocks are larger. Small data need enough blocks for every
+    // thread.
     let block = (n / 16).min((1 << 17) / radii.max(1)).min((1 << 21) / dimension.max(1));
     let block = (block / COLUMNS * COLUMNS).clamp(COLUMNS, BLOCK);
     let blocks = n.div_ceil(block);
