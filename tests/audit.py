@@ -1,15 +1,15 @@
-"""A statistical audit: how much privacy do the releases show to lose, against what is claimed?
+"""A statistical audit compares the privacy that releases lose in an experiment with what is claimed.
 
-`python tests/audit.py` plays the game of differential privacy with every mechanism and method: it runs them many times
-on two neighbouring inputs, chosen so that the claim is nearly tight, and guesses from the outcome which of the two it
-was. A rule is learned on the first half of the runs; on the second half Clopper-Pearson bounds its two error rates from
-above. Error rates (a, b) refute a claim when no mechanism that keeps it could have them. A rule that was learned badly
-can hide a leak but never invent one: an honest claim is refuted with probability at most ALPHA per row.
+`python tests/audit.py` plays the game of differential privacy with every mechanism and method. It runs them many times
+on two neighboring inputs, chosen so that the claim is nearly tight, and guesses from the outcome which input was used.
+A rule is learned on the first half of the runs. On the second half, Clopper-Pearson bounds its two error rates from
+above. Error rates (a, b) refute a claim if no mechanism that keeps the claim could have them. A badly learned rule can
+hide a leak but never invent one: an honest claim is refuted with probability at most ALPHA per row.
 
-Everything is measured in one unit: a and b are the error rates of a test of N(0, 1) against N(mu, 1), which has
-mu = -Phi^-1(a) - Phi^-1(b), and the claim's trade-off curve gives the largest mu at the same a (for Gaussian releases,
+Everything is measured in one unit: a and b are the error rates of a test of N(0, 1) against N(mu, 1), which has mu =
+-Phi^-1(a) - Phi^-1(b), and the claim's trade-off curve gives the largest mu at the same a (for Gaussian releases it is
 the same at every a). Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again, a quarter as
-often, with half of the noise against the same claim: an audit that does not notice has no power, and its row fails.
+often, with half of the noise and the same claim: an audit that does not notice has no power, and its row fails.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ Views = dict[str, Seen]
 
 @dataclass(frozen=True)
 class Game:
-    """Two neighbouring inputs and what is seen of a run: doubles (a vector) or an integer (an outcome of no order)."""
+    """Two neighboring inputs and the view of a run: doubles (a vector) or an integer (an outcome without order)."""
 
     claim: PrivacyCost
     play: Callable[[bool, Tape], Views]
     times: float = 1.0
-    """How many times as many runs are played: more where a run is cheap and says little, fewer where it takes long."""
+    """The factor of the number of runs: larger if a run is fast and shows little, smaller if it is slow."""
     neighbours: Neighbours = "replace"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A lower bound on what was lost, and what may be lost, in `unit`."""
+    """A lower bound on the privacy that was lost, and what may be lost, in `unit`."""
 
     unit: str
     claimed: float
@@ -84,7 +84,7 @@ class Verdict:
 
 
 def observe(game: Game, runs: int) -> dict[str, tuple[Seen, Seen]]:
-    """The views of `runs` runs a side, from keys that no two runs share."""
+    """The views of `runs` runs on each side, with keys that no two runs share."""
     sides = []
     for side in (False, True):
         keys = [(2 * run + side).to_bytes(32, "little") for run in range(round(runs * game.times))]
@@ -94,7 +94,7 @@ def observe(game: Game, runs: int) -> dict[str, tuple[Seen, Seen]]:
 
 
 def judge(claim: PrivacyCost, views: tuple[Seen, Seen], alpha: float = ALPHA) -> Verdict:
-    """Learns a score and its threshold on the first half of the runs, and measures on the second."""
+    """Learn a score and its threshold on the first half of the runs, and measure on the second half."""
     half = len(views[0]) // 2
     score = learn(views[0][:half], views[1][:half])
     learned = [score(side[:half]) for side in views]
@@ -109,7 +109,7 @@ def judge(claim: PrivacyCost, views: tuple[Seen, Seen], alpha: float = ALPHA) ->
 def learn(
     null: NDArray[np.generic], other: NDArray[np.generic]
 ) -> Callable[[NDArray[np.generic]], NDArray[np.float64]]:
-    """A score that is larger on the other side: Fisher's direction of vectors, log-ratios of the counts of outcomes."""
+    """A score that is larger on the other side: Fisher's direction for vectors, log-ratios of counts for outcomes."""
     if null.dtype.kind == "f":
         center, spread = np.mean(null, axis=0), np.maximum(np.std(null, axis=0), 1e-300)
         scaled = [(side - center) / spread for side in (null, other)]
@@ -131,7 +131,9 @@ def learn(
 def errors(
     null: NDArray[np.float64], other: NDArray[np.float64], threshold: float, alpha: float
 ) -> tuple[float, float]:
-    """Upper bounds on P(score >= threshold | null) and P(score < threshold | other), both right but for alpha."""
+    """Upper bounds on P(score >= threshold | null) and P(score < threshold | other), which both hold with probability 1
+    - alpha.
+    """
 
     def upper(count: int, total: int) -> float:
         return 1.0 if count == total else float(beta.ppf(1.0 - alpha / 2.0, count + 1, total - count))
@@ -140,7 +142,7 @@ def errors(
 
 
 def compare(claim: PrivacyCost, a: float, b: float) -> Verdict:
-    """Error rates of at most a and b, against the smallest that the claim allows."""
+    """Compare error rates of at most a and b with the smallest ones that the claim allows."""
     if claim.mu_squared == 0.0 and claim.delta0 == 0.0:
         measured = max(math.log((1.0 - b) / a) if b < 1.0 else 0.0, math.log((1.0 - a) / b) if a < 1.0 else 0.0, 0.0)
         return Verdict("epsilon", claim.epsilon_at(0.0), measured)
@@ -158,13 +160,13 @@ _CURVES: dict[PrivacyCost, list[tuple[float, float]]] = {}
 
 
 def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
-    """Points (epsilon, delta) of the claim. Fewer points claim less: the audit errs towards the claim."""
+    """Points (epsilon, delta) of the claim. Fewer points claim less, so the audit errs in favor of the claim."""
     if claim not in _CURVES:
         _CURVES[claim] = [(epsilon, claim.delta_at(epsilon)) for epsilon in np.linspace(0.0, 8.0, 321)]
     return _CURVES[claim]
 
 
-# The games. Each is made with `noise` times the noise that its claim asks for: 1 for the audit, less to show its power.
+# The games. Each is made with `noise` times the noise of its claim: 1 for the audit, less to show its power.
 
 
 def gaussian(noise: float) -> Game:
@@ -201,7 +203,7 @@ def above_threshold(kind: str, noise: float) -> Game:
 
 
 def hessian(noise: float) -> Game:
-    """A record just beyond the radius turns by a right angle: the whole sensitivity."""
+    """A record just beyond the radius turns by a right angle, which attains the whole sensitivity."""
     parameters = PublicParameters.of(2, 2, rho=0.5)
     honest, actual = (Hessian.of("hessian", rho, parameters) for rho in (0.5, 0.5 / noise**2))
     records = ([[1.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [0.0, 3.0]])
@@ -209,14 +211,14 @@ def hessian(noise: float) -> Game:
 
     def play(side: bool, tape: Tape) -> Views:
         curvature, moments = actual.at(sources[side], tape, np.zeros(2), 0.9999)
-        # As they are in the vector: the noise is the same in all of its entries.
+        # Scaled as in the released vector, so that the noise is the same in all entries.
         return {"hessian": np.array([actual.weight * curvature, *_in_vector(moments)])}
 
     return Game(honest.cost, play)
 
 
 def directions(noise: float) -> Game:
-    """A record turns nearly around: gradient and directions move, together by all but a hundredth of what they may."""
+    """A record nearly turns around: gradient and directions together move by 99 % of their sensitivity."""
     parameters = PublicParameters.of(2, 2, rho=0.5)
     honest, actual = (
         GradientAndDirections.of("directions", rho, parameters, FREE_WEIGHT) for rho in (0.5, 0.5 / noise**2)
@@ -232,12 +234,12 @@ def directions(noise: float) -> Game:
 
 
 def _in_vector(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The upper triangle of a symmetric matrix in two dimensions, with the entry off the diagonal times sqrt(2)."""
+    """The upper triangle of a symmetric matrix in two dimensions, with the off-diagonal entry times sqrt(2)."""
     return np.asarray(moments[np.triu_indices(2)] * [1.0, math.sqrt(2.0), 1.0])
 
 
 def shells(noise: float) -> Game:
-    """A record moves to another shell and turns by a right angle: the whole sensitivity."""
+    """A record moves to another shell and turns by a right angle, which attains the whole sensitivity."""
     parameters = PublicParameters.of(2, 2, rho=0.5)
     honest, actual = (NoisyShells.of("shells", rho, parameters, 2.0) for rho in (0.5, 0.5 / noise**2))
     sources = [ArraySource.of(np.array([record, [0.0, 3.0]]), parameters) for record in ([1.0, 0.0], [0.0, 8.0])]
@@ -251,7 +253,7 @@ def shells(noise: float) -> Game:
 
 
 def cells(noise: float) -> Game:
-    """A record moves to another cell, and both are released: the whole sensitivity."""
+    """A record moves to another cell, and both cells are released, which attains the whole sensitivity."""
     parameters = PublicParameters.of(2, 1, rho=0.5)
     honest, actual = (NoisyCells.of("cells", rho, parameters) for rho in (0.5, 0.5 / noise**2))
     grid = Grid(np.zeros(1), np.ones((1, 1)), 1.0, 10.0, 5.0)
@@ -264,7 +266,7 @@ def cells(noise: float) -> Game:
 
 
 def clusters(noise: float, neighbours: Neighbours = "replace") -> Game:
-    """A record turns around its center and goes to another shell of it, or comes: the whole sensitivity."""
+    """A record turns around its center and moves to another shell of it, or is added: the whole sensitivity."""
     n = 2 if neighbours == "replace" else None
     parameters = PublicParameters.of(n, 1, rho=0.5, neighbours=neighbours)
     weights = {"replace": (1.0, 0.6), "add_remove": (0.5, 0.6)}[neighbours]
@@ -276,7 +278,7 @@ def clusters(noise: float, neighbours: Neighbours = "replace") -> Game:
 
     def play(side: bool, tape: Tape) -> Views:
         counts, around, gradients = actual.at(sources[side], tape, np.array([[0.0], [100.0]]), np.full(2, 0.5), 1.0)
-        # As they are in the vector: the noise is the same in all of its entries.
+        # Scaled as in the released vector, so that the noise is the same in all entries.
         seen = [weights[0] * counts[0], *(weights[1] * around[0][moved]), gradients[0, 0]]
         return {"all": np.array(seen)}
 
@@ -284,7 +286,7 @@ def clusters(noise: float, neighbours: Neighbours = "replace") -> Game:
 
 
 def bisection(noise: float) -> Game:
-    """Counts at the target everywhere, so that every answer is a coin, and every count moves by the sensitivity."""
+    """Counts equal the target everywhere, so every answer is a coin flip, and every count moves by the sensitivity."""
     honest, actual = (
         Gaussian.of_stated("test", 1.0, rho, largest=100, releases=NoisyBisection.queries(0, 7))
         for rho in (0.5, 0.5 / noise**2)
@@ -319,12 +321,12 @@ def method(
     neighbours: Neighbours = "replace",
     **options: Any,
 ) -> Game:
-    """On the line, half of the records at -1, half at 1, or all evenly in between; the neighbour moves one across.
-
-    Between them that moves the gradient by 2; evenly spaced records have a median for the release to follow. Under
-    "add_remove" the neighbour has one record more at -1: the gradient moves by 1, as the noisy size does. `release`
-    is what the user gets, a failure being read as 0; `transcript` is all that the stages release on the way, which the
-    proof gives away too, reduced to its log-likelihood ratio: no test of the two inputs is better.
+    """On the line, half of the records are at -1 and half at 1, or all are evenly spaced in between; the neighbor moves
+    one record across. With records at -1 and 1 this moves the gradient by 2; with evenly spaced records there is a
+    median that the release follows. Under "add_remove" the neighbor has one record more at -1, which moves the gradient
+    and the noisy size by 1. `release` is what the user gets, with a failure read as 0. `transcript` is everything that
+    the stages release, which the proof covers, too, reduced to its log-likelihood ratio: no test of the two inputs is
+    better.
     """
     make = dpmedian.plan_k_medians if name == "k_medians" else functools.partial(dpmedian.plan, method=name)
     honest, actual = (make(n, 1, rho=rho, neighbours=neighbours, **options) for rho in (0.5, 0.5 / noise**2))
@@ -339,7 +341,7 @@ def method(
 
 
 def runs(claim: PrivacyCost, sides: list[list[tuple[dpmedian.Plan, Records]]], times: float = 1.0) -> Game:
-    """All runs of a side on one tape, as `method` sees them."""
+    """All runs of a side on one tape, with the views of `method`."""
 
     def run(side: bool, tape: Tape) -> NDArray[np.float64]:
         found = []
@@ -364,7 +366,7 @@ def runs(claim: PrivacyCost, sides: list[list[tuple[dpmedian.Plan, Records]]], t
 
 
 def step(noise: float, neighbours: Neighbours) -> Game:
-    """Four records at 1 and -1 that arrive one by one; one is added at -1, or one turns around.
+    """Four records at 1 and -1 arrive one by one; one is added at -1, or one turns around.
 
     The sum moves by the sensitivity, and under "add_remove" the noisy size by one.
     """
@@ -375,7 +377,7 @@ def step(noise: float, neighbours: Neighbours) -> Game:
 
     def play(side: bool, tape: Tape) -> Views:
         arrived = ((layers_of(np.array([x])), 1 << 20) for x in (others if side else records))
-        # So few records cannot be told from none. What was released is seen all the same.
+        # So few records cannot be told from none, but the view contains what was released.
         with contextlib.suppress(dpmedian.ReleaseFailed):
             actual.calibrated.run(ArrivingSource(arrived, 1, False, n), tape)
         return {"release": np.array([entry[4][0] for entry in tape.entries()], dtype=float)}
@@ -384,7 +386,7 @@ def step(noise: float, neighbours: Neighbours) -> Game:
 
 
 def units(noise: float) -> Game:
-    """`method` with one to three rows of each unit, of which one moves across with all of its rows."""
+    """`method` with one to three rows of each unit; one unit moves across with all of its rows."""
     options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "unit": "unit"}
     honest, actual = (dpmedian.plan(24, 1, rho=rho, **options) for rho in (0.5, 0.5 / noise**2))
     ids = np.repeat(np.arange(24), np.arange(24) % 3 + 1)
@@ -394,7 +396,7 @@ def units(noise: float) -> Game:
 
 
 def groups(noise: float) -> Game:
-    """Two groups of 24, and a person who has rows in both and is only in one of the two tables."""
+    """Two groups of 24; a person with rows in both groups is in only one of the two tables."""
     keys, options = ("a", "b"), {"method": "dpgd", "radius": 1.0, "unit": "unit", "max_groups_per_unit": 2}
     honest, actual = (dpmedian.plan_groups(keys, 1, rho=rho, n=24, **options) for rho in (0.5, 0.5 / noise**2))
     rows, ids = np.append(np.sign(np.linspace(1.0, -1.0, 48)), [-1.0] * 3)[:, None], np.append(np.arange(48), [48] * 3)
@@ -405,10 +407,11 @@ def groups(noise: float) -> Game:
 
 
 def unlisted_keys(noise: float) -> Game:
-    """A person who comes is alone in one group, and one more in another whose size is at the threshold.
+    """A person who is added is alone in one group, and in another group whose size is at the threshold.
 
-    What is seen is whether the first group is shown, and otherwise the noisy size of the second, in bins. The bound of
-    the probability that a group of one is shown is large, so that the audit meets it; with less noise the size tells.
+    The view is whether the first group is shown, and otherwise the noisy size of the second, in bins. The bound on the
+    probability that a group of one is shown is large, so that the audit attains it; with less noise the size reveals
+    the input.
     """
     delta = 0.04
     parameters = PublicParameters.of(None, 1, rho=0.5, neighbours="add_remove", lone_delta=delta / 2.0)
@@ -430,7 +433,9 @@ def unlisted_keys(noise: float) -> Game:
 
 
 def weights(noise: float, neighbours: Neighbours) -> Game:
-    """`method` with weights: one at the cap moves across, or comes, among 24 at the cap and 24 of a third of it."""
+    """`method` with weights: a record at the cap moves across, or is added, among 24 at the cap and 24 at a third of
+    it.
+    """
     options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "weight_max": 3.0, "neighbours": neighbours}
     honest, actual = (dpmedian.plan(32, 1, rho=rho, **options) for rho in (0.5, 0.5 / noise**2))
     points = np.sign(np.linspace(1.0, -1.0, 48))[:, None]
@@ -443,7 +448,7 @@ def weights(noise: float, neighbours: Neighbours) -> Game:
 
 
 def size(noise: float) -> Game:
-    """The sum of weights, from which a replaced record takes all of its own."""
+    """The sum of weights, which a replaced record reduces by its whole weight."""
     parameters = PublicParameters.of(None, 1, rho=0.5, weight_max=1.0)
     honest, actual = (NoisySize.of("size", rho, parameters) for rho in (0.5, 0.5 / noise**2))
     records = [
@@ -458,9 +463,9 @@ def size(noise: float) -> Game:
 
 
 def log_likelihood(tape: Tape) -> float:
-    """Of the noisy values of a tape under its exact ones, but for terms that no data change.
+    """The log-likelihood of the noisy values of a tape given its exact values, without terms that no data change.
 
-    Above-threshold gives only its index away, which the later stages tell; its noisy queries are left out.
+    Above-threshold reveals its index only, and the later stages show it, so its noisy queries are left out.
     """
     total = 0.0
     for stage, _, scale, exact, noisy in tape.entries():
@@ -473,12 +478,12 @@ def log_likelihood(tape: Tape) -> float:
 
 
 def inverse_sensitivity(noise: float, neighbours: Neighbours = "replace") -> Game:
-    """Two records on the left, one at 1/2, one on the right; the neighbour moves one from left to right.
+    """Two records on the left, one at 1/2, one on the right; the neighbor moves one from left to right.
 
-    On the left of 1/2 the score rises from 0 to 1 and on its right it falls from 1 to 0: the log-odds of the two sides
-    move by all of epsilon, from -1.6 epsilon, since the left side is three times as wide. What is seen is the eighth of
-    the ball in which the release lies. Under "add_remove" the neighbour has one record more on the right: both scores
-    become 1/2, and with twice the rate the log-odds move as far.
+    To the left of 1/2 the score rises from 0 to 1, and to its right it falls from 1 to 0. So the log-odds of the two
+    sides move by all of epsilon, from -1.6 epsilon, because the left side is three times as wide. The view is the
+    eighth of the ball in which the release lies. Under "add_remove" the neighbor has one record more on the right: both
+    scores become 1/2, and with twice the rate the log-odds move as far.
     """
     honest, actual = (
         dpmedian.plan(4, 1, epsilon=e, method="inverse_sensitivity", radius=1.0, resolution=1e-3, neighbours=neighbours)
@@ -497,18 +502,18 @@ def inverse_sensitivity(noise: float, neighbours: Neighbours = "replace") -> Gam
 
 
 class Row(NamedTuple):
-    """A game made with some fraction of its noise."""
+    """The game with a given fraction of its noise."""
 
     make: Callable[[float], Game]
     slow: bool = False
     """Whether a run takes milliseconds."""
 
 
-# The fraction of the noise that must be noticed.
+# The fraction of the noise that the audit must notice.
 WEAK = 0.5
 
 LOCALIZED = {"radius": 4.0, "resolution": 0.5}
-# With the resolution above the default method is done when half of the records lie within it, and spends little.
+# With the resolution above, the default method ends when half of the records lie within it, and spends little.
 SMOOTH: dict[str, Any] = {"radius": 4.0, "resolution": 1e-3, "even": True}
 ADDED: dict[str, Any] = {"neighbours": "add_remove"}
 
@@ -560,7 +565,7 @@ def table(names: list[str], runs: int) -> Iterator[tuple[bool, str]]:
         seen, weak = observe(honest, runs), observe(weakened, runs // 4)
         verdicts = {view: judge(honest.claim, seen[view]) for view in seen}
         powers = {view: judge(weakened.claim, weak[view]) for view in seen}
-        # What is released on the way shows more than the release alone: one view with power is enough.
+        # The intermediate releases show more than the result alone, so one view with power is enough.
         good = any(power.refuted for power in powers.values())
         for view, verdict in verdicts.items():
             row = f"{name:<33}{view:<12}{verdict.unit:<9}{verdict.claimed:8.3f}{verdict.measured:10.3f}"

@@ -1,9 +1,9 @@
-"""Installs what `make wheel` left in dist/ into empty environments, as a stranger would; run by that target.
+"""Installs the files that `make wheel` wrote to dist/ into empty environments, as a new user would; run by that target.
 
     python tests/check_distribution.py dist [PYTHON ...]
 
-The wheel at numpy's newest release and at its floor, with this interpreter and each of the others that are given, then
-the wheel with each of its extras, and the source distribution, which needs a Rust toolchain.
+The wheel is tried with the newest and the oldest supported numpy, with this interpreter and each of the others that are
+given; then the wheel with each of its extras; then the source distribution, which needs a Rust toolchain.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ FLOORS = {"3.10": "1.24.0", "3.11": "1.24.0", "3.12": "1.26.0", "3.13": "2.1.0",
 
 SMOKE = Path(__file__).with_name("smoke.py").read_text("utf-8")
 
-# What each extra is for, with nothing but that extra installed.
+# A use of each extra, with nothing but this extra installed.
 DOORS = {
     "plot": """
 import dpmedian, dpmedian.data
@@ -47,7 +47,7 @@ sys.exit(dpmedian.cli.main(["release", "points.parquet", "--epsilon", "1", "--de
 
 
 def install_and_run(label: str, *packages: str, python: str = sys.executable, check: str = SMOKE) -> None:
-    """Make an environment of these packages and what they need alone, and run a script in it."""
+    """Make an environment with only these packages and their requirements, and run a script in it."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([python, "-m", "venv", folder], check=True)
         fresh = str(Path(folder) / "bin" / "python")
@@ -57,7 +57,7 @@ def install_and_run(label: str, *packages: str, python: str = sys.executable, ch
 
 
 def version(python: str) -> str:
-    """Return the version of an interpreter, such as 3.13, or 3.14t if it has no lock."""
+    """Return the version of an interpreter, such as 3.13, or 3.14t if it is free-threaded."""
     script = (
         "import sys, sysconfig; t = sysconfig.get_config_var('Py_GIL_DISABLED');"
         "print('%d.%d' % sys.version_info[:2] + ('t' if t else ''))"

@@ -1,4 +1,4 @@
-"""Fixtures of all tests. `replay` is the privacy test bench: every method's tests use it."""
+"""Fixtures of all tests. `replay` tests privacy; the tests of every method use it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from dpmedian.tape import Tape
 
 Points = NDArray[np.float64]
 
-# Coordinates that break careless arithmetic: squares under- and overflow, sums lose bits, ties abound.
+# Coordinates that break careless arithmetic: squares overflow or underflow, sums lose bits, and ties are frequent.
 EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 1.7e308)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test marked `one_quick`, and of a contract, the first stays quick and the others become `slow`.
+    """Of a contract, and of a test marked `one_quick`, keep the first case quick and mark the others as `slow`.
 
-    A contract is a test in the folder `contract`. This runs before `-m` selects: `make quick` sees every claim once.
+    A contract is a test in the folder `contract`. This runs before `-m` selects, so `make quick` checks every claim
+    once.
     """
     seen: set[str] = set()
     for item in items:
@@ -51,7 +52,7 @@ def neighbours(
 ) -> list[Points]:
     """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last.
 
-    Under "add_remove" the record is appended, or the last one is removed: hidden choices are coupled for these.
+    Under "add_remove" the record is appended, or the last one is removed, because hidden choices are coupled for these.
     """
     n, d = points.shape
     found = []
@@ -80,7 +81,7 @@ def neighbours(
 
 
 def form_of(exact: Exact) -> str:
-    """A vector is released as a whole, a table entry by entry, of scores an index is chosen."""
+    """How an answer is released: a vector as a whole, a table entry by entry, scores as a chosen index."""
     return repr(exact).removeprefix("Exact(").split(",")[0].lower()
 
 
@@ -103,11 +104,12 @@ def opened(exact: Exact, neighbours: Literal["replace", "add_remove"] = "replace
 
 @pytest.fixture
 def replay() -> Callable[..., int]:
-    """Records a run on `points`, replays its noisy outputs on neighbours, and demands the same releases.
+    """Record a run on `points`, replay its noisy outputs on neighbors, and require the same releases.
 
-    At the wall every replayed release must have the same name, scale, sensitivity and length as the recorded one, and
-    its exact values may differ by at most the declared sensitivity; the tape raises otherwise. The outcome, a failure
-    included, must be the same, because it is post-processing of what was replayed. Returns the number of releases.
+    At the privacy boundary every replayed release must have the same name, scale, sensitivity and length as the
+    recorded one, and its exact values may differ by at most the declared sensitivity; otherwise the tape raises. The
+    outcome, including a failure, must be the same, because it is post-processing of what was replayed. Returns the
+    number of releases.
     """
 
     def run(plan: Plan, points: Any, others: list[Any], seed: int = 1) -> int:

@@ -1,12 +1,13 @@
 """A fuzzer of the public functions, of files, of records and of ledgers: `python tests/fuzz.py`, or `make fuzz`.
 
-Every case is made from valid input in which a few values are replaced by odd ones. A finding is what must never happen:
+Every case is made from valid input in which a few values are replaced by odd ones. A finding is an event that must
+never happen:
 
-* an error of another kind than the ones that callers are promised, a panic of the core included;
+* an error of another kind than those that callers are promised, including a panic of the core;
 * a case that takes more than ten seconds, or a process that needs more than 1 GB;
 * a bad argument that is charged: an error, other than a failure of the method, after which a ledger has an entry;
 * a release that its own ledger does not authenticate;
-* a record or a ledger with another content that passes as the one that was written.
+* a record or a ledger with changed content that is accepted as the original one.
 
 The cases follow from `--seed`, and `--only KIND:NUMBER` repeats one of them.
 """
@@ -47,11 +48,11 @@ from dpmedian.files import open_points, read_points
 from dpmedian.ledger import Ledger
 from dpmedian.report import page
 
-# Nothing needs more processor time, and the process stays smaller. Who waits for something, such as a lock or a pipe,
-# needs no processor: a case ends after so many seconds of the clock, too, many because other programs may be running.
+# The limits of processor time and memory. A case that waits for something, such as a lock or a pipe, uses no processor
+# time, so it also ends after this many seconds of wall time; the limit is large because other programs may be running.
 SECONDS, WAITED, GIGABYTE = 10, 60, 2**20  # ru_maxrss is in KiB.
 
-# What callers are promised. A Unicode error is a ValueError that names no argument, so it is a finding.
+# The errors that callers are promised. A Unicode error is a ValueError that names no argument, so it is a finding.
 PROMISED = (ValueError, TypeError, OSError, ImportError, dpmedian.ReleaseFailed)
 
 NUMBERS: list[Any] = [
@@ -96,7 +97,7 @@ def odd_points(n: int = 80) -> Any:
 
 
 def changed(arguments: dict[str, Any], least: int = 0) -> dict[str, Any]:
-    """The arguments with a few odd ones."""
+    """The arguments with a few of them replaced by odd values."""
     found = dict(arguments)
     for name in RNG.sample(sorted(found), k=min(RNG.choice((least, least, 1, 1, 2, 3)), len(found))):
         if name != "ledger":
@@ -113,7 +114,7 @@ def ids(n: int) -> Any:
 
 
 def api_call(ledger: Ledger) -> Callable[[], Any]:
-    """One call of the public functions, with a ledger where it takes one."""
+    """One call of the public functions, with a ledger if the function takes one."""
     normal = np.random.default_rng(RNG.randrange(2**32)).normal(size=(RNG.choice((60, 400, 1200)), 2))
     points = normal if RNG.random() < 0.75 else odd_points()
     n, budget = len(normal), dict(RNG.choice(BUDGETS))
@@ -199,12 +200,13 @@ def api_call(ledger: Ledger) -> Callable[[], Any]:
 
 
 def plain(error: BaseException) -> None:
-    """Raises for an error that names no argument, although its kind is a promised one."""
+    """Raises for an error that names no argument, although its type is a promised one."""
     if isinstance(error, UnicodeError):
         raise Finding(f"{type(error).__name__}: {error}") from error
 
 
-# Arguments that are functions or iterators run after the charge; what they raise there is the caller's, and charged.
+# Arguments that are functions or iterators run after the charge; an error that they raise is the caller's, and is
+# charged.
 LATE = ("queries", "the run stopped after its cost was charged")
 
 
@@ -433,7 +435,7 @@ def ledger(folder: Path) -> str:
 
 
 class Finding(Exception):
-    """What must never happen."""
+    """An event that must never happen."""
 
 
 def too_long(*_: object) -> None:
@@ -449,12 +451,12 @@ KINDS: dict[str, tuple[Callable[[Path], str], int]] = {
 
 
 def case(kind: str, number: int, seed: int, folder: Path) -> tuple[str, str | None]:
-    """Runs one case: its outcome, and what was found."""
+    """Runs one case and returns its outcome and the finding."""
     originals(folder)
     RNG.seed(f"{seed} {kind} {number}")
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     signal.setitimer(signal.ITIMER_REAL, WAITED)
-    # Where the core does not return to the interpreter, the process ends with the place.
+    # If the core does not return to the interpreter, the process ends and prints the position.
     faulthandler.dump_traceback_later(2 * WAITED, exit=True)
     try:
         outcome = KINDS[kind][0](folder)
@@ -463,7 +465,7 @@ def case(kind: str, number: int, seed: int, folder: Path) -> tuple[str, str | No
         return "FOUND", f"{kind}:{number}: {finding}"
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # A panic of the core is no Exception.
+    except BaseException as error:  # A panic of the core is not an Exception.
         return "FOUND", f"{kind}:{number}: {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -18,7 +18,9 @@ def gradient(points, theta):
 
 
 def relative_gap(points, theta):
-    """An upper bound on F(theta)/min F - 1: 2 ||g||/n for the least subgradient g (convexity, triangle inequality)."""
+    """An upper bound on F(theta)/min F - 1: 2 ||g||/n for the smallest subgradient g (convexity, triangle
+    inequality).
+    """
     here = (distances(points, theta) == 0).sum()
     return 2 * max(0.0, np.linalg.norm(gradient(points, theta)) - here) / len(points)
 

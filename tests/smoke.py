@@ -1,6 +1,6 @@
 """Release, write a page and verify with the installed package, in two threads at once.
 
-The release workflow and `make wheel` run this for each wheel, with nothing but numpy beside it.
+The release workflow and `make wheel` run this script for each wheel, with no other package than numpy installed.
 """
 
 import sys

@@ -1,15 +1,16 @@
 """Eight processes charge one ledger while it is disturbed: `python tests/stress_ledger.py`, or `make stress`.
 
-Every process is to make fifty charges of its own names. Meanwhile processes are killed with SIGKILL at random moments
-and started again, the lock file beside the ledger is deleted again and again, and the clock of each process jumps by
-years. A worker writes down what it does before and after every step, beside the ledger, so that afterwards it is known
+Every process is to make fifty charges with names of its own. Meanwhile processes are killed with SIGKILL at random
+moments and restarted, the lock file of the ledger is deleted repeatedly, and the clock of each process jumps by years.
+A worker writes down what it does before and after every step, in a file next to the ledger, so that afterwards it is
+known
 
-* which charges certainly happened: `charge` came back; none of them may be lost;
-* which may have happened: the process was killed within `charge`;
-* which were marked, with which digest.
+* which charges certainly happened: `charge` returned; none of them may be lost;
+* which charges may have happened: the process was killed within `charge`;
+* which charges were marked, and with which digest.
 
-No entry may be there twice or without having been asked for, the chain must hold, what is spent must be what the
-entries cost, and the budget, which is smaller than all charges together, must not be exceeded.
+No entry may occur twice or without a request, the chain must be intact, the spent budget must equal the cost of the
+entries, and the budget, which is smaller than all charges together, must not be exceeded.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ print("done")
 
 
 def diary(path: Path, name: str) -> list[tuple[str, int]]:
-    """What a worker wrote down; a line that was cut off by its death is left out."""
+    """The lines that a worker wrote; a line that was truncated by the worker's death is left out."""
     file = Path(f"{path}.{name}")
     lines = file.read_text().split("\n")[:-1] if file.exists() else []
     return [(kind, int(number)) for kind, number in (line.split() for line in lines)]
@@ -95,7 +96,7 @@ def main() -> int:
 
 
 def disturb(path: Path, names: list[str], options: argparse.Namespace) -> tuple[int, int]:
-    """Runs the workers until all of them are done, and kills, deletes and starts again in between."""
+    """Run the workers until all of them are done; meanwhile kill, delete and restart."""
     rng, killed, deleted = random.Random(options.seed), 0, 0
     running: dict[str, subprocess.Popen[bytes]] = {}
     done: set[str] = set()
@@ -107,7 +108,8 @@ def disturb(path: Path, names: list[str], options: argparse.Namespace) -> tuple[
             if worker is None or worker.poll() not in (None, 0):
                 if worker is not None and worker.returncode != -signal.SIGKILL:
                     raise SystemExit(f"the worker {name} ended with {worker.returncode}")
-                # It goes on with the next charge: whether the one within which it died was made is for the ledger.
+                # It continues with the next charge; whether the charge during which it died was made is up to the
+                # ledger.
                 first = max((number for kind, number in diary(path, name) if kind == "asked"), default=-1) + 1
                 told = [str(path), name, str(first), str(options.charges), str(rng.randrange(2**31))]
                 command = [sys.executable, "-c", WORKER, *told]
@@ -130,7 +132,7 @@ def disturb(path: Path, names: list[str], options: argparse.Namespace) -> tuple[
 
 
 def found(path: Path, names: list[str], allowed: int) -> list[str]:
-    """What is wrong with the ledger, by what the workers wrote down. Opening it checks the chain."""
+    """What is wrong with the ledger according to the workers' notes. Opening the ledger checks the chain."""
     ledger, wrong = Ledger.open(path), []
     times = Counter(entry.name for entry in ledger.entries)
     wrong += [f"{name} is there {count} times" for name, count in times.items() if count > 1]

@@ -1,4 +1,6 @@
-"""AboveThreshold by exact enumeration: its worst log-ratio is the claim; and it draws what was enumerated."""
+"""AboveThreshold by exact enumeration: its worst log-ratio is the claim, and its draws have the enumerated
+distribution.
+"""
 
 import itertools
 import math
@@ -88,7 +90,9 @@ def test_the_log_ratio_of_the_textbook_form_comes_near_the_claim_and_never_above
 
 @pytest.mark.parametrize("kind", ["laplace", "exponential"])
 def test_the_program_draws_the_enumerated_distribution(kind):
-    """Chi-square over 5 outputs, 20,000 runs: fails with probability 1e-6 (the 1 - 1e-6 quantile at 4 degrees)."""
+    """Chi-square over 5 outputs, 20,000 runs: fails with probability 1e-6 (the 1 - 1e-6 quantile at 4 degrees of
+    freedom).
+    """
     mechanism = AboveThreshold.of("test", 2, 1.0, kind)
     queries, threshold = [-8, -2, 0, 5], 3
     shift = threshold + mechanism.recentring
@@ -114,7 +118,7 @@ def test_queries_after_the_crossing_are_not_asked_for():
 
 
 def test_a_recentred_threshold_is_crossed_as_often_as_not():
-    """2,000 runs of one query at the threshold; for noise this wide the chance is between 0.35 and 0.65."""
+    """2,000 runs of one query at the threshold; for noise of this scale the probability is between 0.35 and 0.65."""
     mechanism = AboveThreshold.of("test", 1, 0.05, "exponential")
     tape = Tape.draw(bytes(32))
     crossed = sum(mechanism.release(tape, [mechanism.stated(100)], 100) is not None for _ in range(2000))
@@ -180,7 +184,7 @@ def test_bisection_reaches_every_index_with_the_same_number_of_questions(size):
 
 
 def test_bisection_never_asks_for_its_last_index():
-    """Pure noise leads to every end, also to an early one: the count beyond the last question is never evaluated."""
+    """Pure noise leads to every end, also to an early one; the count beyond the last query is never evaluated."""
     for seed in range(200):
         asked = []
         count = lambda j, asked=asked: asked.append(j) or 0  # noqa: E731

@@ -1,4 +1,4 @@
-"""The accounting against many-digit arithmetic, against dp_accounting, and against its own laws."""
+"""The accounting is compared with many-digit arithmetic and with dp_accounting, and checked for its own laws."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpmedian.accounting.rounding import product_up, sum_up
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
 
-# Slack of a release at the coarsest lattice the package uses, sigma = 2^30, for a thousand coordinates.
+# The discretization of a release on the coarsest lattice of the package, sigma = 2^30, with a thousand coordinates.
 SLACK = 1000 / (40 * 2.0**60)
 
 
@@ -33,13 +33,13 @@ def normal_tail(t: mpmath.mpf) -> mpmath.mpf:
 
 
 def many_digit_delta(mu: float, epsilon: float) -> mpmath.mpf:
-    """The textbook difference of two normal tails; 60 digits survive any cancellation met here."""
+    """The textbook difference of two normal tails; 60 digits suffice for any cancellation here."""
     with mpmath.workdps(60):
         m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
         return normal_tail(e / m - m / 2) - mpmath.exp(e) * normal_tail(e / m + m / 2)
 
 
-# Against many digits.
+# Comparison with many-digit arithmetic.
 
 
 def test_gaussian_delta_has_eleven_digits() -> None:
@@ -47,7 +47,7 @@ def test_gaussian_delta_has_eleven_digits() -> None:
     compared = 0
     for _ in range(600):
         mu = 10 ** generator.uniform(-12, 2.2)
-        # Both the whole plane and the strip where delta lies between 1e-290 and 1.
+        # The whole plane, and the strip in which delta lies between 1e-290 and 1.
         anywhere = 10 ** generator.uniform(-12, 3) * generator.choice((-1, 1))
         epsilon = anywhere if generator.random() < 0.3 else mu * (generator.uniform(-1, 36) + mu / 2)
         exact = many_digit_delta(mu, epsilon)
@@ -56,7 +56,7 @@ def test_gaussian_delta_has_eleven_digits() -> None:
             continue
         assert gaussian_delta(mu, epsilon) == pytest.approx(float(exact), rel=1e-11)
         if epsilon >= 0:
-            # What is reported is never below the truth, not even in the last digit.
+            # The reported value is never below the truth, not even in the last digit.
             assert PrivacyCost(mu_squared=mu * mu).delta_at(epsilon) >= exact
         compared += 1
     assert compared > 400
@@ -110,7 +110,7 @@ def test_discrete_gaussian_is_within_the_claim_of_a_rounded_one(sigma: float) ->
     total = math.fsum(weights)
     tail = [math.erfc((k - 0.5) / (sigma * math.sqrt(2))) / 2 for k in (*integers, integers[-1] + 1)]
     distance = math.fsum(abs(weight / total - (tail[i] - tail[i + 1])) for i, weight in enumerate(weights)) / 2
-    # What is so by enumeration, what is proved, and what is charged: in this order, for every sigma.
+    # The enumerated, the proved and the charged distance are ascending in this order, for every sigma.
     claim = PrivacyCost.gaussian(1, sigma, 1).discretization
     assert distance * (1 - 1e-6) <= proved_distance(sigma) <= claim
     assert PrivacyCost.gaussian(3, sigma, 7, releases=5).discretization == pytest.approx(35 * claim)
@@ -125,7 +125,7 @@ def test_the_integrals_of_the_discretization_are_those_of_the_normal_density() -
 
 @pytest.mark.parametrize("sigma", [7, 8, 2**10, 2**30, 2**50])
 def test_the_claim_has_room_for_the_cut_of_the_sampler(sigma: int) -> None:
-    """Magnitudes from 272 sigma on are drawn again, which moves the law by at most the mass beyond."""
+    """Magnitudes from 272 sigma on are drawn again, which moves the distribution by at most the mass beyond."""
     room = 1 / (40 * mpmath.mpf(sigma) ** 2) - proved_distance(sigma)
     assert 0 < mpmath.exp(-36992) < room
 
@@ -142,8 +142,9 @@ def test_the_mass_beyond_the_cut_of_the_sampler_is_below_the_bound(sigma: int) -
     assert 0 < beyond / whole < mpmath.exp(-36992)
 
 
-# Against dp_accounting, an oracle up to its discretisation: its optimistic Gaussians lie below the truth, its
-# pessimistic ones above, and its pure steps are rounded up by at most one interval each.
+# Comparison with dp_accounting, which is exact up to its discretization: its optimistic Gaussians lie below the truth,
+# its
+# pessimistic ones above, and its pure releases are rounded up by at most one interval each.
 
 RESOLUTION = 2e-4
 
@@ -191,7 +192,7 @@ def test_several_pure_steps_agree_with_dp_accounting(pure: tuple[float, ...], de
     epsilon = PrivacyCost(mu_squared=mu * mu, pure_epsilons=pure).epsilon_at(delta)
     oracle = mixed_oracle(mu, pure).get_epsilon_for_delta(delta)
     assert epsilon >= oracle - (len(pure) + 1) * mu * RESOLUTION
-    # Few steps are exact; many are spread onto a grid or joined, and zero-concentration takes over.
+    # A few releases are exact; many are moved onto a grid or joined, and then zero-concentration decides.
     assert epsilon <= oracle * (1.001 if len(pure) <= 6 else 1.2)
 
 
@@ -206,7 +207,7 @@ def test_discrete_noise_is_never_below_dp_accounting(sigma: int, releases: int) 
     # The oracle drops a mass of 1e-15 when it composes.
     truth = {epsilon: oracle.get_delta_for_epsilon(epsilon) - 2e-15 for epsilon in np.linspace(0.1, 4.5, 45) * mu}
     assert all(cost.delta_at(epsilon) >= delta for epsilon, delta in truth.items())
-    # Continuous noise would promise too much, by a quarter at sigma = 2: without the slack this test fails.
+    # Continuous noise would promise too much, by a quarter at sigma = 2: without the discretization this test fails.
     if releases == 1:
         assert any(gaussian_delta(mu, epsilon) < delta for epsilon, delta in truth.items())
 
@@ -223,7 +224,7 @@ def test_slack_of_the_finest_lattice_is_negligible(epsilon: float, delta: float)
 @pytest.mark.parametrize("mu", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 2.5])
 def test_bounded_range_step_covers_every_exponential_mechanism(eta: float, mu: float, epsilon: float) -> None:
-    """A step of range eta is dominated by a two-point pair with losses t and t - eta for some t in [0, eta]."""
+    """A release of range eta is dominated by a two-point pair with losses t and t - eta for some t in [0, eta]."""
     cost = PrivacyCost(mu_squared=mu * mu, bounded_ranges=(eta,))
     worst = 0.0
     for t in np.linspace(0, eta, 101):
@@ -237,7 +238,7 @@ def test_bounded_range_step_covers_every_exponential_mechanism(eta: float, mu: f
 
 
 def range_profile(eta: float, epsilon: float) -> float:
-    """The largest delta of a single eta-bounded-range step: the worst two-point pair in closed form."""
+    """The largest delta of a single eta-bounded-range release: the worst two-point pair in closed form."""
     if abs(epsilon) >= eta:
         return max(0.0, -math.expm1(epsilon))
     return (math.exp(eta / 2) - math.exp(epsilon / 2)) ** 2 / math.expm1(eta)
@@ -252,7 +253,7 @@ def test_closed_form_of_a_bounded_range_step_is_the_worst_pair(eta: float) -> No
             0, -np.expm1(epsilon - ts + eta)
         )
         assert range_profile(eta, epsilon) == pytest.approx(float(pairs.max()), rel=1e-5, abs=1e-9 * eta)
-        # What is charged is no less, and at most the error of sixteen chords more.
+        # The charged delta is at least this, and exceeds it by at most the error of sixteen chords.
         charged = math.fsum(weight * max(0.0, -math.expm1(epsilon - loss)) for loss, weight in _range_losses(eta))
         assert range_profile(eta, epsilon) * (1 - 1e-9) <= charged <= range_profile(eta, epsilon) + 3e-3 * eta
 
@@ -260,7 +261,7 @@ def test_closed_form_of_a_bounded_range_step_is_the_worst_pair(eta: float) -> No
 @pytest.mark.parametrize("etas", [(0.5, 0.5), (2.0, 0.3)])
 @pytest.mark.parametrize("mu", [0.0, 0.4])
 def test_selections_chosen_adaptively_are_covered(etas: tuple[float, float], mu: float) -> None:
-    """The second of two exponential mechanisms may be the worst one for what the first has shown."""
+    """The second of two exponential mechanisms may be the worst one for the result of the first."""
     first, second = etas
     cost = PrivacyCost(mu_squared=mu * mu, bounded_ranges=etas)
     grid = np.linspace(-second, second, 401)
@@ -296,7 +297,9 @@ def test_losses_are_those_of_two_distributions(pure: tuple[float, ...], ranges: 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (2.0, 1 / 3000)])
 def test_selection_costs_little_beside_gaussians(epsilon: float, delta: float) -> None:
-    """A tenth of rho in a selection loses less than two hundredths of rho, where concentration loses an eighth."""
+    """A tenth of rho in a selection loses less than two hundredths of rho; with concentration it would lose an
+    eighth.
+    """
     budget = Budget.of(epsilon, delta)
     gaussian = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
     mixed = calibrate(lambda rho: PrivacyCost(mu_squared=1.8 * rho, bounded_ranges=(math.sqrt(0.8 * rho),)), budget)
@@ -305,11 +308,11 @@ def test_selection_costs_little_beside_gaussians(epsilon: float, delta: float) -
 
 lawful = settings(max_examples=150, deadline=None, derandomize=True)
 
-# Never below the truth.
+# The reported value is never below the truth.
 
 
 def many_digit_composed(mu: float, pure: tuple[float, ...], epsilon: float) -> mpmath.mpf:
-    """delta of Gaussians with randomised responses, summed over all outcomes with 60 digits."""
+    """delta of Gaussians with randomized responses, summed over all outcomes with 60 digits."""
     with mpmath.workdps(60):
         total = mpmath.mpf(0)
         for signs in itertools.product((1, -1), repeat=len(pure)):
@@ -325,7 +328,7 @@ def many_digit_composed(mu: float, pure: tuple[float, ...], epsilon: float) -> m
 
 
 def test_losses_that_are_rounded_do_not_lower_delta() -> None:
-    """A tiny mu makes delta fall steeply at every loss, so that an error in the last digit of a loss is seen."""
+    """With a tiny mu, delta falls steeply at every loss, so that an error in the last digit of a loss is visible."""
     mu, pure = 1.385e-10, (0.1, 0.1, 0.7, 3.3, 0.2)
     cost = PrivacyCost(mu_squared=mu * mu, pure_epsilons=pure)
     total = math.fsum(pure)
@@ -341,7 +344,7 @@ def test_losses_that_are_rounded_do_not_lower_delta() -> None:
     st.integers(0, 31),
 )
 def test_reported_delta_is_never_below_the_truth(mu: float, pure: tuple[float, ...], steps: float, loss: int) -> None:
-    """At epsilons within a few mu of the losses, where the rounding of a loss matters most."""
+    """Epsilons within a few mu of the losses, for which the rounding of a loss matters most."""
     mu_squared = mu * mu
     signed = math.fsum(e if loss >> place & 1 else -e for place, e in enumerate(pure))
     epsilon = max(signed + steps * mu, 0.0)
@@ -401,7 +404,7 @@ def test_what_is_tiny_is_not_nothing(field: str, size: float) -> None:
         assert cost.delta_at(0.0) >= delta > 0
         assert cost.rho >= rho > 0
         assert cost.dominating_mu_squared >= mu_squared * (1 - mpmath.mpf(size)) > 0
-    # Within a factor, unless it is below what any budget tells from nothing.
+    # Equal up to a factor, unless the value is below what any budget can use.
     assert cost.delta_at(0.0) <= max(1.2 * float(delta), 1e-298)
     assert cost.rho <= max(1.01 * float(rho), 1e-300)
     for epsilon in (1e-300, 1e-9, 1.0, 1e3, 1e300, 1.7e308):
@@ -446,7 +449,7 @@ INEXACT = [Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(3, 10), np.
 
 @pytest.mark.parametrize("number", INEXACT)
 def test_arguments_that_no_double_equals_err_to_the_private_side(number: Fraction) -> None:
-    # Costs go up.
+    # Costs are rounded up.
     for value in (
         PrivacyCost(mu_squared=number).mu_squared,
         PrivacyCost(discretization=number).discretization,
@@ -458,7 +461,7 @@ def test_arguments_that_no_double_equals_err_to_the_private_side(number: Fractio
     ):
         assert type(value) is float
         assert math.nextafter(value, 0.0) < number <= value
-    # What allows or protects goes down.
+    # Numbers that allow or protect something are rounded down.
     for value in (Budget.of(number, number).epsilon, Budget.of(number, number).delta, Budget.of(rho=number).rho):
         assert type(value) is float
         assert value <= number < math.nextafter(value, 1.0)
@@ -481,7 +484,7 @@ def test_decimal_epsilons_are_not_reported_too_low() -> None:
     assert Fraction(PrivacyCost(pure_epsilons=pure).epsilon_at(0.0)) >= sum(map(Fraction, pure))
 
 
-# Laws.
+# Laws of the accounting.
 
 costs = st.builds(
     PrivacyCost,
@@ -498,7 +501,7 @@ deltas = st.floats(-15, -1).map(lambda exponent: 10**exponent)
 @given(costs, st.floats(0, 100), st.floats(0, 100))
 def test_delta_never_rises_with_epsilon(cost: PrivacyCost, one: float, other: float) -> None:
     small, large = sorted((one, other))
-    # The digits that are promised, and a little more: the slack's branch is found by bisection.
+    # The promised digits, and a little more: the branch of the discretization is found by bisection.
     assert cost.delta_at(large) <= cost.delta_at(small) * (1 + 1e-9)
     assert cost.delta0 <= cost.delta_at(large) <= 1.0
 
@@ -551,7 +554,7 @@ def test_stored_cost_is_restored_bit_for_bit(cost: PrivacyCost) -> None:
 
 
 def split(rho: float) -> PrivacyCost:
-    """A recipe like those of the methods: most of rho in Gaussians, some in a pure step, some in a selection."""
+    """A mixture like those of the methods: most of rho in Gaussians, some in a pure release, some in a selection."""
     pure, eta = math.sqrt(2 * 0.05 * rho), math.sqrt(8 * 0.05 * rho)
     return PrivacyCost(mu_squared=1.8 * rho, discretization=SLACK) + PrivacyCost(
         pure_epsilons=(pure,), bounded_ranges=(eta,)
@@ -573,7 +576,7 @@ def test_calibrated_cost_fits_and_slightly_more_does_not(budget: Budget) -> None
         calls += 1
         return split(rho)
 
-    # Slack that alone exceeds delta is refused elsewhere.
+    # A budget whose delta is below the discretization is refused elsewhere.
     if budget.epsilon is not None and budget.delta is not None and budget.delta < 1e-12:
         return
     rho = calibrate(cost_of, budget)
@@ -588,7 +591,7 @@ def test_a_cost_too_small_to_be_compared_fits() -> None:
 
 
 def test_calibration_finds_a_narrow_reach() -> None:
-    """A method whose lattice fits rho from 0.0095 on only."""
+    """A method whose lattice fits only rho from 0.0095 on."""
 
     def cost_of(rho: float) -> PrivacyCost:
         if rho < 0.0095:
@@ -608,7 +611,7 @@ def test_a_small_epsilon_has_its_digits(missing: float) -> None:
 
 @pytest.mark.parametrize("jump", [1e-6, 0.02, 0.3, 5.0])
 def test_calibration_finds_a_jump_of_the_cost(jump: float) -> None:
-    """A number of steps that depends on rho, say, makes the cost jump: then no smooth rule leads to the border."""
+    """If, for example, the number of releases depends on rho, the cost jumps, and no smooth rule finds the border."""
     budget, asked = Budget.of(1.0, 1e-6), []
 
     def cost_of(rho: float) -> PrivacyCost:
@@ -633,7 +636,7 @@ def test_epsilon_one_allows_the_noise_that_theory_allows() -> None:
     assert math.sqrt(closed / exact) == pytest.approx(0.790, abs=1e-3)
 
 
-# Values.
+# Values of the accounting.
 
 
 def test_gaussian_cost_rounds_to_the_private_side() -> None:
@@ -660,7 +663,7 @@ def test_pure_steps_need_no_delta() -> None:
     assert cost.delta_at(0.75) == 0.0
     assert cost.epsilon_at(0.0) == 0.75
     assert cost.delta_at(0.7) > 0.0
-    # Randomised response at epsilon 1 has delta(0) = (e - 1)/(e + 1); nothing is added to what is exact but the margin.
+    # Randomized response at epsilon 1 has delta(0) = (e - 1)/(e + 1); only the margin is added to the exact value.
     assert PrivacyCost.pure_dp(1.0).delta_at(0.0) == pytest.approx(math.tanh(0.5), rel=1e-9)
 
 
@@ -686,7 +689,8 @@ def test_slack_counts_on_both_sides() -> None:
 
 
 def test_slack_does_not_make_delta_rise_with_epsilon() -> None:
-    # The term e^epsilon * slack overtakes the fall of the Gaussian near epsilon = 10, before concentration is better.
+    # The term e^epsilon * discretization exceeds the fall of the Gaussian near epsilon = 10, before concentration is
+    # better.
     cost = PrivacyCost(mu_squared=9.0, discretization=1e-6)
     reported = [cost.delta_at(epsilon) for epsilon in np.linspace(8.0, 13.0, 101)]
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(reported))
@@ -839,13 +843,13 @@ def test_calibration_stays_within_the_reach_of_the_recipe() -> None:
             raise ValueError(f"no lattice holds the noise of rho = {rho}")
         return PrivacyCost(mu_squared=2 * rho)
 
-    # The budget allows more than the recipe can do, something within its reach, and less.
+    # The budget allows more than the mixture can use, something within its range, and less.
     assert calibrate(cost_of, Budget.of(rho=0.1)) == pytest.approx(1e-2, rel=1e-8)
     assert calibrate(cost_of, Budget.of(rho=5e-3)) == pytest.approx(5e-3, rel=1e-8)
     assert calibrate(cost_of, Budget.of(rho=9e-3)) == pytest.approx(9e-3, rel=1e-8)
     with pytest.raises(ValueError, match=r"nothing fits the budget rho = 0.0001: no lattice holds the noise of rho"):
         calibrate(cost_of, Budget.of(rho=1e-4))
-    # A Gaussian recipe cannot be pure; that some of its costs have no lattice either is beside the point.
+    # A mixture with Gaussians cannot be pure; that some of its costs have no lattice does not matter here.
     with pytest.raises(
         ValueError, match=r"nothing fits the budget epsilon = 0.1: .* without delta only pure steps fit"
     ):

@@ -1,4 +1,4 @@
-"""The scale-free release: privacy at the wall, any scale, loud failure, and predictions that hold."""
+"""The default method: privacy at the boundary, data of any scale, announced failure, and predictions that hold."""
 
 import ast
 import contextlib
@@ -83,7 +83,7 @@ def test_it_replays_on_an_atom_and_on_equal_points(replay):
 
 
 def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
-    """A plan whose coarse stages see m of the n records: by default that takes tens of thousands."""
+    """A plan whose first stages query m of the n records; by default this takes tens of thousands of records."""
     parameters = PublicParameters.of(n, d, rho=rho)
     method = calibrate(parameters, rho, replace(CONSTANTS, sample_records=m, sample_signal=1.0))
     assert method.offers.sample == m < n
@@ -91,7 +91,7 @@ def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
 
 
 def test_it_replays_on_neighbours_with_a_hidden_sample(replay):
-    """The replaced record is in the sample or not: the exact values move by no more than their sensitivities."""
+    """The replaced record is in the sample or not: the exact values move by at most their sensitivities."""
     rng = np.random.default_rng(9)
     points = rng.normal(size=(700, 3)) + 3.0
     replay(sampled(700, 3, 2.0, 150), points, neighbours(points, 60, rng))
@@ -103,7 +103,7 @@ def test_it_replays_on_neighbours_with_a_hidden_sample(replay):
 @pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("d", [1, 2])
 def test_every_dimension_has_releases_after_a_sample(d, inference, neighbours):
-    """On the line there is no Hessian but the curvature."""
+    """On the line there is no Hessian, only the curvature."""
     points = np.random.default_rng(d).normal(size=(50_000, d)) + 5.0
     plan = dpmedian.plan(50_000, d, rho=0.5, method="adaptive", inference=inference, neighbours=neighbours)
     for seed in range(3):
@@ -138,7 +138,7 @@ def test_a_point_that_is_found_exactly_leaves_the_rest_unspent():
 
 
 def test_releases_stay_within_the_numbers_of_the_plan():
-    """The discretization that is charged counts them."""
+    """The discretization that is charged includes all of them."""
     rng = np.random.default_rng(12)
     sets = (rng.normal(size=(500, 3)), np.where(rng.random((500, 1)) < 0.7, 2.0, rng.normal(size=(500, 3))))
     plan = dpmedian.plan(500, 3, rho=0.5, method="adaptive")
@@ -181,7 +181,7 @@ def test_equal_points_integers_and_atoms():
     assert "coincide" in found.notes[0]
 
 
-# name: the share that coincides, how far it is blurred, and what the others are.
+# name: the share of records that coincide, how far they are blurred, and what the other records are.
 HARD = {
     "zero-inflated": lambda rng, n, d: (rng.random((n, d)) < 0.02).astype(float),
     "mostly zeros": lambda rng, n, d: np.where(rng.random((n, 1)) < 0.9, 0.0, rng.normal(size=(n, d))),
@@ -199,7 +199,7 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_data_give_a_good_point_or_a_failure_never_garbage(name):
-    """10 runs of fresh data, at least 8 good: with 2 in 100 failing, fewer have a probability below 1e-3."""
+    """10 runs on new data, at least 8 good: if 2 in 100 fail, fewer have a probability below 1e-3."""
     n, d = 2000, 10
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6)
     good = 0
@@ -248,7 +248,7 @@ def test_a_plan_that_may_well_fail_warns_with_the_probability():
 
 
 def test_a_release_that_would_hardly_depend_on_the_data_is_refused_before_spending():
-    """One step of descent returns its start, whatever the data are."""
+    """One step of descent returns its start, for any data."""
     points = np.random.default_rng(0).normal(size=(30, 2)) + 20.0
     ledger = dpmedian.Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(ValueError, match="hardly depends on the data"):
@@ -269,7 +269,7 @@ def test_a_hopeless_plan_is_refused_before_spending():
 
 
 def test_a_lost_run_fails_with_the_full_cost():
-    """Far below the public threshold the search finds nothing; it must say so instead of returning a far point."""
+    """Far below the public threshold the search finds nothing; it must fail instead of returning a far point."""
     points = np.random.default_rng(0).normal(size=(60, 20)) + 1000.0
     plan = dpmedian.plan(60, 20, epsilon=1.0, delta=1e-6)
     costs = []
@@ -291,7 +291,7 @@ def test_small_samples_without_a_radius():
 
 @pytest.mark.parametrize("n", [3000, 60_000])
 def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_alone(n, monkeypatch):
-    """No second moments are planned or asked, on few records and after a sample, and the region is a ball."""
+    """No second moments are planned or queried, with few records and after a sample, and the region is a ball."""
     monkeypatch.setattr("dpmedian.methods.adaptive.queries.MOMENTS_DIMENSION", 3)
     points = np.random.default_rng(0).normal(size=(n, 4))
     plan = dpmedian.plan(n, 4, epsilon=1.0, delta=1e-6, method="adaptive")
@@ -323,7 +323,7 @@ def test_few_records_within_a_public_radius_are_rarely_lost():
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1000, 5), (3000, 30)])
 def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d, far):
-    """In units of n times the median distance, so a tenth of the records far away changes nothing; the bound holds."""
+    """In units of n times the median distance, so a tenth of the records far away does not matter; the bound holds."""
     points = 1000.0 + np.random.default_rng(d).normal(size=(n, d))
     if far:
         points[: n // 10] *= 2.0
@@ -348,7 +348,7 @@ def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bou
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (26, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
-    """100 runs of fresh data: more failures than allowed have probability below 1e-3 if the prediction is right."""
+    """100 runs on new data: more failures than allowed have probability below 1e-3 if the prediction is right."""
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
     assert 0.01 < plan.prediction.failure <= 0.5
     failed = 0
@@ -380,7 +380,7 @@ class CountingSource:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d"), [(1000, 2), (5000, 5), (100_000, 3)])
 def test_the_plan_says_how_often_the_records_are_read(n, d):
-    """A cloud is read about as often as expected; records that coincide at most as often as the plan allows."""
+    """A cloud is read about as often as predicted; data that coincide at most as often as the plan allows."""
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
     reads = plan.calibrated.reads
     points = np.random.default_rng(n).normal(size=(n, d))
@@ -408,7 +408,7 @@ def test_the_plan_says_when_far_data_may_be_missed():
 
 
 def condition(plan: dpmedian.Plan) -> float:
-    """The core radius from which on the plan says that it works."""
+    """The core radius from which on the plan says that the method works."""
     (note,) = [note for note in plan.notes if "core radius" in note]
     return float(re.search(r"at least (\S+) ", note)[1])
 
@@ -424,7 +424,7 @@ def test_a_plan_says_how_small_the_data_may_be_in_its_ball_and_predicts_that():
 
 
 def test_a_resolution_states_how_large_the_data_are_and_changes_what_is_predicted():
-    """A resolution at a tenth of the core radius, or above, moves the core radius for which is predicted."""
+    """A resolution of at least a tenth of the core radius changes the core radius for which predictions are made."""
     arguments = {"epsilon": 1.0, "delta": 1e-6, "method": "adaptive", "radius": 1000.0}
     alone = dpmedian.plan(100, 2, **arguments).prediction.failure
     stated = dpmedian.plan(100, 2, resolution=20.0, **arguments).prediction.failure
@@ -447,7 +447,9 @@ def test_a_run_whose_center_search_did_not_narrow_ends_early_and_a_ledger_in_rho
 
 
 def test_the_error_radius_covers_and_is_not_loose():
-    """30 runs: fewer than 24 covered has probability below 1e-3 if 95 % are; the radius stays within 2 errors' 90 %."""
+    """30 runs: fewer than 24 covered has probability below 1e-3 if 95 % are; the radius is at most twice the 90 %
+    quantile of the errors.
+    """
     points = 3.0 * np.random.default_rng(5).standard_t(2, size=(2000, 8)) - 50.0
     median = dpmedian.nonprivate.geometric_median(points)
     plan = dpmedian.plan(2000, 8, epsilon=1.0, delta=1e-6)
@@ -494,7 +496,7 @@ def test_required_n_is_the_smallest_that_is_predicted_to_do():
     n = dpmedian.required_n(10, excess=1e-3, **arguments)
     assert dpmedian.plan(n, 10, **arguments).prediction.excess <= 1e-3
     assert dpmedian.plan(n - 1, 10, **arguments).prediction.excess > 1e-3
-    # Here the excess would allow fewer, but they would fail too often.
+    # Fewer records would suffice for this excess, but they would fail too often.
     n = dpmedian.required_n(2, excess=0.1, failure_probability=0.02, **arguments)
     assert dpmedian.plan(n, 2, **arguments).prediction.failure <= 0.02
     assert dpmedian.plan(n - 1, 2, **arguments).prediction.failure > 0.02
@@ -522,10 +524,10 @@ def test_the_larger_of_two_values_is_found_or_the_run_fails(n, d, share, rho):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "most"), [(127, 2, 4), (200, 5, 4), (101, 2, 22)])
 def test_few_records_far_away_are_found(n, d, most):
-    """s = n sqrt(rho/d) is 15, 15 and 12, 10^3 spreads from the center: of 80 runs 1 and 15 % fail in the mean.
+    """s = n sqrt(rho/d) is 15, 15 and 12, at 10^3 core radii from the center: on average 1 and 15 % of 80 runs fail.
 
-    By a Poisson law with mean 0.8 more than 4 do so with probability 1e-3, and with mean 12 more than 22 with 3e-3; the
-    seeds are fixed.
+    By a Poisson distribution with mean 0.8 more than 4 fail with probability 1e-3, and with mean 12 more than 22 with
+    3e-3; the seeds are fixed.
     """
     plan = dpmedian.plan(n, d, rho=0.028, method="adaptive")
     failed = 0
@@ -541,7 +543,7 @@ def test_few_records_far_away_are_found(n, d, most):
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "d"), [(0.58, 1), (0.62, 3)])
 def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(share, d):
-    """Runs that begin at the smaller value are pulled away and begin anew: at least 32 of 40 end at the larger one."""
+    """Runs that start at the smaller value are pulled away and restart: at least 32 of 40 end at the larger value."""
     points = np.where(np.arange(800)[:, None] < share * 800, 1.0, np.zeros((800, d)))
     plan = dpmedian.plan(800, d, rho=0.028, method="adaptive")
     good = 0
@@ -554,7 +556,7 @@ def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(shar
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d"), [(3000, 200), (30_000, 20), (500_000, 10), (655, 600)])
 def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
-    """In a process of its own, whose peak is seen, after a small run has started the threads."""
+    """In a process of its own, whose peak memory is measured, after a small run has started the threads."""
     script = textwrap.dedent(f"""
         import resource
         import numpy as np
@@ -573,10 +575,10 @@ def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
 
 @pytest.mark.slow
 def test_between_clusters_the_error_radius_covers_and_nothing_is_said_to_coincide():
-    """One half exponential, the other uniform in a box a hundred times as large: the median has a soft direction.
+    """One half is exponential, the other uniform in a box a hundred times as large: the median has a soft direction.
 
-    Coverage of 95 % has fewer than 54 of 60 with a probability of 3 %; the seeds are fixed. Where half of the records
-    coincide gradients do not vanish; here they do, though the first counts look the same.
+    With a coverage of 95 %, fewer than 54 of 60 have a probability of 3 %; the seeds are fixed. If half of the records
+    coincide, gradients do not vanish; here they vanish, although the first counts look the same.
     """
     rng = np.random.default_rng(1)
     points = np.vstack([rng.exponential(size=(2500, 5)), 100.0 * rng.random((2500, 5))])

@@ -1,4 +1,4 @@
-"""The tape is held to the charge: a run releases no more than was paid for, and what it may release suffices."""
+"""The tape limits a run to its charge: it releases no more than was paid for, and what it may release suffices."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_allowance_is_set_once():
 @pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
 @pytest.mark.parametrize("source", ["array", "three parts"])
 def test_every_method_runs_on_what_it_is_charged(name, relation, source):
-    """And spends it: with a hundredth of the charge a release is refused."""
+    """The method spends its charge: with a hundredth of it a release is refused."""
     case = METHOD_CASES[name]
     plan = make_plan(PublicParameters.of(case.n, case.d, neighbours=relation, **case.arguments), case.method)
     points = cloud(case.n, case.d, seed=len(name))

@@ -1,4 +1,4 @@
-"""The wall and the rooms, as facts about the sources."""
+"""The architecture, checked in the sources: layers, imports, and who may open an exact answer."""
 
 import ast
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(text_of(module))
 
 
-# A module may import from its own layer and from those before it. What is not here may import everything.
+# A module may import from its own layer and from earlier layers. A module that is not listed may import everything.
 LAYERS = [
     {
         "dpmedian._core",
@@ -77,7 +77,7 @@ LAYERS = [
 
 
 def statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    """The import statements that run, those inside functions too; those of type checkers are left out."""
+    """The import statements that run, including those inside functions and excluding those for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -128,7 +128,7 @@ def test_imports_point_one_way():
 
 def test_no_import_cycles():
     graph = {module: imports(module) & set(MODULES) - {module} for module in MODULES}
-    graph.pop("dpmedian")  # The front door imports everything, and nothing inside imports it.
+    graph.pop("dpmedian")  # The package itself imports everything, and no module inside imports it.
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:
@@ -144,7 +144,7 @@ def test_no_import_cycles():
 
 
 def test_methods_never_meet_the_records():
-    """They own mechanisms; only mechanisms ask a source, and nobody but the tape opens an answer."""
+    """Methods own mechanisms; only mechanisms query a source, and only the tape opens an answer."""
     methods = [name for name in MODULES if within(name, "dpmedian.methods")]
     opening = {"answer", "local", "pick", "gaussian", "laplace", "geometric", "choose", "hidden"}
     assert not [name for name in methods if "dpmedian._core" in imports(name) or calls(name) & opening]
@@ -171,13 +171,13 @@ def test_only_tests_record_and_only_callers_of_building_blocks_state_sensitiviti
 def test_every_mechanism_and_method_has_its_proof_beside_it():
     for folder in ("mechanisms", "methods"):
         for path in (PACKAGE / folder).rglob("*.py"):
-            whole = path.parent / f"{path.parent.name}.md"  # A method of several modules has one proof.
+            whole = path.parent / f"{path.parent.name}.md"  # A method with several modules has one proof.
             if path.stem not in ("__init__", "stage", "contract", "registry") and not whole.exists():
                 assert path.with_suffix(".md").exists(), f"{path} has no proof"
 
 
 def test_an_assert_narrows_a_type_and_checks_nothing():
-    """`python -O` skips asserts, so nothing that privacy depends on may be one: no assert compares numbers."""
+    """`python -O` skips asserts, so nothing that privacy depends on may be an assert: no assert compares numbers."""
     for module in MODULES:
         for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.Assert):
@@ -186,7 +186,7 @@ def test_an_assert_narrows_a_type_and_checks_nothing():
 
 
 def test_no_module_compares_the_name_of_a_relation():
-    """A relation says what it means: `cost.protection.relation.size_is_public` and the like."""
+    """A relation has properties that say what it means: `cost.protection.relation.size_is_public` and the like."""
     for module in set(MODULES) - {"dpmedian.accounting.protection"}:
         for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):

@@ -1,4 +1,4 @@
-"""The short audit: 2,000 runs a side (150 or fewer of slow methods) from fixed keys; `make audit` plays 20,000."""
+"""The short audit: 2,000 runs per side (150 or fewer for slow methods) with fixed keys; `make audit` plays 20,000."""
 
 import pytest
 
@@ -6,10 +6,10 @@ import audit
 from dpmedian import set_threads
 
 RUNS = 2_000
-# For methods that take milliseconds.
+# The number of runs for methods that take milliseconds.
 RUNS_SLOW = 150
 
-# Their runs are quick, but there are many for the power of their test.
+# Their runs are fast, but the test of their power needs many of them.
 LONG = {"dpgd, add_remove", "dpgd, paper's profile", "weights"}
 
 ROWS = [pytest.param(name, marks=[pytest.mark.slow] * (row.slow or name in LONG)) for name, row in audit.GAMES.items()]
@@ -17,7 +17,7 @@ ROWS = [pytest.param(name, marks=[pytest.mark.slow] * (row.slow or name in LONG)
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """The inputs are tiny: a pool would only wait for itself."""
+    """The inputs are tiny, so more threads would only wait."""
     set_threads(1)
     yield
     set_threads(None)
@@ -25,7 +25,7 @@ def _one_thread():
 
 @pytest.mark.parametrize("name", ROWS)
 def test_no_release_shows_more_than_it_claims(name):
-    """An honest row fails with probability at most ALPHA, and the keys are fixed: what passes once always passes."""
+    """An honest row fails with probability at most ALPHA, and the keys are fixed, so a test passes always or never."""
     row = audit.GAMES[name]
     game = row.make(1.0)
     for view, seen in audit.observe(game, RUNS_SLOW if row.slow else RUNS).items():
@@ -37,8 +37,8 @@ def test_no_release_shows_more_than_it_claims(name):
 def test_a_fraction_of_the_noise_is_noticed(name):
     """The power of the test above: with half of the noise the same claim is refuted, in every view.
 
-    So few runs of a slow method notice a quarter of it, in all that is released on the way; the steps of the paper's
-    profile, which grow with the budget, would take too long.
+    With so few runs, a quarter of the noise of a slow method is noticed in the intermediate releases; the steps of the
+    paper's profile, which grow with the budget, would take too long.
     """
     row = audit.GAMES[name]
     game = row.make(audit.WEAK / 2 if row.slow else audit.WEAK)

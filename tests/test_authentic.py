@@ -1,4 +1,4 @@
-"""Records that can be authenticated: digests, the chain of a ledger, and signatures. Whatever is changed is found."""
+"""Records that can be authenticated: digests, the chain of a ledger, and signatures. Every change is found."""
 
 import json
 import math
@@ -64,7 +64,7 @@ def test_every_record_ends_with_its_digest(release):
         assert list(record)[-1] == "digest"
         assert record["digest"] == recorded.digest == digest_of(json.loads(recorded.to_json()))
     assert all("digest" not in plan for plan in groups.to_dict()["plans"])
-    # What reads back is the same, to the digest.
+    # A record that is read back is the same, including its digest.
     assert dpmedian.Release.from_json(release.to_json()).digest == release.digest
 
 
@@ -82,7 +82,8 @@ def test_every_record_ends_with_its_digest(release):
 def test_a_value_that_follows_from_nothing_else_is_found_by_the_digest_and_by_the_ledger(release, place, at, value):
     changed = with_value(release.to_dict(), at, value)
     assert "at least one value was changed after the record was made" in wrong_of(changed)
-    # Whoever changes a record can compute its digest again: without a ledger nothing is wrong, and the verdict says so.
+    # A person who changes a record can compute its digest again: without a ledger nothing is wrong, and the verdict
+    # says so.
     again = sealed(changed)
     found = dpmedian.verify(again)
     assert found.holds
@@ -106,7 +107,7 @@ def test_the_record_of_a_run_is_authenticated_by_its_ledger(release, place):
 def test_a_ledger_that_never_saw_a_record_refutes_it(release, tmp_path):
     other = Ledger(rho=4.0, path=tmp_path / "other.json")
     assert "it was never charged here" in wrong_of(release, other)
-    # The same release once more is another one, of the same name and cost.
+    # A second release of the same kind is another one, with the same name and cost.
     dpmedian.geometric_median(cloud(3000, 2, seed=1), rho=0.5, ledger=other, name="homes")
     early = sealed({**release.to_dict(), "date": "2001-01-01T00:00:00+00:00"})
     assert "never charged here" in wrong_of(early, other)  # It was charged later than the record says.
@@ -138,7 +139,7 @@ def test_failures_groups_clusters_and_plans_are_in_their_ledger_too(tmp_path):
 
 
 def test_an_outcome_that_is_not_that_of_the_ledger_is_wrong():
-    """Two entries with one digest are one record for two charges."""
+    """Two entries with one digest would be one record for two charges."""
     ledger = Ledger(rho=4.0)
     point = dpmedian.geometric_median(cloud(3000, 2, seed=0), rho=0.5, ledger=ledger)
     ledger.charge("geometric median", "adaptive", point.cost).mark("released", digest=point.digest)
@@ -201,7 +202,7 @@ def test_a_ledger_of_a_former_version_knows_a_record_by_name_cost_and_date_only(
     assert any("the first 1 entries of the ledger were made by a version that did not chain" in n for n in found.notes)
     assert "never charged here" in wrong_of({**record, "name": "schools"}, path)
     assert "never charged here" in wrong_of({**record, "date": "2001-01-01T00:00:00+00:00"}, path)
-    # A charge makes a chain of it, and what was there stays.
+    # A charge turns it into a chain, and the earlier entries stay.
     ledger = Ledger.open(path)
     ledger.charge("next", "dpgd", concentrated(0.1)).mark("released")
     assert json.loads(path.read_text())["format"] == "dpmedian ledger 3"
@@ -294,7 +295,7 @@ def test_a_ledger_that_does_not_fit_together_is_never_charged_and_refutes_record
 
 
 def test_a_new_ledger_on_the_same_terms_is_not_the_one_that_was_opened(tmp_path):
-    """Somebody deletes the file of a full ledger and creates it again: who opened the old one notices."""
+    """Somebody deletes the file of a full ledger and creates it again: a process that opened the old one notices."""
     path = tmp_path / "ledger.json"
     ledger = Ledger(rho=1.0, path=path)
     ledger.charge("all", "dpgd", concentrated(1.0))
@@ -305,7 +306,7 @@ def test_a_new_ledger_on_the_same_terms_is_not_the_one_that_was_opened(tmp_path)
 
 
 def test_the_head_stands_for_the_history(tmp_path):
-    """Whoever can write the file can make another chain, but not one with the head that somebody has noted."""
+    """A person who can write the file can make another chain, but not one with the head that somebody has noted."""
     ledger = Ledger(rho=4.0, path=tmp_path / "ledger.json")
     heads = {ledger.head}
     for name in ("a", "b"):
@@ -330,7 +331,7 @@ def test_a_page_takes_no_ledger_that_never_saw_the_release(release, place, tmp_p
     assert not page.exists()
     assert main(["report", str(record), str(page), "--ledger", str(place)]) == 0
     assert "homes" in page.read_text()
-    # A plan is shown beside what was spent, before anything is charged for it.
+    # A plan is shown beside what was spent before anything is charged for it.
     release.plan.report(page, ledger=Ledger.open(other))
 
 
@@ -388,7 +389,7 @@ def test_what_does_not_hold_is_not_signed(release, keys, tmp_path, capsys):
 
 
 def test_a_digest_needs_no_library_and_a_signature_says_which(release, tmp_path):
-    """Without `cryptography`, everything but signatures works."""
+    """Without `cryptography`, everything except signatures works."""
     (tmp_path / "record.json").write_text(release.to_json())
     code = (
         "import sys; sys.modules['cryptography'] = None\n"

@@ -1,4 +1,4 @@
-"""Axes and shape of the data: they are found without noise to first order, and noise is not taken for an axis."""
+"""Axes and shape of the data: without noise they are found to first order, and noise is not mistaken for an axis."""
 
 import math
 
@@ -130,7 +130,9 @@ def test_a_share_for_axes_that_cannot_be_used_is_refused():
 
 
 def test_the_shape_of_a_few_long_axes_is_not_that_of_the_noise():
-    """Noise spreads the eighteen equal eigenvalues, and the two large ones are no reason to believe in small ones."""
+    """Noise spreads the eighteen equal eigenvalues; the two large ones must not lead to small estimates of the
+    others.
+    """
     rng, ratios = np.random.default_rng(6), []
     for _ in range(20):
         points = rng.normal(size=(2000, 20)) * ([4.0, 2.5] + [1.0] * 18)

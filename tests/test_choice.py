@@ -1,4 +1,4 @@
-"""What plans predict, which method `auto` takes, and what is refused before anything is spent."""
+"""The predictions of plans, the method that `auto` takes, and releases that are refused before anything is spent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_auto_takes_the_method_that_is_nowhere_far_above_the_best(n, d, neighbou
     plans = {name: plan for name, plan in possible(n, d, **given).items() if not is_refused(plan)}
     chosen = dpmedian.plan(n, d, **ASKED, **given)
     spreads = chosen.parameters.assumed_core_radii
-    # A resolution is at most a tenth of the spread, and a radius at most a thousand and at least ten spreads.
+    # A resolution is at most a tenth of the core radius; a radius is between ten and a thousand core radii.
     assert spreads == pytest.approx((0.5, math.sqrt(2.5), 5.0))
     errors = {
         name: np.array([plan.calibrated.predict(spread).expected_error(spread) for spread in spreads])
@@ -83,7 +83,7 @@ def test_the_curvature_of_a_cloud_is_that_of_a_normal_distribution(d):
     points = np.random.default_rng(d).normal(size=(400_000, d))
     distance = np.linalg.norm(points, axis=1)
     spread = np.quantile(distance, 0.4)
-    # On the line the density at the median, from the records nearest to it.
+    # On the line: the density at the median, estimated from the records nearest to it.
     exact = np.mean(distance < 0.05) / 0.05 * spread if d == 1 else (1.0 - 1.0 / d) * np.mean(1.0 / distance) * spread
     assert cloud_curvature(d) == pytest.approx(exact, rel=0.04)
 
@@ -102,7 +102,7 @@ def test_the_curvature_of_a_cloud_is_that_of_a_normal_distribution(d):
     ],
 )
 def test_a_refusal_names_the_records_that_would_do(d, neighbours, given):
-    """So many are accepted, and a tenth less are not: by the same method, or by `auto` whatever it then takes."""
+    """This number is accepted, and a tenth less is not: by the same method, or by `auto` with any method."""
     n = 4 if d < 100 else 50
     plan = dpmedian.plan(n, d, **ASKED, **given, neighbours=neighbours)
     ledger = dpmedian.Ledger(**ASKED, neighbours=neighbours)
@@ -130,7 +130,7 @@ def test_the_required_number_of_records_is_found_though_fewer_would_fail(method)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("d", [1, 2, 10, 100])
 def test_a_mean_iterate_that_is_the_center_is_refused(d, neighbours):
-    """One step of descent returns its start, whatever the data are."""
+    """One step of descent returns its start, for any data."""
     n = 2
     while dpmedian.plan(2 * n, d, **ASKED, method="dpgd", radius=1.0, neighbours=neighbours).stages[-1].releases == 1:
         n *= 2
@@ -145,7 +145,7 @@ def test_a_failure_that_is_allowed_is_not_refused():
 
 
 def test_auto_passes_over_a_plan_that_would_be_refused():
-    """With one step the error of dpgd is that of the center; adaptive is refused, too, and something else is not."""
+    """With one step the error of dpgd is that of the center; adaptive is refused, too, and another method is not."""
     given = {"radius": 10.0, "resolution": 0.01}
     assert is_refused(dpmedian.plan(25, 1, **ASKED, **given, method="adaptive"))
     chosen = dpmedian.plan(25, 1, **ASKED, **given)
@@ -153,7 +153,7 @@ def test_auto_passes_over_a_plan_that_would_be_refused():
     assert not is_refused(chosen)
 
 
-# Between certain success and certain failure, and far on either side: radius, resolution, d, n.
+# Cases between certain success and certain failure, and far on either side: radius, resolution, d, n.
 LOCALIZED = [
     ("loc_cutting_plane", 1e5, 0.05, 2, 150),
     ("loc_cutting_plane", 1e10, 0.05, 2, 200),
@@ -171,7 +171,7 @@ LOCALIZED = [
 
 
 def measured(plan: dpmedian.Plan, runs: int) -> tuple[np.ndarray, float]:
-    """Distances to the median over fresh clouds, in spreads, infinite where a run failed; and the mean spread."""
+    """Distances to the median over new clouds, in core radii, infinite for failed runs; and the mean core radius."""
     n, d, radius = plan.n, plan.d, plan.parameters.radius
     errors, spreads = np.full(runs, math.inf), np.empty(runs)
     for seed in range(runs):
@@ -216,9 +216,10 @@ def test_the_predicted_error_is_right_within_a_factor(method, radius, resolution
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "radius", "resolution", "d", "n"), LOCALIZED)
 def test_predictions_know_how_often_a_search_is_lost_within_a_large_ball(method, radius, resolution, d, n):
-    """40 runs on fresh clouds: the rate of failed or useless ones is within 0.25 of the predicted one.
+    """40 runs on new clouds: the rate of failed or useless runs is within 0.25 of the predicted rate.
 
-    If that is right, the test fails with a probability of at most 2 exp(-2 * 40 * 0.25^2) < 0.014; seeds are fixed.
+    If the prediction is right, the test fails with a probability of at most 2 exp(-2 * 40 * 0.25^2) < 0.014; seeds are
+    fixed.
     """
     plan = dpmedian.plan(n, d, **ASKED, method=method, radius=radius, resolution=resolution)
     errors, spread = measured(plan, 40)

@@ -1,4 +1,4 @@
-"""The command as a user meets it: exit codes, one-line errors, JSON, and a ledger that two commands can share."""
+"""The command as a user sees it: exit codes, one-line errors, JSON, and a ledger that two commands share."""
 
 import gzip
 import io
@@ -298,7 +298,7 @@ def test_stdin_and_the_options_of_files(run, tmp_path, monkeypatch):
 
 
 def test_an_unattended_command_shows_nothing_of_a_record(run, tmp_path):
-    """One line of anything changes neither the exit code nor what is written to stderr, and the ledger is charged."""
+    """A line with any content changes neither the exit code nor stderr, and the ledger is charged."""
     ledger, data = tmp_path / "ledger.json", tmp_path / "data.csv"
     run("ledger", "create", ledger, "--rho", 10)
     seen = set()
@@ -355,7 +355,7 @@ def test_commands_started_at_once_on_one_ledger_never_overspend_together(tmp_pat
     assert set(codes) == {0, 3}, ends
     assert codes.count(0) == len(ledger.entries)
     assert {entry.state for entry in ledger.entries} == {"released"}
-    # As many as fit one after the other, and no more.
+    # As many releases as fit one after the other, and no more.
     assert ledger.spent.delta_at(2.0) <= 2e-6
     with pytest.raises(ValueError, match="budget"):
         ledger.check(ledger.entries[0].cost)
@@ -374,7 +374,7 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
             while not ledger.entries and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert [entry.state for entry in ledger.entries] == ["pending"]
-            time.sleep(0.5)  # From the ledger's file back into the run: an interrupt on the way leaves it pending.
+            time.sleep(0.5)  # Back into the run: an earlier interrupt leaves it pending.
             process.send_signal(sent)
             out, err = process.communicate(timeout=60)
         finally:
@@ -384,9 +384,9 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
     assert ledger.remaining == pytest.approx(50.0, rel=1e-6)
     if sent == signal.SIGINT:
         assert process.returncode == 130
-        # After the warning that such a budget promises next to nothing.
+        # The line after the warning that such a budget promises next to nothing.
         assert one_line(err.splitlines(keepends=True)[-1])
-    # The next command starts where the dead one left off: its lock is gone, its charge is not.
+    # The next command starts where the killed one stopped: its lock is gone, and its charge is not.
     with start("release", POSITIONS, "--rho", 60, *METHOD, "--ledger", path) as process:
         process.communicate(timeout=60)
     assert process.returncode == 3
@@ -402,7 +402,7 @@ def test_a_long_run_shows_a_bar_on_a_terminal_only(tmp_path, quiet):
     terminal, theirs = os.openpty()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
         try:
-            # The bar comes after two seconds of running; the rest is for starting on a busy machine.
+            # The bar appears after two seconds of running; the rest is for starting on a busy machine.
             deadline, shown = time.monotonic() + (6.0 if quiet else 60.0), b""
             while b"dpmedian [" not in shown and time.monotonic() < deadline:
                 if select.select([terminal], [], [], 0.1)[0]:

@@ -1,4 +1,4 @@
-"""Private k-medians: what they find, what they cost, and that they are the same for every source."""
+"""Private k-medians: what they find, what they cost, and that the result is the same for every source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def farthest(centers: np.ndarray, found: np.ndarray) -> float:
 @RELATIONS
 @pytest.mark.parametrize("d", [2, 3, 8])
 def test_separated_clusters_are_found(relation, d):
-    """Four clusters of about 2000 records: half a standard deviation of the data is far beyond the error of a step."""
+    """Four clusters of about 2000 records: half a standard deviation of the data is far more than the error of a
+    step.
+    """
     points, centers = clouds(8000, d, 4)
     found = dpmedian.k_medians(points + 1e6, 4, **BUDGET, neighbours=relation, seed=1)
     assert farthest(centers + 1e6, found.centers) < 0.5
@@ -58,7 +60,7 @@ def test_one_center_and_the_line(d, k):
 
 
 def test_clusters_without_a_middle_are_found():
-    """Between four equal clusters on the line every point is nearly a median, and a noisy one has a gradient."""
+    """Between four equal clusters on the line every point is nearly a median, and a noisy point has a gradient."""
     rng = np.random.default_rng(0)
     centers = np.array([[0.0], [20.0], [40.0], [60.0]])
     points = centers[rng.integers(4, size=10_000)] + rng.normal(size=(10_000, 1))
@@ -69,7 +71,9 @@ def test_clusters_without_a_middle_are_found():
 
 @RELATIONS
 def test_it_replays_with_a_neighbor(replay, relation):
-    """With the same noisy answers a neighbor gives the same run, and each exact answer moves by its sensitivity."""
+    """With the same noisy answers a neighbor gives the same run, and each exact answer moves by at most its
+    sensitivity.
+    """
     for n, d in ((400, 2), (300, 3)):
         points, _ = clouds(n, d, 3)
         made = dpmedian.plan_k_medians(n, d, 3, rho=2.0, neighbours=relation)
@@ -127,7 +131,7 @@ def test_plans_and_records_are_verified_and_read_back(relation, d):
     told = found.to_dict()
     assert told["clusters"] == 3
     assert told["trim"] == 0.05
-    # The seed is the one thing that is wrong with it.
+    # The seed is the only thing that is wrong with it.
     assert [text for text in dpmedian.verify(found).wrong if "seed" not in text] == []
     again = dpmedian.Release.from_json(found.to_json())
     assert isinstance(again, dpmedian.Places)
@@ -231,7 +235,9 @@ def test_several_centers_have_no_series_and_no_axes():
 
 
 def test_trimmed_records_take_no_center():
-    """4 % of the records together, 500 away from two clusters, deserve one of two centers unless they are trimmed."""
+    """4 % of the records are together, 500 away from two clusters: they attract one of two centers unless they are
+    trimmed.
+    """
     points, centers = clouds(6000, 2, 2)
     points[:240] = 500.0 + np.random.default_rng(1).normal(size=(240, 2))
     whole = dpmedian.k_medians(points, 2, **BUDGET, seed=1)
@@ -351,7 +357,7 @@ def test_leaves_are_trimmed_as_far_away_as_the_farthest_records():
     """The shells of the records end at 1, 2^(1/2), ...: 100 records lie beyond 64, and 300 between 8 and 2^(7/2)."""
     counts = np.zeros(SHELLS)
     counts[12], counts[18], counts[24] = 600.0, 300.0, 100.0
-    counts[30] = 15.0  # Noise.
+    counts[30] = 15.0  # A count that is noise.
     leaves = grid.Leaves(np.array([[1.2, 0.0], [9.0, 0.0], [70.0, 0.0]]), np.array([500.0, 150.0, 30.0]))
     for far, weight in ((50.0, 15.0), (100.0, 30.0), (200.0, 80.0), (400.0, 180.0)):
         assert grid.trimmed_weight(counts, 10.0, leaves, far) == pytest.approx(weight)
@@ -370,7 +376,7 @@ def test_weighted_k_medians_ignore_what_is_trimmed():
 
 
 def seen_of(counts: np.ndarray, shells: np.ndarray) -> refinement.Seen:
-    """What a release would say with a noise of 5 records."""
+    """What a release would state with noise of 5 records."""
     return refinement.Seen(counts, shells, np.zeros((len(counts), 2)), 5.0, 5.0, 5.0)
 
 
@@ -380,7 +386,7 @@ def test_the_reach_of_trimmed_records_is_that_of_the_other_ones():
     seen = seen_of(np.array([490.0, 510.0]), shells)
     assert refinement.reach_of(seen, 2.0, 0.07, 1000.0) == 2.0 * shell_ends()[20]
     assert refinement.reach_of(seen, 2.0, 0.15, 1000.0) == 2.0 * shell_ends()[12]
-    # Records that were not seen are trimmed already, up to a part of the share.
+    # Records that were not seen count as trimmed, up to a part of the share.
     assert refinement.reach_of(seen, 2.0, 0.07, 1040.0) == 2.0 * shell_ends()[30]
 
 

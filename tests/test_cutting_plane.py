@@ -16,7 +16,7 @@ from dpmedian.postprocess import VolumetricCenter
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
 
-# Large budgets make the noise small where a test is about something else.
+# With large budgets the noise is small, so that each test is about something else.
 pytestmark = pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
 
 
@@ -37,7 +37,7 @@ def excess(points: np.ndarray, point: np.ndarray) -> float:
 
 
 class Start:
-    """A stand-in for localization that found its ball, so that the tests of the cuts are fast."""
+    """A stand-in for localization that has found its ball, so that the tests of the cuts are fast."""
 
     def __init__(self, center: np.ndarray, scale: float, radius: float = 1e6) -> None:
         self.found, self.radius = Localized(center, scale, 25.0 * scale), radius
@@ -60,14 +60,14 @@ def fine(points: np.ndarray, start: np.ndarray, scale: float, **arguments) -> Lo
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (60, 2), (200, 5)])
 def test_it_replays_on_neighbours(replay, profile, n, d):
     points = cloud(n, d)
-    # A large budget keeps most counts above the noise, so the runs go on to the cuts and the choice.
+    # With a large budget most counts exceed the noise, so the runs reach the cuts and the choice.
     plan = cutting(n, d, profile, rho=80.0, resolution=1.0)
     assert replay(plan, points, neighbours(points, 24, np.random.default_rng(d))) >= 1
 
 
 @pytest.mark.parametrize("profile", ["default", "paper"])
 def test_cuts_and_choice_replay_on_neighbours(replay, profile):
-    """From a given start: every cut and the choice are asked for, and the choice's range holds."""
+    """From a given start: every cut and the choice are queried, and the range of the choice holds."""
     points = cloud(400, 3)
     plan = cutting(400, 3, profile, rho=0.5, radius=1e6)
     plan = replace(plan, calibrated=replace(plan.calibrated, localization=Start(np.full(3, 6.0), 2.0)))
@@ -110,7 +110,7 @@ def test_the_paper_profile_has_the_printed_weights():
     plan = cutting(20_000, 4, "paper", epsilon=1.0, delta=1e-6, rho=None)
     assert plan.calibrated.selection.eta == pytest.approx(100.0 / 448.0, rel=1e-8)
     assert plan.calibrated.selection.cost.rho == pytest.approx((100.0 / 448.0) ** 2 / 8.0, rel=1e-8)
-    # The rate that the tape is asked for is epsilon/(448 scale) per unit of F.
+    # The requested rate is epsilon/(448 scale) per unit of F.
     points, scale = cloud(2000, 4), 2.0
     tape = Tape.record(bytes(32))
     recipe = replace(plan.calibrated, localization=Start(np.full(4, 6.0), scale))
@@ -118,7 +118,7 @@ def test_the_paper_profile_has_the_printed_weights():
     _, _, width, scores, chosen = tape.entries()[-1]
     centers = len(scores)
     assert centers == recipe.cuts
-    # F in numpy at two centers is not recorded, so the unit follows from the range: 2 * 50 scales is eta wide.
+    # F at two centers in numpy is not recorded, so the unit follows from the range: 2 * 50 scales correspond to eta.
     assert tape.entries()[-1][1] / width == pytest.approx(100.0 / 448.0, rel=1e-5)
     assert 0 <= chosen[0] < centers
 
@@ -165,7 +165,7 @@ def test_it_finds_the_median_to_second_order():
 
 
 def test_it_is_not_worse_than_descent_at_a_kink():
-    """60 % of the records at one point: F has a kink there. The median of 9 runs each, from the same start."""
+    """60 % of the records at one point, at which F is not smooth. The median of 9 runs each, from the same start."""
     rng = np.random.default_rng(5)
     points = rng.normal(size=(4000, 3))
     points[:2400] = 3.0
@@ -223,7 +223,7 @@ def test_odd_sizes_run(n, d, radius, resolution):
 
 
 def test_a_collapsed_region_ends_the_cutting_early():
-    """More cuts than double precision can hold: fewer are asked for than planned, and the answer is a point."""
+    """More cuts than double precision can represent: fewer are queried than planned, and the answer is a point."""
     points = np.full((1000, 1), 0.25)
     recipe = fine(points, np.zeros(1), 1.0, rho=1e4)
     recipe = replace(recipe, late=replace(recipe.late, releases=500))
@@ -233,7 +233,7 @@ def test_a_collapsed_region_ends_the_cutting_early():
     assert 20 < len(tape.entries()) < 200
 
 
-# The parts.
+# The parts of the method.
 
 
 def test_a_fit_finds_the_root_of_a_linear_gradient_and_its_misfit_is_chi_square():
@@ -270,7 +270,7 @@ def test_a_region_refuses_what_is_no_ball_and_no_direction():
 
 
 def test_the_selection_prefers_the_better_candidate():
-    """F differs by 100 diameters at eta = 1: the better one is missed with probability exp(-50)."""
+    """F differs by 100 diameters at eta = 1: the better candidate is missed with probability exp(-50)."""
     points = np.zeros((200, 2))
     candidates = np.array([[1.0, 0.0], [0.5, 0.0]])
     source = ArraySource.of(points, cutting(200, 2).parameters)
@@ -280,7 +280,7 @@ def test_the_selection_prefers_the_better_candidate():
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["loc_cutting_plane", "loc_dpgd"])
 def test_a_lost_localization_is_a_failed_release_and_no_far_point(method):
-    """Just above the n that is sufficient, with a radius of 10^20 spreads: no run of 60 returns an excess above 1."""
+    """Slightly above the sufficient n, with a radius of 10^20 core radii: none of 60 runs returns an excess above 1."""
     points = np.random.default_rng(0).normal(size=(500, 2)) + 5.0
     plan = dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, method=method, radius=1e20, resolution=0.05)
     messages = []

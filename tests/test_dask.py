@@ -17,7 +17,7 @@ from dpmedian.sources.array import ArraySource
 from dpmedian.sources.dask import Holders
 from dpmedian.statistics import Gradient, PairCounts
 
-# Distributed warns of busy machines, and of ports that are taken.
+# Distributed warns of busy machines, and of ports that are in use.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 POINTS = np.random.default_rng(0).normal(size=(60_000, 3))
@@ -104,7 +104,7 @@ def test_few_rounds_and_little_overhead(client, array, monkeypatch):
         start = time.perf_counter()
         source.answer(question)
         seconds.append(time.perf_counter() - start)
-    # 15 ms on an idle machine (benches/cluster.py prints it); here others compute, too.
+    # The median is 15 ms on an idle machine (benches/cluster.py prints it); here other programs run, too.
     assert np.median(seconds) < 0.25
 
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_asked_of_a_cluster_says_so(client, array):
 
 @pytest.fixture(scope="module")
 def visits():
-    """Rows of people who have several, in no order; texts whose order is not that of the numbers in them."""
+    """Rows of people who have several, in no order; ids are texts whose order is not that of the numbers in them."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(5)
     person = rng.integers(0, 3000, 12_000)
@@ -189,7 +189,9 @@ def test_units_have_the_same_bits_as_in_memory(client, visits, partitions, who):
 
 
 def test_a_worker_that_is_lost_while_rows_are_moved_costs_time_only(distributed, visits):
-    """It goes between the look at the ids and the cut by their ranges: its rows are read, and cut, elsewhere."""
+    """The worker is lost between reading the ids and cutting by their ranges: its rows are read and cut in another
+    worker.
+    """
     frames = pytest.importorskip("dask.dataframe")
     rows = visits[["x", "y", "name"]]
     expected, ledger = released(rows, unit="name"), dpmedian.Ledger(rho=2.0, unit="name")
@@ -293,7 +295,7 @@ def test_pairs_are_asked_of_gathered_records(client, array):
 
 
 def test_a_message_is_opaque_at_both_ends():
-    """What is pickled is in plain, for Dask's TLS to protect; no program or log reads it by mistake."""
+    """The pickled bytes are not encrypted; Dask's TLS protects them. No program or log reads them by mistake."""
     question, points = Gradient(np.zeros(3), 20), Points(POINTS[:10].copy())
     query = pickle.loads(pickle.dumps(Message.query(question)))
     answers = pickle.loads(pickle.dumps([query.answer([points])]))
@@ -315,7 +317,7 @@ def test_a_message_is_opaque_at_both_ends():
 
 @pytest.fixture(params=["fetched", "asked"])
 def few(request, monkeypatch):
-    """Small groups are fetched, large ones are asked in rounds; here all of them are either."""
+    """Small groups are fetched, and large ones are queried in rounds; here all groups are one or the other."""
     if request.param == "asked":
         monkeypatch.setattr(in_the_cluster, "_FEW", 0)
 
@@ -394,7 +396,7 @@ def test_partitions_are_read_by_the_names_of_their_columns(client, visits):
 
 
 def test_what_the_client_fetches_of_groups_is_bounded(client, visits, monkeypatch):
-    """Large groups are never fetched, and small ones in rounds of a few, which are forgotten."""
+    """Large groups are never fetched; small ones are fetched in rounds of a few groups and then dropped."""
     frames = pytest.importorskip("dask.dataframe")
     rows, fetched = visits[["x", "y", "place"]], []
     fetch = Holders.rows

@@ -147,7 +147,7 @@ def test_batches_agree_in_their_columns_and_name_their_place():
 
 
 class Capsule:
-    """A tensor that is known by DLPack only."""
+    """A tensor with no other interface than DLPack."""
 
     def __init__(self, array):
         self._array = array

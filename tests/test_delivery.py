@@ -1,4 +1,4 @@
-"""After a charge nothing says that nothing was spent, and what was paid for is not lost."""
+"""After a charge no message says that nothing was spent, and no result that was paid for is lost."""
 
 import errno
 import io
@@ -41,7 +41,7 @@ def release(folder: Path, **options) -> subprocess.CompletedProcess[str]:
 
 
 def in_shell(folder: Path, redirections: str) -> subprocess.CompletedProcess[str]:
-    """The same command with streams that only a shell can close."""
+    """The same command with streams that can be closed only by a shell."""
     line = f"{shlex.join(RELEASE)} {redirections}"
     return subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=False)
 
@@ -81,7 +81,7 @@ def test_a_closed_pipe_loses_no_point_and_says_that_it_is_spent(folder):
 
 
 def test_a_closed_stdout_loses_no_point(folder):
-    """Python has no stdout then, and prints to nowhere without a word."""
+    """Python then has no stdout, and prints to nowhere without an error."""
     done = in_shell(folder, ">&-")
     assert done.returncode == 5
     assert states(folder) == [("typical place", "released")]
@@ -98,7 +98,7 @@ def test_the_exit_code_does_not_depend_on_whether_stderr_takes_the_message(folde
     assert done.returncode == code
     assert states(folder) == [("typical place", "released")]
     if code == 0:
-        # The warning about the seed has not taken stdout for the stderr that is closed.
+        # The warning about the seed was not written to stdout in place of the closed stderr.
         assert set(json.loads(done.stdout)["point"]) == {"x", "y"}
 
 
@@ -165,7 +165,7 @@ def test_a_terminal_that_is_gone_stops_no_run(monkeypatch):
 
 
 def test_a_warning_that_cannot_be_shown_takes_no_point_away(folder, monkeypatch):
-    """A full disk breaks the ledger's note and stderr together."""
+    """A full disk breaks both the ledger's note and stderr."""
     ledger = dpmedian.Ledger.open(folder / "ledger.json")
 
     def gone(*_: object, **__: object) -> None:
@@ -185,7 +185,7 @@ def test_a_warning_that_cannot_be_shown_takes_no_point_away(folder, monkeypatch)
 def test_a_disk_that_becomes_read_only_is_refused_before_the_charge_or_loses_no_point(
     folder, allowed, code, left, monkeypatch, capsys
 ):
-    """The first time a ledger is written is the charge, the second one says how the run ended."""
+    """The ledger is written first for the charge, and then to record how the run ended."""
     write, writes = FileStore._write_beside, itertools.count()
 
     def read_only(*arguments):

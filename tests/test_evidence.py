@@ -1,4 +1,4 @@
-"""Few records: a cloud around the point, or all of them together far away from it."""
+"""Few records: whether a cloud surrounds the point, or all records are together far away from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from dpmedian.sources.array import ArraySource
 
 
 def odds(points, scale, rng, signal):
-    """Of answers about these records, in units of a scale, with noise as of this n sqrt(rho/d), around the origin."""
+    """The log odds for answers about these records around the origin, in units of a scale, with noise for this n
+    sqrt(rho/d).
+    """
     n, d = points.shape
     theta = np.zeros(d)
     distances = np.linalg.norm(points - theta, axis=1)
@@ -44,7 +46,7 @@ def odds(points, scale, rng, signal):
 @pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
 @pytest.mark.parametrize("d", [1, 2, 5, 30])
 def test_the_odds_tell_a_cloud_from_a_place_far_away(d, scale):
-    """With little noise they do so in every dimension and at every scale."""
+    """With little noise the odds do so in every dimension and at every scale."""
     rng = np.random.default_rng(d)
     cloud = rng.normal(size=(200, d))
     place = 1e-3 * cloud + np.eye(d)[0]
@@ -53,7 +55,7 @@ def test_the_odds_tell_a_cloud_from_a_place_far_away(d, scale):
 
 
 def test_the_odds_are_the_same_in_all_units():
-    """Powers of two change nothing at all."""
+    """Scaling by powers of two changes nothing at all."""
     points = np.random.default_rng(0).normal(size=(100, 3))
     found = {odds(points, scale, np.random.default_rng(1), 12.0) for scale in (2.0**-700, 1.0, 2.0**40)}
     assert len(found) == 1
@@ -67,7 +69,7 @@ def test_a_gradient_of_zero_has_no_direction_but_odds(d):
 
 
 def test_the_odds_are_the_same_in_the_coordinates_of_what_is_spanned(monkeypatch):
-    """Many dimensions are reduced to those of all points and gradients, up to rounding."""
+    """Many dimensions are reduced to the span of all points and gradients, up to rounding."""
     points = np.random.default_rng(0).normal(size=(100, 40))
     reduced = odds(points, 1.0, np.random.default_rng(1), 20.0)
     monkeypatch.setattr("dpmedian.methods.adaptive.evidence._Answers._rotate", lambda self: None)
@@ -75,7 +77,7 @@ def test_the_odds_are_the_same_in_the_coordinates_of_what_is_spanned(monkeypatch
 
 
 def released(plan, points, seed):
-    """A method's result, or None where it failed."""
+    """The result of a method, or None if it failed."""
     try:
         tape = Tape.draw(seed.to_bytes(32, "little"), plan.parameters.neighbours)
         return plan.calibrated.run(ArraySource.of(points, plan.parameters), tape)
@@ -88,9 +90,9 @@ def released(plan, points, seed):
     [(101, 2, 60), *(pytest.param(n, d, 150, marks=pytest.mark.slow) for n, d in ((101, 2), (160, 5)))],
 )
 def test_few_records_far_away_are_lost_or_doubted_and_few_others_are(n, d, runs):
-    """At s = n sqrt(rho/d) = 12. One in a thousand points far from the data has no note: of 150 two with 0.01.
-
-    Of clouds one in ten is lost, more than the allowed number with 0.001; and 30 % at least have no note.
+    """At s = n sqrt(rho/d) = 12. If one in a thousand points far from the data has no note, two of 150 have none with
+    probability 0.01. If one cloud in ten is lost, more than the allowed number are lost with probability 0.001; at
+    least 30 % have no note.
     """
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
     far, near = [], []
@@ -106,9 +108,9 @@ def test_few_records_far_away_are_lost_or_doubted_and_few_others_are(n, d, runs)
 
 @pytest.mark.slow
 def test_far_records_of_a_private_number_are_doubted():
-    """Runs with too few records go on where the noisy number is too large, and then gradients look short.
+    """Runs with too few records continue if the noisy number is too large, and then gradients look short.
 
-    At s = 16; of some twenty points far from the data one at most has no note.
+    At s = 16; of about twenty points far from the data at most one has no note.
     """
     plan = dpmedian.plan(68, 2, epsilon=1.0, delta=1e-6, method="adaptive", neighbours="add_remove")
     found = [released(plan, 1e9 + np.random.default_rng([68, seed]).normal(size=(68, 2)), seed) for seed in range(400)]

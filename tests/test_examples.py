@@ -1,4 +1,4 @@
-"""What the README, the documentation, the docstrings and the examples show is what happens."""
+"""The README, the documentation, the docstrings and the examples show what really happens."""
 
 import doctest
 import importlib
@@ -14,14 +14,14 @@ import dpmedian
 from transcripts import PAGES, ROOT, refresh
 
 PACKAGE = Path(dpmedian.__file__).parent
-# Those whose docstrings show a session at the prompt.
+# Modules whose docstrings show a session at the prompt.
 MODULES = [
     ".".join(("dpmedian", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     for path in sorted(PACKAGE.rglob("*.py"))
     if ">>> " in path.read_text("utf-8")
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# What takes half a second or more, and of the examples all but the one that `make demo` runs.
+# Pages that take half a second or more, and all examples except the one that `make demo` runs.
 SLOW = {
     "README.md",
     "docs/command-line.md",
@@ -51,7 +51,7 @@ def marked(path: Path) -> ParameterSet:
     return pytest.param(path, id=name, marks=[pytest.mark.slow] * (name in SLOW))
 
 
-# What the doors need beyond numpy.
+# The packages that the integrations need in addition to numpy.
 OPTIONAL = {
     "dpmedian.sklearn": "sklearn",
     "dpmedian.opendp": "opendp",
@@ -61,7 +61,7 @@ OPTIONAL = {
 
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_every_code_block_runs_and_prints_what_the_page_says(page):
-    """`make transcripts` writes the outputs anew after a change of them that is meant."""
+    """`make transcripts` writes the outputs again after an intended change."""
     for extra in ("matplotlib", "sklearn", "opendp", "pandas", "flwr"):
         pytest.importorskip(extra)
     written, printed = refresh(page)
@@ -78,11 +78,11 @@ def test_the_examples_in_docstrings_are_right(name):
 
 @pytest.mark.parametrize("script", [marked(script) for script in EXAMPLES])
 def test_every_example_runs_without_a_word_on_stderr(script, tmp_path):
-    """As a user runs it, without a seed; `make demo` runs the quickstart."""
+    """Each example runs as users run it, without a seed; `make demo` runs the quickstart."""
     pytest.importorskip("matplotlib")
     if script.stem == "flower_simulation":
         pytest.importorskip("ray", reason="`make flower` installs Ray and runs the simulation")
-    environment = {**os.environ, "MPLBACKEND": "template"}  # draws nothing and opens no window
+    environment = {**os.environ, "MPLBACKEND": "template"}  # The backend draws nothing and opens no window.
     command = [sys.executable, script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, env=environment)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,6 @@
-"""The exponential mechanism by exact enumeration: its bounded range is the claim; and it draws what was enumerated."""
+"""The exponential mechanism by exact enumeration: its bounded range is the claim, and its draws have the exact
+weights.
+"""
 
 import itertools
 import math
@@ -25,7 +27,7 @@ def weights(scores, rate: tuple[int, int]) -> np.ndarray:
 
 
 def rate_of(mechanism: Exponential, bounded_range: int) -> tuple[int, int]:
-    """The ratio of integers by which the tape draws, for ranges below 2^33."""
+    """The ratio of integers that the tape uses to draw, for ranges below 2^33."""
     return math.floor(math.ldexp(mechanism.eta, 30)), bounded_range << 30
 
 
@@ -138,7 +140,7 @@ def test_the_building_block_costs_what_was_asked(rho):
 
 
 def test_a_sensitivity_is_half_a_range():
-    """4,000 draws each, from the same keys; 6 standard deviations are passed with a probability below 1e-8."""
+    """4,000 draws each, with the same keys; 6 standard deviations are exceeded with a probability below 1e-8."""
     runs, scores = 4_000, [0, 4]
     calls = [{"sensitivity": 3}, {"bounded_range": 6}]
     counts = [

@@ -1,4 +1,4 @@
-"""Measured figures in the prose of README and documentation are those of the tables that a command has written."""
+"""Measured figures in the prose of README and documentation agree with the tables that a command has written."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ PAGES = [
     ROOT / "README.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not {"tables", "_build"} & set(page.parts)),
 ]
-# What is measured, if it stands in prose: excesses in scientific notation, and seconds. Here 1e-6 is always a delta.
+# Which figures in prose are measured: excesses in scientific notation, and seconds. 1e-6 is always a delta here.
 MEASURED = re.compile(r"\b(?!1e-6)\d+(?:\.\d+)?e[-+]?\d+|\b\d+(?:\.\d+)?(?= seconds)")
 
 
@@ -40,7 +40,9 @@ def releases(method: str, radius: str) -> dict[str, str]:
 
 
 def of_the_paper() -> list[str]:
-    """Return the authors' excesses and seconds at the two radii, and our excesses: loc_dpgd and the default method."""
+    """Return the excesses and seconds of the authors' code at the two radii, and those of loc_dpgd and the default
+    method.
+    """
     near, far = releases("loc_dpgd", "1e+03"), releases("loc_dpgd", "1e+10")
     default = next(row for row in rows("gauntlet.md", "The paper's data") if row["data"] == "epsilon 2.0")
     excess, again = "excess", "excess again"
@@ -49,7 +51,7 @@ def of_the_paper() -> list[str]:
     return [*found, default["median excess [95 %]"].split()[0]]
 
 
-# A page, a sentence whose groups are figures, and what they are in the tables.
+# A page, a sentence whose groups are figures, and the values of these figures in the tables.
 CLAIMS: list[tuple[str, str, Callable[[], list[str]]]] = [
     (
         "docs/related-work.md",
@@ -94,7 +96,9 @@ def test_figures_agree_to_the_digits_that_are_written():
 
 
 def test_the_best_private_locations_are_those_that_the_page_names():
-    """Means are closer to the center in two dimensions, and this package with outliers, heavy tails, unknown places."""
+    """Means are closer to the center in two dimensions; this package is closer with outliers, heavy tails, unknown
+    places.
+    """
     distances = {
         row.pop("data"): {name: row[name] for name in row} for row in rows("peers.md", "Distance to the center")
     }
@@ -111,7 +115,7 @@ def test_the_best_private_locations_are_those_that_the_page_names():
 
 
 def test_the_theorem_holds_in_its_table():
-    """It allows 5 % of the runs above the bound."""
+    """The theorem allows 5 % of the runs above the bound."""
     for title in ("A normal cloud", "The same with"):
         for row in rows("theorem.md", title):
             above, runs = row["above"].split(" of ")

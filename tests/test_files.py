@@ -1,6 +1,6 @@
-"""Files become records, or an error that names the row and the column while nothing has been spent.
+"""Files become records, or an error that names the row and the column before anything is spent.
 
-In unattended runs no record is an error, is shown, or decides how the others are read.
+In unattended runs no record raises an error, is shown, or decides how the other records are read.
 """
 
 import gzip
@@ -90,7 +90,7 @@ def test_columns_are_chosen_by_name_and_keep_the_asked_order(tmp_path):
     csv = write(tmp_path / "a.csv", "who,x,y\nann,1,2\nbob,3,4\n")
     parquet.write_table(arrow.table({"who": ["ann", "bob"], "x": [1, 3], "y": [2.0, 4.0]}), tmp_path / "a.parquet")
     for path in (csv, tmp_path / "a.parquet"):
-        # By name and by number, also where there are names.
+        # By name and by number, also if the columns have names.
         for columns in (["y", "x"], ["3", "2"], [3, 2], ["y", 2]):
             for nonfinite in ("raise", "center"):
                 records = read_points(path, columns=columns, nonfinite=nonfinite)
@@ -107,7 +107,7 @@ def test_a_name_that_is_a_number_comes_before_the_number(tmp_path):
     years = write(tmp_path / "b.csv", "2019,2020\n10,20\n")
     assert read_points(years, header=True, columns=["2020"]).columns == ("2020",)
     assert read_points(years, header=True, columns=["2"]).columns == ("2020",)
-    # Untold, numbers are a record.
+    # Without an option, a line of numbers is a record.
     assert read_points(years).array.shape == (2, 2)
 
 
@@ -231,10 +231,10 @@ def test_encodings(tmp_path):
     with pytest.raises(ValueError, match="line 3 is not utf-8"):
         read_points(late)
     assert np.isnan(read_points(late, nonfinite="center").array[1, 1])
-    # What cannot be read in another column costs nothing.
+    # An unreadable cell in another column does not matter.
     late.write_bytes(b"who,x\nJos\xe9,1\n")
     assert read_points(late, columns=["x"], nonfinite="center").array.tolist() == [[1.0]]
-    # Lines are found as bytes.
+    # Lines are found in the bytes before decoding.
     with pytest.raises(ValueError, match="encoding must write ASCII as single bytes, got 'utf-16'"):
         read_points(path, encoding="utf-16")
     for unknown in ("klingon", "rot13"):
@@ -299,7 +299,7 @@ HOSTILE = st.one_of(
 @example(line=b"\xef\xbb\xbf", place=0, header=False, decimal=".")
 @example(line=b'1,"' + b"9" * 200_000 + b'"', place=1, header=True, decimal=".")
 def test_no_record_of_a_file_is_an_error_or_changes_another_one(tmp_path_factory, line, place, header, decimal):
-    """The records but one are as they are without it; the header and the rest decide the shape."""
+    """All records except one are as they are without it; the header and the other records decide the shape."""
     separator = "," if decimal == "." else ";"
     lines = [text.replace(",", separator).encode() for text in LINES]
     lines[place] = line
@@ -353,7 +353,7 @@ def test_parquet_names_nulls_and_types(tmp_path):
         read_points(path)
     unattended = read_points(path, columns=["x", "y"], nonfinite="center").array
     assert np.array_equal(unattended, [[1.0, 1.0], [2.0, 2.0], [np.nan, 3.0]], equal_nan=True)
-    # The type of a column is as public as its name, also if nobody may see a cell.
+    # The type of a column is as public as its name, even if nobody may see a cell.
     for columns, named in ((["x", "who"], "column 'who' has type string"), (["day"], "column 'day' has type date32")):
         with pytest.raises(TypeError, match=named):
             read_points(path, columns=columns, nonfinite="center")
@@ -517,7 +517,7 @@ def test_a_device_without_an_end_is_refused(nonfinite):
 
 @pytest.mark.parametrize("header", ["{'descr': '<f8', 'fortran_order", "(" * 90, "\0", "{'shape': (3", "1 +"])
 def test_a_damaged_header_is_an_error_that_names_the_file(tmp_path, header):
-    """numpy reads a header as Python, and the errors of that are of many kinds."""
+    """numpy parses a header as Python, which may raise errors of many types."""
     path = tmp_path / "damaged.npy"
     text = header.encode().ljust(117) + b"\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64))

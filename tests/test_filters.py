@@ -31,7 +31,9 @@ def pure(epsilon: float, times: int = 1) -> tuple[PrivacyCost, ...]:
 
 
 def true_delta(costs: Sequence[PrivacyCost], epsilon: float) -> float:
-    """The largest delta of these steps, costs fixed: randomised responses (few different ones) and Gaussians."""
+    """The largest delta of these releases with fixed costs: randomized responses (a few different ones) and
+    Gaussians.
+    """
     mu = math.sqrt(math.fsum(cost.mu_squared for cost in costs))
     epsilons = [e for cost in costs for e in cost.pure_epsilons]
     losses = {0.0: 1.0}
@@ -45,7 +47,9 @@ def true_delta(costs: Sequence[PrivacyCost], epsilon: float) -> float:
 
 
 def adaptive_delta(first: PrivacyCost, after_gain: Sequence[PrivacyCost], after_loss: Sequence[PrivacyCost]) -> float:
-    """The delta of who first runs a randomised response, and goes on with one of two lists of costs, by its loss."""
+    """The delta of an analyst who runs a randomized response, and then uses one of two lists of costs, depending on its
+    loss.
+    """
     (e,) = first.pure_epsilons
     likely = 1 / (1 + math.exp(-e))
     epsilon = BUDGET.epsilon
@@ -53,13 +57,13 @@ def adaptive_delta(first: PrivacyCost, after_gain: Sequence[PrivacyCost], after_
     return likely * true_delta(after_gain, epsilon - e) + (1 - likely) * true_delta(after_loss, epsilon + e)
 
 
-# The example of a ledger that admitted what fits by one bound or by another.
+# The example of a ledger that admitted what fits by one bound or by another bound.
 
 FIRST, GAIN, LOSS = PrivacyCost.pure_dp(1e-6), pure(1.0000013675), pure(0.08354, 12)
 
 
 def test_exact_composition_is_no_filter() -> None:
-    """Both branches fit when they are fixed beforehand, and the analyst who chooses between them exceeds delta."""
+    """Both branches fit if they are fixed beforehand, and an analyst who chooses between them exceeds delta."""
     fixed = named("costs_fixed_beforehand")
     assert fixed.admits([FIRST, *GAIN])
     assert fixed.admits([FIRST, *LOSS])
@@ -88,7 +92,7 @@ def test_the_example_does_not_get_through_a_filter(composition: str) -> None:
 
 
 def greedy(rule: Filter, costs: Sequence[PrivacyCost], step: PrivacyCost, most: int = 400) -> list[PrivacyCost]:
-    """As many of the step as the filter admits."""
+    """As many repetitions of the release as the filter admits."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -105,14 +109,16 @@ MENU = [
 @pytest.mark.parametrize("composition", ["gaussian", "concentrated"])
 @pytest.mark.parametrize("e", [1e-6, 1e-3, 0.03, 0.1])
 def test_no_two_branches_gain_by_adaptivity(composition: str, e: float) -> None:
-    """Whatever the analyst fills the ledger up with in either branch: the truth stays within delta."""
+    """For any costs with which the analyst fills the ledger in either branch, the true delta stays within the
+    budget's.
+    """
     rule, first = named(composition), PrivacyCost.pure_dp(e)
     options = [greedy(rule, [first], step) for step in MENU]
     used = [option for option in options if option]
     assert len(used) >= 4, "the menu must leave something to choose"
     worst = max(adaptive_delta(first, gain, loss) for gain in options for loss in options)
     assert worst <= 1e-6
-    # Choosing does gain something over the best fixed list of the exact accounting, so the test is not vacuous.
+    # Choosing gains something over the best fixed list of the exact accounting, so the test is not vacuous.
     fixed = named("costs_fixed_beforehand")
     exact = [greedy(fixed, [first], step) for step in MENU]
     if e == 1e-6:
@@ -138,7 +144,7 @@ def test_pairs_may_be_chosen_adaptively() -> None:
 
 
 def test_the_first_release_may_use_the_budget_up_exactly() -> None:
-    """Its cost was chosen before any result, so it is accounted for exactly, whatever it consists of."""
+    """Its cost was chosen before any result, so it is counted exactly, for any kinds of releases."""
 
     def cost_of(rho: float) -> PrivacyCost:
         selection = PrivacyCost.bounded_range(math.sqrt(8 * 0.1 * rho))
@@ -151,7 +157,7 @@ def test_the_first_release_may_use_the_budget_up_exactly() -> None:
     ledger.charge("nothing", "adaptive", PrivacyCost())
     with pytest.raises(BudgetExceeded):
         ledger.charge("more", "adaptive", PrivacyCost(mu_squared=1e-6))
-    # As a second release the same cost would count more: its other steps stand for Gaussians.
+    # As a second release the same cost would count more, because its other releases count as Gaussians.
     assert cost.dominating_mu_squared > 2 * cost.rho
 
 
@@ -174,7 +180,7 @@ def test_the_gaussian_filter_is_never_more_generous_than_the_exact_composition(
         assert BUDGET.fits(PrivacyCost.total(costs), rounding=2 * TOLERANCE)
         total = math.fsum(cost.dominating_mu_squared for cost in costs)
         assert gaussian_delta(math.sqrt(total), 1.0) <= 1e-6 or epsilons or etas
-    # What is admitted stays admitted without its last cost.
+    # Costs that are admitted stay admitted without the last one.
     assert not rule.admits(costs) or rule.admits(costs[:-1])
 
 
@@ -219,7 +225,7 @@ def test_zero_concentration_under_epsilon_and_delta() -> None:
     rho = rule.split([], 1)
     assert concentrated_delta(rho, 1.0) <= 1e-6 < concentrated_delta(rho * (1 + 1e-8), 1.0)
     assert rule.admits([PrivacyCost(mu_squared=2 * rho)])
-    # Small pure steps count less than in the Gaussian filter, Gaussians more.
+    # Small pure releases count less than in the Gaussian filter, and Gaussians count more.
     assert len(greedy(rule, [], PrivacyCost.pure_dp(0.01))) > len(
         greedy(named("gaussian"), [], PrivacyCost.pure_dp(0.01))
     )
@@ -257,7 +263,7 @@ def test_defaults_are_filters(budget: dict[str, float], default: str) -> None:
     assert Ledger(**budget).composition == default  # type: ignore[arg-type]
 
 
-# What a refusal says.
+# Messages of a refusal.
 
 
 @pytest.mark.parametrize(
@@ -328,7 +334,7 @@ def test_k_releases_of_a_split_fit_and_a_little_more_does_not(
     step = PrivacyCost(mu_squared=2 * rho, discretization=1e-17)
     for _ in range(k):
         ledger.charge("part", "adaptive", step)
-    # The share of delta for discretization is all that is lost; in rho nothing is.
+    # Only the share of delta for the discretization is lost; in rho nothing is lost.
     assert ledger.split(1) <= rho * k * (1e-10 if ledger.budget.rho or ledger.composition == "concentrated" else 3e-3)
     with pytest.raises(BudgetExceeded):
         ledger.check(PrivacyCost(mu_squared=2 * rho * k * 4e-3))
@@ -365,7 +371,7 @@ def test_ledgers_without_rho_say_what_to_ask_for_instead() -> None:
         ledger.split(0)
 
 
-# What may be claimed.
+# Claims after adaptive choices.
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.12, 3.0])
@@ -376,7 +382,7 @@ def test_the_claim_of_a_budget_in_rho_is_that_of_zero_concentration(rho: float, 
     exponents = (orders - 1) * (orders * rho - epsilon) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
     assert math.exp(min(0.0, float(exponents.min()))) <= delta * (1 + 1e-6)
     assert concentrated_delta(rho, epsilon * (1 - 1e-6)) > delta * (1 - 1e-9)
-    # More than Gaussians of that rho would give: the analyst may have spent it on anything.
+    # This is more than Gaussians of this rho would give: the analyst may have spent it on any releases.
     assert epsilon >= PrivacyCost(mu_squared=2 * rho).epsilon_at(delta)
 
 

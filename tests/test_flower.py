@@ -1,4 +1,4 @@
-"""The Flower strategy, with Flower's own messages: one record per client, whatever a client sends."""
+"""The Flower strategy with Flower's own messages: one record per client, for anything that a client sends."""
 
 import itertools
 import logging
@@ -22,7 +22,7 @@ from dpmedian.steps.lengths import Lengths
 
 logging.getLogger("flwr").setLevel(logging.CRITICAL)
 
-# Flower's runtime sets them; a message needs them.
+# Flower's runtime sets these values, and a message needs them.
 TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
 
 CLIENTS = 400
@@ -38,7 +38,7 @@ def start():
 
 
 def honest(node, arrays):
-    """Sends the target, with a little noise of its own; `count` differs at every client."""
+    """An honest client sends the target with a little noise of its own; `count` differs for every client."""
     rng = np.random.default_rng(node)
     sent = {key: value + 0.1 * rng.normal(size=value.shape) for key, value in TARGET.items()}
     return model(**sent, count=np.array(node), scalar=np.float64(1.0))
@@ -105,7 +105,7 @@ def test_the_model_moves_to_the_median_in_its_own_shapes_and_types(strategy, nei
     assert {key: (array.shape, array.dtype) for key, array in result.arrays.items()} == {
         key: (array.shape, array.dtype) for key, array in start().items()
     }
-    # Counters are no weights: the server's stays.
+    # Counters are not weights: the counter of the server stays.
     assert result.arrays["count"].numpy() == 7
     assert made.cost.rho == pytest.approx(0.5)
     assert (made.cost.neighbours, made.cost.unit) == (neighbours, "client")
@@ -172,7 +172,7 @@ def test_a_client_has_one_record_however_often_it_replies():
 
 
 def test_a_failure_keeps_the_model_and_stays_charged(strategy):
-    """Nobody replies: their noisy number says that nothing can be found, and has its cost all the same."""
+    """Nobody replies: the noisy number shows that nothing can be found, and it has its cost nevertheless."""
     ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made = strategy(ledger=ledger)
     result = made.start(Clients(lambda node, arrays: None), start(), num_rounds=1)
@@ -183,7 +183,7 @@ def test_a_failure_keeps_the_model_and_stays_charged(strategy):
 
 
 def test_nobody_to_ask_is_a_release_too(strategy):
-    """Where the number of clients is private, none must not look different from one."""
+    """If the number of clients is private, zero clients must look like one client."""
     made = strategy(fraction_train=1e-9)
     made.start(Clients(), start(), num_rounds=1)
     assert [type(release) for release in made.releases] == [ReleaseFailed]
@@ -216,7 +216,7 @@ AWAY = np.linspace(-1.0, 1.0, LARGE).astype(np.float32)
 
 
 def large(node, arrays):
-    """The update of an honest client: in a common direction, with as much of its own."""
+    """The update of an honest client: a common direction plus an equally large part of its own."""
     noise = np.random.default_rng(node).normal(size=LARGE) * 0.6
     return model(weight=(arrays["weight"].numpy().ravel() + AWAY + noise).astype(np.float32).reshape(100, 200))
 
@@ -244,7 +244,7 @@ def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(st
     assert direction(result) > 0.2
     assert result.arrays["weight"].numpy().dtype == np.float32
     assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "coherence", "withstands", "length"}
-    # Four fifths of the honest coherence, 0.69, less a fifth.
+    # Four fifths of the honest coherence 0.69, minus a fifth.
     assert all(abs(release.coherence - 0.35) < 0.1 for release in made.releases)
     assert made.cost.rho == pytest.approx(0.15)
     assert (made.cost.neighbours, made.cost.unit) == (neighbours, "client")
@@ -253,7 +253,7 @@ def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(st
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("kind", [kind for kind in MALFORMED if kind not in ("other names", "text", "not a number")])
 def test_a_malformed_reply_is_a_drop_out_of_a_step(strategy, kind, neighbours):
-    """The same bits as if the client had not been there, or with "replace" as if it had not moved."""
+    """The bits are the same as without this client, or under "replace" as if the client had not moved."""
 
     def bits(behaviour):
         made = strategy(neighbours=neighbours, aggregate="step", rho=1.0)
@@ -279,7 +279,7 @@ def test_a_client_has_one_record_in_a_step_however_often_it_replies(strategy):
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_the_threshold_follows_the_median_length_within_the_budget_of_the_rounds(strategy, neighbours):
-    """Updates have lengths around 5; the first model has 160. The noise of a count of 200 is 5 at this budget."""
+    """Updates have lengths near 5; the first model has length 160. The noise of a count of 200 is 5 at this budget."""
     unit = np.ones(256) / 16.0
 
     def behaviour(node, arrays):
@@ -298,7 +298,7 @@ def test_the_threshold_follows_the_median_length_within_the_budget_of_the_rounds
         made.aggregate_train(number, grid.send_and_receive(messages))
         thresholds.append(made._lengths.threshold)
     assert all(0.7 * 3.5 < threshold < 0.7 * 7.0 for threshold in thresholds[-4:]), thresholds
-    # The numbers are charged with the steps, and all rounds fit the ledger that they share.
+    # The numbers are charged together with the steps, and all rounds fit the ledger that they share.
     assert ledger.spent.rho == pytest.approx(made.cost.rho) == pytest.approx(4.0)
     assert len(ledger.entries) == 24
     assert not list(made.configure_train(13, model(weight=np.full(256, 10.0)), ConfigRecord(), grid))
@@ -324,7 +324,9 @@ def test_the_guess_of_a_length_begins_with_no_threshold_and_ends_beside_the_medi
 
 
 def test_momentum_repeats_a_share_of_the_last_movement(strategy):
-    """The updates count from there: a movement that is right already leaves steps of no direction."""
+    """Updates are measured from the moved model: if the movement is right, the remaining steps have no common
+    direction.
+    """
     made = strategy(aggregate="step", rho=2.0, momentum=0.5, step_length=1.0)
     history = []
     made.start(
@@ -355,7 +357,7 @@ def test_what_clients_report_is_not_aggregated(strategy):
 
 
 def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy):
-    """Neighbours differ in one node: with a fixed share of them, another one could take its place.
+    """Neighbors differ in one node: with a fixed share of nodes, another node could take its place.
 
     Binomial(4000, 1/2) is outside of 2000 +- 190 with probability below 1e-8.
     """

@@ -1,4 +1,4 @@
-"""Records of groups: computed again, with every plan in them, and their page."""
+"""Records of groups are computed again, with every plan in them and with their page."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Groups under one budget: every key has a value, one charge, and no group sees another."""
+"""Groups under one budget: every key has a value, there is one charge, and no group depends on another."""
 
 import csv
 import functools
@@ -49,7 +49,7 @@ def test_every_key_has_a_value_and_every_other_label_is_left_out():
 
 
 def test_keys_that_are_equal_in_python_are_refused_before_the_charge():
-    """1 and True are different labels, and one key of the mapping that is returned: a group would be lost."""
+    """1 and True are different labels but the same key of the mapping that is returned: a group would be lost."""
     ledger = dpmedian.Ledger(rho=9.0, neighbours="add_remove")
     with pytest.raises(ValueError, match="keys must differ"):
         dpmedian.geometric_medians(np.zeros((20, 2)), [1] * 20, keys=[1, True], n=20, ledger=ledger, **BUDGET)
@@ -171,7 +171,7 @@ def test_what_groups_do_not_take():
 
 
 def test_the_minimum_is_compared_with_the_noisy_size():
-    """At an exact size of 300 and a minimum of 300 the noise decides, and what is seen agrees with it."""
+    """At an exact size of 300 and a minimum of 300 the noise decides, and the result agrees with the noisy size."""
     rng = np.random.default_rng(5)
     points, labels = rng.normal(size=(300 * 40, 2)), np.repeat(np.arange(40), 300)
     found = dpmedian.geometric_medians(
@@ -340,7 +340,7 @@ def test_pictures_of_groups():
     scales = [5000.0, 10.0]
     scaled = dpmedian.geometric_medians(points * scales, labels, keys=KEYS, scales=scales, rho=0.5, seed=1)
     widths = [np.ptp(patch.get_path().vertices, axis=0) for patch in scaled.plot_map().patches]
-    assert np.allclose([width / height for width, height in widths], 500.0, rtol=1e-3)  # Of polygons of 100 corners.
+    assert np.allclose([width / height for width, height in widths], 500.0, rtol=1e-3)  # Polygons of 100 corners.
     with pytest.raises(ValueError, match="only two dimensions"):
         dpmedian.geometric_medians(points[:, :1], labels, keys=KEYS, rho=0.5, seed=0).plot_map()
 
@@ -375,7 +375,9 @@ def test_the_command_releases_groups(tmp_path, capsys):
 @pytest.mark.parametrize("cell", [math.nan, "secret", None, 1j, [1], b"\xff", 10**400, True])
 @pytest.mark.parametrize("nonfinite", ["center", "drop"])
 def test_no_cell_of_a_row_shows_in_an_unattended_run(cell, nonfinite):
-    """Whatever a row holds, as a coordinate, a label or an id: no error, no warning, the other records as they were."""
+    """For any content of a row, as a coordinate, a label or an id: no error, no warning, and the other records are
+    unchanged.
+    """
     pandas = pytest.importorskip("pandas")
     usual = {
         "x": np.arange(60.0) % 7,

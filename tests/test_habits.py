@@ -1,4 +1,4 @@
-"""What the project says about itself in other places than the code: links, the citation, the marks of its tests."""
+"""Statements of the project about itself outside of the code: links, the citation, the marks of its tests."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def test_there_is_one_public_address(name):
 
 
 def test_the_citation_has_no_version_of_its_own():
-    """The version stands in Cargo.toml only, so that no other can be left behind."""
+    """The version number is in Cargo.toml only, so that no other place can be forgotten."""
     assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
 
 
@@ -28,7 +28,9 @@ def test_cases_that_proptest_found_are_not_ignored():
 
 
 def test_of_each_contract_one_case_is_quick(tmp_path):
-    """The hook of the tests' conftest, on tests made for this one: one case of each, and none that is marked slow."""
+    """The hook in the tests' conftest, on tests made for this purpose: one case of each is quick, and none that is
+    marked slow.
+    """
     (tmp_path / "contract").mkdir()
     (tmp_path / "contract" / "test_made.py").write_text(
         "import pytest\n"
@@ -50,7 +52,7 @@ def test_of_each_contract_one_case_is_quick(tmp_path):
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *sys.path]),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # They take most of the time to start.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # Plugins take most of the time to start.
     }
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert re.findall(r"test_\w+\[\w\]", done.stdout) == [

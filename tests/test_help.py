@@ -1,4 +1,4 @@
-"""A stranger reads a public docstring once and knows what to pass."""
+"""A new user reads a public docstring once and knows what to pass."""
 
 import importlib
 import inspect
@@ -25,7 +25,7 @@ PUBLIC["dpmedian.Plan.run"] = dpmedian.Plan.run
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_parameter_of_a_public_function_is_explained(name):
-    """In numpydoc's sections: what `help` and editors show."""
+    """Parameters are explained in numpydoc's sections, which `help` and editors show."""
     function = PUBLIC[name]
     text = inspect.getdoc(function)
     assert "Returns\n-------" in text
@@ -59,7 +59,7 @@ def test_every_parameter_of_what_users_make_is_explained(module, name):
 
 
 def test_a_parameter_that_another_function_explains_is_explained_here_too():
-    """In the source `plan` says "As in `geometric_median`"; `help` has the explanation."""
+    """In the source, `plan` says "As in `geometric_median`"; `help` shows the explanation."""
     section = "resolution : float, optional\n    The smallest distance that matters. Three methods need it"
     for function in (dpmedian.geometric_median, dpmedian.plan, dpmedian.k_medians, dpmedian.geometric_medians):
         assert section in inspect.getdoc(function)

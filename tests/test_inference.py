@@ -1,4 +1,4 @@
-"""Confidence regions for the population's median: what they cover, what they cost, and what they say."""
+"""Confidence regions for the population's median: how often they cover, what they cost, and what they state."""
 
 import json
 
@@ -47,7 +47,7 @@ def exact(points: np.ndarray, radius: float, *, variance: float = 0.0) -> Moment
 
 
 def theory(points: np.ndarray) -> np.ndarray:
-    """Standard errors at the origin, where the Hessian is diagonal."""
+    """Standard errors at the origin, for data with a diagonal Hessian there."""
     r = np.linalg.norm(points, axis=1)
     u = points / r[:, None]
     return np.sqrt((u**2).mean(axis=0) / len(points)) / ((1.0 - u**2) / r[:, None]).mean(axis=0)
@@ -66,14 +66,14 @@ def test_without_noise_the_covariance_is_that_of_the_theory():
 
 @pytest.mark.parametrize("thickness", [0.03, 0.1, 0.3])
 def test_across_a_thin_line_smoothing_does_not_hide_the_curvature(thickness):
-    """Standard errors with a radius far above the thickness are those of the theory, within a third."""
+    """With a radius far above the thickness, standard errors agree with the theory within a third."""
     points = gauss(200_000, 2) * [10.0, thickness]
     region = confidence_region(np.zeros(2), exact(points, 2.0), 0.95)
     assert region.standard_errors == pytest.approx(theory(points), rel=1 / 3)
 
 
 def test_a_round_cloud_between_two_far_clusters_is_no_line():
-    """Beyond the radius records lie along a line, and within it they are a disk: the theory holds within a tenth."""
+    """Beyond the radius records lie along a line, and within it they form a disk: the theory holds within a tenth."""
     rng, n = np.random.default_rng(0), 200_000
     angle, clusters = rng.uniform(0.0, 2.0 * np.pi, size=n), 0.05 * rng.normal(size=(n, 2))
     disk = np.sqrt(rng.random(size=n)) * np.array([np.cos(angle), np.sin(angle)])
@@ -214,14 +214,14 @@ def test_what_a_region_needs_is_small_and_vanishes_with_many_records():
     assert many_hessian.cost <= 0.005 * 0.03
     assert not none_hessian.moments
     assert none == Region(0.0, False, False)
-    # If records are replaced the directions are free; under add/remove they take a part of a gradient.
+    # Under replacement the directions are free; under add/remove they need a part of a gradient's budget.
     assert few.weight == many.weight == FREE_WEIGHT
     assert 0.1 < made(2000, 5, neighbours="add_remove")[0].weight <= FREE_WEIGHT
     assert made(10**6, 5, neighbours="add_remove")[0].weight < 0.2
 
 
 def test_the_directions_get_what_the_plan_says():
-    """Releases with the later gradients, on all records, whose noise together is that of the record."""
+    """They are released with the later gradients, on all records, and their total noise is the one in the record."""
     n, d = 3000, 2
     plan = dpmedian.plan(n, d, **BUDGET)
     tape = Tape.record((3).to_bytes(32, "little"))
@@ -229,9 +229,9 @@ def test_the_directions_get_what_the_plan_says():
     found = [entry for entry in tape.entries() if entry[0] == "directions"]
     assert 5 <= len(found) <= next(stage for stage in plan.stages if stage.name == "directions").times
     noise = result.moments.directions.noise
-    # Together they cost no more than rho, of which a part was spent before.
+    # Together they cost no more than rho, a part of which was spent before.
     assert noise >= 2.0 / FREE_WEIGHT / np.sqrt(2.0 * plan.cost.rho)
-    # The trace of u u^T is 1, so the exact sum has the trace n: what is released differs from it by noise.
+    # The trace of u u^T is 1, so the exact sum has the trace n, and the released one differs from it by noise.
     assert np.trace(result.moments.directions.matrix) == pytest.approx(n, abs=6.0 * np.sqrt(d) * noise)
 
 
@@ -260,7 +260,7 @@ def test_it_covers_the_median_of_the_population():
 
 
 def test_on_a_globe_the_region_is_one_of_longitude_and_latitude():
-    """A cloud around 60 degrees north, where a degree of longitude is half as long, and across the date line."""
+    """A cloud at 60 degrees north, at which a degree of longitude is half as long, and across the date line."""
     rng = np.random.default_rng(0)
     arcs = rng.normal(size=(5000, 2))
     points = np.column_stack([np.remainder(180.0 + 2.0 * arcs[:, 0] + 180.0, 360.0) - 180.0, 60.0 + arcs[:, 1]])

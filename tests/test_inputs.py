@@ -1,4 +1,4 @@
-"""The table of inputs and options in the documentation: every cell is run."""
+"""The table of inputs and options in the documentation: every cell is tested."""
 
 import re
 import warnings
@@ -24,7 +24,7 @@ WHOLE = np.column_stack([POINTS, PERSON, SIDE, WEIGHT])
 
 
 class Tensor:
-    """What is known by DLPack only."""
+    """A tensor with no other interface than DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -37,7 +37,7 @@ class Tensor:
 
 
 class Stream:
-    """What is known by the Arrow C stream interface only, such as a relation of a database."""
+    """An object with no other interface than the Arrow C stream, such as a relation of a database."""
 
     def __init__(self, table):
         self.table = table
@@ -159,7 +159,7 @@ BESIDE = {"`unit=`": 2, "groups": 3, "weights": 4}
 
 
 def cells():
-    """The rows of the table, from the name of an option to what the page says."""
+    """The rows of the table: for the name of each option, the statements of the page."""
     lines = [line for line in PAGE.read_text().split("<!-- inputs -->")[1].splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:]}
@@ -192,7 +192,7 @@ def expected(option):
 
 
 def run(name, option, folder, by_value):
-    """What a release of this kind of input gives, with the extra column inside of the input or beside it."""
+    """The result of a release of this kind of input, with the extra column inside the input or passed separately."""
     place = BESIDE.get(option)
     if option == "`columns=`":
         columns = [1, 2] if name in BY_NUMBER else ["x", "y"]
@@ -237,14 +237,14 @@ def test_a_cell_of_the_table_is_true(name, option, tmp_path, request):
 
 
 def jax_double(array):
-    """In double precision, which JAX has only if it is asked for."""
+    """A JAX array in double precision, which JAX supports only on request."""
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
     return jax.numpy.asarray(array)
 
 
 def duckdb_query(frame):
-    """A query of a data base of its own, so that no query of another test is under way."""
+    """A query in a separate database, so that no query of another test is active."""
     connection = pytest.importorskip("duckdb").connect()
     connection.register("frame", frame)
     return connection.sql("select * from frame")

@@ -1,4 +1,4 @@
-"""The pure-DP mechanism: the exact distribution, its sensitivity, what it is worth, what it refuses.
+"""The pure-DP mechanism: the exact distribution, its sensitivity, its accuracy, and what it refuses.
 
 Statistical tests have fixed seeds, so they pass always or never; each states its alpha.
 """
@@ -33,7 +33,7 @@ def chi_square_threshold(freedom, z=4.7534):
 
 
 def scores(points, places, lattice, center=None, relation="replace"):
-    """The exact scores in records, from the kernel that the sampler draws by."""
+    """The exact scores in records, from the kernel that the sampler uses."""
     points = np.ascontiguousarray(points, dtype=float)
     d = points.shape[1]
     center = np.zeros(d) if center is None else center
@@ -58,7 +58,7 @@ def domain(lattice, d):
     [(2.0, 20_000), *(pytest.param(epsilon, 100_000, marks=pytest.mark.slow) for epsilon in (0.5, 2.0))],
 )
 def test_on_the_line_the_releases_follow_the_exact_density(epsilon, runs):
-    """Chi-square at alpha = 1e-6. Ties, outliers on both ends, an even number of records."""
+    """Chi-square at alpha = 1e-6. The data have ties, outliers on both ends, and an even number of records."""
     rng = np.random.default_rng(0)
     records = np.concatenate([np.round(64.0 * rng.normal(size=30)) / 64.0, [1.25] * 8, [64.0] * 3, [-64.0] * 3])
     n, radius, r = len(records), 64.0, 0.25
@@ -66,7 +66,8 @@ def test_on_the_line_the_releases_follow_the_exact_density(epsilon, runs):
     source, tape = ArraySource.of(records[:, None], plan.parameters), Tape.draw(bytes(32))
     released = np.array([plan.calibrated.run(source, tape).point[0] for _ in range(runs)])
     assert np.abs(released).max() <= radius
-    # The density between its jumps, by the definition of len_r; the projection moves the last bit of it to the ends.
+    # The density between its jumps, by the definition of len_r; the projection moves the outermost part of it to the
+    # ends.
     edges = np.unique(np.concatenate([records - r, records + r]))
     edges = np.concatenate([[-radius - r], edges[np.abs(edges) < radius], [radius + r]])
     middle = (edges[1:] + edges[:-1]) / 2.0
@@ -86,7 +87,7 @@ def test_on_the_line_the_releases_follow_the_exact_density(epsilon, runs):
 
 
 def test_on_the_line_the_score_is_the_papers_len():
-    """Brute force: for every z within r, the fewest records whose change makes z a median."""
+    """Brute force: over all z within r, the fewest records whose change makes z a median."""
     rng = np.random.default_rng(1)
     lattice = Lattice(1.0, 20, 4)
     places = domain(lattice, 1)
@@ -103,7 +104,7 @@ def test_on_the_line_the_score_is_the_papers_len():
 
 
 def fewest_changes(points, z):
-    """The paper's len: the fewest changed records for which the kept ones can be balanced at z, over all subsets."""
+    """The paper's len: the fewest changed records such that the kept ones can be balanced at z, over all subsets."""
     away = points - z
     norms = np.linalg.norm(away, axis=1)
     units = np.divide(away, norms[:, None], out=np.zeros_like(away), where=norms[:, None] > 0)
@@ -118,7 +119,7 @@ def fewest_changes(points, z):
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_score_is_never_above_the_papers_len(d):
-    """n <= 12, with records at the scored point; the gap is printed by benches/inverse_sensitivity.py."""
+    """n <= 12, with records at the scored point; benches/inverse_sensitivity.py prints the gap."""
     rng = np.random.default_rng(d)
     lattice = Lattice(1.0, 2**20, 2)
     for n in (2, 5, 9, 12):
@@ -155,7 +156,9 @@ def test_no_outcome_tells_more_than_epsilon_on_any_neighbours(d):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_no_outcome_tells_more_than_epsilon_where_a_record_is_added(d):
-    """All data sets of up to three records at seven places, none included: any record of them removed, any row."""
+    """All data sets of up to three records at seven places, including none; any record of them is removed, in any
+    row.
+    """
     epsilon, lattice = 1.5, Lattice(1.0, 6, 2)
     sites = np.arange(-6, 7, 2)[:, None] if d == 1 else np.random.default_rng(0).integers(-4, 5, size=(7, d))
     places = domain(lattice, d)
@@ -210,7 +213,7 @@ def test_a_replay_on_a_stranger_is_refused(replay):
 
 @pytest.mark.parametrize("epsilon", [1e-8, 0.1, 1.0, 7.3, 900.0])
 def test_the_rate_never_exceeds_half_of_epsilon(epsilon):
-    """In exact arithmetic: 2 ln 2 rate <= epsilon, and no more than a part in 10^4 is lost."""
+    """In exact arithmetic: 2 ln 2 rate <= epsilon, and at most one part in 10^4 is lost."""
     plan = dpmedian.plan(100, 2, **{**PURE, "epsilon": epsilon})
     ln_two = Fraction("0.693147180559945309417232121458")
     spent = 2 * (ln_two + Fraction(1, 10**30)) * plan.calibrated.mechanism.rate / 2**40
@@ -236,7 +239,7 @@ def test_other_budgets_buy_a_pure_release_too():
     assert plan.calibrated.mechanism.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
-# What it is worth.
+# Accuracy.
 
 
 def paper_bound(n, d, epsilon, beta, radius, r, optimum):
@@ -248,10 +251,11 @@ def paper_bound(n, d, epsilon, beta, radius, r, optimum):
 @pytest.mark.parametrize("d", [1, 2, LONG])
 @pytest.mark.parametrize("name", ["gauss", "ties", "outliers"])
 def test_the_bounds_hold(d, name):
-    """100 runs at beta = 0.05: value, distance in E8's form, and the paper's own value bound, each in at least 95.
+    """100 runs at beta = 0.05: the bounds on the value, on the distance (errata, item 8) and the paper's value bound
+    each hold in at least 95.
 
-    With failures of probability at most 0.05 the count of successes is at least 89 with probability 0.996; the measured
-    failures are far rarer than the bound allows, so 95 is no close call.
+    With failures of probability at most 0.05 the number of successes is at least 89 with probability 0.996. Measured
+    failures are far rarer than the bound allows, so 95 leaves room.
     """
     n, radius, r, beta = 600, 1e4, 0.01, 0.05
     rng = np.random.default_rng(d)
@@ -279,7 +283,7 @@ def test_the_bounds_hold(d, name):
 
 
 def test_the_bound_of_the_distance_is_that_of_the_proof():
-    """E8: q/sqrt(2q - 1) with q = gamma - k/n on the line, not the printed 1/sqrt(2q - q^2)."""
+    """The factor is q/sqrt(2q - 1) with q = gamma - k/n on the line, not the printed 1/sqrt(2q - q^2)."""
     line = inverse_sensitivity.Bound(n=100, d=1, changes=10.0, resolution=0.5, snapping=0.0)
     assert line.distance(0.9, 2.0) == pytest.approx(0.5 + 2.0 * 0.8 / math.sqrt(0.6))
     assert line.distance(0.6, 2.0) == math.inf
@@ -307,7 +311,7 @@ def test_the_prediction_is_about_what_comes_out(d):
 
 
 def test_a_median_at_the_border_keeps_its_volume():
-    """All records at the edge of the ball: the release is within a resolution of them, and inside."""
+    """All records are at the edge of the ball: the release is within a resolution of them, and inside the ball."""
     points = np.tile([[60.0, 80.0]], (400, 1))
     for seed in range(20):
         point = dpmedian.geometric_median(points, **PURE, seed=seed).point
@@ -323,7 +327,7 @@ def test_a_center_moves_everything_with_it():
     assert np.allclose(there - shift, here, atol=1e-3)
 
 
-# Doors.
+# Choice by `auto`, and refusals.
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -341,10 +345,10 @@ def test_auto_takes_it_on_the_line_when_it_predicts_less_error():
     chosen, other = dpmedian.plan(500, 1, **options), dpmedian.plan(500, 1, **options, method="adaptive")
     assert chosen.method == "inverse_sensitivity"
     assert chosen.prediction.excess < other.prediction.excess
-    # A coarse resolution and a large n are for the adaptive method.
+    # A coarse resolution and a large n are better served by the adaptive method.
     assert dpmedian.plan(500, 1, **{**options, "resolution": 5.0}).method == "adaptive"
     assert dpmedian.plan(50_000, 2, **options).method == "adaptive"
-    # A lattice that cannot be built is no reason to refuse.
+    # If no lattice can be built, another method is taken.
     assert dpmedian.plan(500, 1, **{**options, "resolution": 1e-15}).method == "adaptive"
 
 
@@ -393,7 +397,7 @@ def test_the_finest_and_the_widest_parameters_run(d):
 
 
 def drawn(points, **change):
-    """The draw itself: a plan whose draw is worth nothing would be refused."""
+    """The draw itself: a plan whose draw would be useless is refused."""
     plan = dpmedian.plan(*points.shape, **{**PURE, **change})
     return plan.calibrated.run(ArraySource.of(points, plan.parameters), Tape.draw(bytes(32))).point
 

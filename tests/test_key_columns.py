@@ -87,7 +87,7 @@ def test_tuples_of_texts_stay_apart_whatever_is_in_them():
 
 
 def test_a_missing_label_never_gives_its_text_to_others():
-    """Codes of rows with a missing label do not collide with those of other rows, in any order."""
+    """Codes of rows with a missing label are different from those of other rows, in any order."""
     values = ["p", "q", None]
     pairs = list(itertools.product(values, values))
     for order in (pairs, pairs[::-1], pairs[4:] + pairs[:4], pairs[::2] + pairs[1::2]):

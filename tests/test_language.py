@@ -1,4 +1,6 @@
-"""The words of the glossary: none that it has retired stands in a page, a docstring, a comment or a message."""
+"""No retired word, no British spelling and no condition with where is in a page, a docstring, a comment or a
+message.
+"""
 
 import io
 import re
@@ -9,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# What is retired, and what is said instead. A word in backticks is a name of the code, and is left alone.
+# The retired words, and what to say instead. A word in backticks is a name of the code and is ignored.
 RETIRED = {
     r"\b(?<!be )(?<!are )(?<!is )spreads?\b(?!\s+(?:onto|over|evenly|pair|points|an?)\b)": "core radius",
     r"\bquestions?\b": "query",
@@ -23,7 +25,7 @@ RETIRED = {
     r"\b(?:in doubt|doubtful)\b": "posterior mass outside of the interval",
     r", for (?:they|it|that|this|there) (?:is|are|was|were|has|have)\b": "because",
 }
-# Sentences in which such a word has its plain meaning.
+# Phrases in which such a word has its plain meaning.
 PLAIN = (
     r"frequent questions|Questions and answers|questions that you will be asked|Report questions",
     r"Each query to the data as a question in plain words",
@@ -54,7 +56,7 @@ def prose_of_page(text: str) -> str:
 
 
 def prose_of_module(text: str) -> str:
-    """Comments and strings of a module that are sentences, without what is in backticks or braces."""
+    """Comments and sentences in strings of a module, without backticks and braces."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     prose = (token.string for token in tokens if token.type in kinds and " " in token.string)

@@ -1,8 +1,9 @@
-"""The law of hidden choices, where a replay with the same random numbers cannot test it.
+"""The distribution of hidden choices, which a replay with the same random numbers cannot test.
 
-Weighted pairs are made of the records that hidden coins keep. If a changed weight lets a record in a middle row come or
-go, the same random numbers pair the later records in another way. The bound holds because the law of a pairing does not
-depend on the rows: here the law of the core is compared with one that is enumerated, and laws of neighbors are coupled.
+Weighted pairs are formed among the records that hidden coins keep. If a changed weight adds or removes a record in a
+middle row, the same random numbers pair the later records in another way. The bound holds because the distribution of a
+pairing does not depend on the rows. Here the distribution in the core is compared with an enumerated one, and the
+distributions for neighbors are coupled.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from dpmedian.sources.weights import WHOLE_WEIGHT
 from dpmedian.statistics import PairCounts
 from dpmedian.tape import Tape
 
-# Pairs within 1 are those of equal records, nearly: 0 to 3 of them.
+# Pairs within 1 are, apart from small differences, pairs of equal records: 0 to 3 of them.
 LINE = np.array([[0.0], [5.0], [0.1], [5.1], [0.2], [10.0], [5.2]])
 WHOLE, HALF = WHOLE_WEIGHT, WHOLE_WEIGHT // 2
 
-# With this many keys a cumulative frequency is within 0.0225 of its probability, but for one in a million laws
-# (Dvoretzky, Kiefer, Wolfowitz, Massart: alpha = 2 exp(-2 keys margin^2)).
+# With this many keys, all cumulative frequencies are within 0.0225 of their probabilities, except for one in a million
+# distributions (Dvoretzky, Kiefer, Wolfowitz, Massart: alpha = 2 exp(-2 keys margin^2)).
 KEYS, ALPHA = 14_400, 1e-6
 MARGIN = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * KEYS))
 
@@ -39,7 +40,9 @@ def count(weights: list[int], key: int, pairings: int = 1, line: np.ndarray = LI
 
 
 def enumerated(weights: list[int]) -> dict[int, Fraction]:
-    """The law of the count: all sets of kept records, and all orders of each, which give the uniform matching."""
+    """The distribution of the count: all sets of kept records, and all orders of each, which give the uniform
+    matching.
+    """
     law: Counter[int] = Counter()
     for kept in itertools.product((False, True), repeat=len(LINE)):
         shares = [Fraction(w, WHOLE) if keep else 1 - Fraction(w, WHOLE) for w, keep in zip(weights, kept, strict=True)]
@@ -79,7 +82,9 @@ def test_the_pairs_of_kept_records_have_the_law_of_a_uniform_matching_whatever_t
 
 @pytest.mark.parametrize("other", [HALF, 0])
 def test_the_laws_of_neighbours_are_coupled_within_one_pair(other):
-    """Strassen: on the line there is a coupling within 1 exactly if each cumulative law lies between shifted others."""
+    """Strassen: on the line there is a coupling within 1 if and only if each cumulative distribution lies between the
+    shifted other ones.
+    """
     here, there = enumerated(with_weight(WHOLE)), enumerated(with_weight(other))
     for t in range(-1, 5):
         assert cumulative(there, t - 1) <= cumulative(here, t) <= cumulative(there, t + 1)
@@ -87,7 +92,9 @@ def test_the_laws_of_neighbours_are_coupled_within_one_pair(other):
 
 
 def test_the_same_random_numbers_are_no_coupling_for_a_middle_row():
-    """A changed weight in a middle row moves some counts by more than the bound, and in the last row none."""
+    """A changed weight in a middle row moves some counts by more than the bound, and in the last row it moves none by
+    more.
+    """
     last = len(LINE) - 1
     gone = [0 if row == last else own for row, own in enumerate(BEFORE)]
     bound, keys = 1, range(400)

@@ -1,4 +1,4 @@
-"""The ledger never lets more be spent than its budget, whoever races, dies or copies."""
+"""The ledger never allows more than its budget, even with races, crashes and copies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dpmedian.warning import ConversionWarning
 
 
 def gaussian(epsilon: float, delta: float) -> PrivacyCost:
-    """A Gaussian release that uses the pair up."""
+    """A Gaussian release that uses up the pair."""
     rho = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(epsilon, delta))
     return PrivacyCost(mu_squared=2 * rho).asked(epsilon, delta)
 
@@ -112,13 +112,13 @@ def test_equal_parts_of_a_pure_budget_fit_despite_rounding(parts: int) -> None:
 
 def test_gaussian_releases_compose_better_than_their_pairs() -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    # Ten would follow from adding the pairs up.
+    # Adding up the pairs would allow ten releases.
     for _ in range(40):
         ledger.charge("a", "adaptive", gaussian(0.1, 1e-7))
 
 
 def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
-    """Neither bound on this mixture is exact, but basic composition of the two pairs is a bound as well."""
+    """Neither bound on this mixture is exact, but basic composition of the two pairs is a bound, too."""
     many = PrivacyCost(bounded_ranges=(0.05,) * 200)
     many = many.asked(many.epsilon_at(1e-6), 1e-6)
     pure = PrivacyCost.pure_dp(2.0).asked(2.0, 0.0)
@@ -130,7 +130,7 @@ def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
         ledger.charge("selections", "dpgd", many)
         ledger.charge("pure", "inverse_sensitivity", pure)
         assert ledger.remaining == 0.0
-        # A pair that the cost does not keep to is not believed.
+        # A pair that the cost does not satisfy is ignored.
         with pytest.raises(BudgetExceeded):
             Ledger(epsilon=1.0, delta=1e-6, composition=composition).check(concentrated(5.0).asked(1.0, 1e-6))
 
@@ -196,7 +196,7 @@ def test_racing_threads_cannot_overspend(place: Path | None, monkeypatch: pytest
         thread.start()
     for thread in threads:
         thread.join()
-    # 32 were asked for, 16 fit.
+    # 32 charges were requested, and 16 fit.
     assert len(granted) == 16
     assert [entry.state for entry in ledger.entries] == ["released"] * 16
     assert ledger.spent.rho == 1.0
@@ -231,7 +231,7 @@ def test_two_racing_processes_cannot_overspend(tmp_path: Path) -> None:
     ledger = Ledger.open(path)
     assert sum(int(file.read_text()) for file in report.iterdir()) == len(ledger.entries) == 64
     assert ledger.spent.rho == 1.0
-    # Both were at it, or the test would show nothing.
+    # Both processes were active; otherwise the test would show nothing.
     assert len({entry.name for entry in ledger.entries}) == 2
 
 
@@ -488,9 +488,9 @@ def test_a_file_of_version_0_1_0_is_read_and_held_to_a_filter(tmp_path: Path) ->
     assert first.cost.discretization == 2.1684043449710089e-17
     assert (second.cost.pure_epsilons, second.cost.bounded_ranges) == ((0.01,), (0.02,))
     assert (first.seeded, first.record, second.state) == (False, None, "failed")
-    assert path.read_text() == FORMER  # Reading changes nothing.
+    assert path.read_text() == FORMER  # Reading does not change the file.
     assert len(Ledger(epsilon=1.0, delta=1e-6, path=path).entries) == 2
-    # It cannot be declared to have had fixed costs afterwards.
+    # It cannot be declared afterwards that the costs were fixed.
     with pytest.raises(ValueError, match="has composition = 'gaussian', not 'costs_fixed_beforehand'"):
         Ledger(epsilon=1.0, delta=1e-6, path=path, composition="costs_fixed_beforehand")
     ledger.charge("next", "adaptive", concentrated(0.001)).mark("released")
@@ -561,7 +561,7 @@ def test_an_error_of_the_disk_creates_and_overwrites_nothing(
         if where == "read_text":
             patched.setattr(Path, "read_text", broken)
         else:
-            # Neither seen nor linked: even the way without links must not overwrite.
+            # The file is neither seen nor linked: even the path without links must not overwrite it.
             patched.setattr(os, "link", broken)
             patched.setattr(FileStore, "_read", lambda self: (_ for _ in ()).throw(FileNotFoundError("blind")))
         with pytest.raises(OSError, match=r"input/output error|blind"):
@@ -630,7 +630,7 @@ def spend_most(ledger: Ledger, outcome: list[object]) -> threading.Thread:
 
 
 def test_a_deleted_lock_file_lets_nobody_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One charge is being decided, somebody deletes the lock file, and the next one comes."""
+    """While one charge is being decided, somebody deletes the lock file, and another charge arrives."""
     ledger, lock = Ledger(rho=1.0, path=tmp_path / "ledger.json"), tmp_path / "ledger.json.lock"
     inside, go_on, fits, outcome = threading.Event(), threading.Event(), Budget.fits, []
 
@@ -697,7 +697,7 @@ def test_a_lock_whose_file_is_never_the_same_is_an_error_and_not_a_wait(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 def test_a_ledger_with_two_names_is_refused_and_the_budget_is_spent_once(tmp_path: Path) -> None:
-    """A charge replaces one name of the file; the other one would keep the old content, and its budget."""
+    """A charge replaces one name of the file; the other name would keep the old content, and its budget."""
     path, other = tmp_path / "ledger.json", tmp_path / "other.json"
     ledger = Ledger(rho=1.0, path=path)
     charge = ledger.charge("before", "dpgd", concentrated(0.25))
@@ -715,7 +715,7 @@ def test_a_ledger_with_two_names_is_refused_and_the_budget_is_spent_once(tmp_pat
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 def test_what_a_crash_during_creation_left_is_not_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file was linked to its name, and the power failed before its first name was gone."""
+    """The file was linked to its name, and the power failed before its first name was removed."""
     path, fresh = tmp_path / "ledger.json", tmp_path / "ledger.json.new"
     ledger = Ledger(rho=1.0, path=path)
     os.link(path, fresh)
@@ -796,7 +796,7 @@ def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
     assert [entry.factor for entry in ledger.entries] == [4.0, 16.0]
     assert ledger.entries[1].converted_from == "one user that is added or removed"
     assert ledger.remaining == 7.0
-    # What is refused is what would be charged.
+    # The refused cost is the cost that would be charged.
     with pytest.raises(
         BudgetExceeded, match=r"counts 4 times here, and once .* create FILE --rho 10 --neighbours add_remove$"
     ):
@@ -824,7 +824,7 @@ def test_a_ledger_refuses_what_cannot_be_converted(place: Path | None) -> None:
     # A replaced record may change the number of users.
     with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
         Ledger(rho=10.0).charge("b", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
-    # The advice is what works.
+    # The advice in the message works.
     with pytest.raises(ValueError, match=r"for_group\(k, unit='user'\) if each has at most k of the units 'record'"):
         ledger.check(PrivacyCost(neighbours="add_remove"))
     with pytest.raises(
@@ -871,7 +871,7 @@ def test_accountant_is_charged_the_pair_that_was_asked() -> None:
     assert accountant.spends == []
     ledger.charge("a", "adaptive", gaussian(0.75, 1e-6)).mark("failed")
     assert accountant.spends == [(0.75, 1e-6)]
-    # Its own error passes through, before anything is charged.
+    # The accountant's own error is passed on before anything is charged.
     with pytest.raises(OverflowError, match="not permissible"):
         ledger.check(gaussian(0.75, 1e-6))
     with pytest.raises(OverflowError, match="not permissible"):
@@ -930,7 +930,7 @@ def test_no_ledger_allows_everything_and_a_ledger_is_itself() -> None:
     assert as_ledger(ledger) is ledger
 
 
-# How it reads.
+# Displaying a ledger.
 
 
 def test_table_fits_a_terminal(tmp_path: Path) -> None:
@@ -1038,7 +1038,7 @@ def test_whatever_becomes_of_the_ledger_the_outcome_of_a_run_is_kept(
         return "the point"
 
     def warned(state: str) -> contextlib.AbstractContextManager[object]:
-        """As a warning, or where warnings are errors, as they are in these tests, on stderr."""
+        """As a warning, or, if warnings are errors as in these tests, on stderr."""
         what = rf"the ledger could not note '\w+' as {state}, its cost is spent and stays charged: "
         return contextlib.nullcontext() if as_errors else pytest.warns(UserWarning, match=what)
 
@@ -1052,7 +1052,7 @@ def test_whatever_becomes_of_the_ledger_the_outcome_of_a_run_is_kept(
     printed = capsys.readouterr().err
     assert printed.count("is spent and stays charged") == (3 if as_errors else 0)
     if accident is restored_and_charged:
-        # The entry in its place is that of another release, and stays as it was.
+        # The entry in its place belongs to another release and is unchanged.
         assert [entry.state for entry in Ledger.open(tmp_path / "a.json").entries] == ["pending"]
 
 

@@ -10,15 +10,15 @@ from hypothesis.extra.numpy import arrays
 
 from dpmedian import nonprivate
 
-# A coordinate: mostly small integers, so that ties and duplicates abound, now and then far out or of many digits.
+# A coordinate: mostly small integers, so that ties and duplicates are frequent; some are far away or have many digits.
 COORDINATES = st.one_of(
     st.integers(-3, 3).map(float),
     st.floats(-5.0, 5.0, allow_subnormal=False).map(lambda x: round(x, 6)),
     st.sampled_from([1e3, -1e4, 0.125]),
 )
 
-# The reference median has a relative gap of the objective below 1e-10, so distances to it are right to about 1e-5 of
-# the spread where the objective is curved, and bounds get this much slack, relative to the size of the data.
+# The reference median has a relative gap of the objective below 1e-10. So distances to it are right to about 1e-5 of
+# the core radius if the objective is curved, and bounds get this tolerance relative to the size of the data.
 SLACK = 1e-4
 
 
@@ -45,14 +45,14 @@ def size(*sets: np.ndarray) -> float:
 
 
 def unique_median(points: np.ndarray) -> np.ndarray:
-    """The median, where there is only one: records on a line, an even number of them, may have a segment."""
+    """The median if it is unique; an even number of records on a line may have a segment of medians."""
     centred = points - points[0]
     assume(len(points) % 2 == 1 or np.linalg.matrix_rank(centred) >= 2)
     return nonprivate.geometric_median(points)
 
 
 def fraction_radius(points: np.ndarray, theta: np.ndarray, fraction: float) -> float:
-    """Delta_{gamma n}(theta), plainly."""
+    """A plain implementation of Delta_{gamma n}(theta)."""
     return float(np.sort(distances(points, theta))[math.ceil(fraction * len(points) - 1e-9) - 1])
 
 
@@ -68,7 +68,9 @@ def test_the_mean_of_the_m_largest_ball_counts_moves_by_at_most_m_plus_n_minus_2
 
 
 def test_that_sensitivity_is_reached():
-    """All records within reach of one that leaves: m = 3 of 4 counts fall from 4, 4, 4 to 3, 3, 3; and n = m at 1."""
+    """All records are within the radius of one that leaves: m = 3 of 4 counts fall from 4, 4, 4 to 3, 3, 3; and n = m
+    at 1.
+    """
     together, apart = np.zeros((4, 1)), np.array([[0.0], [0.0], [0.0], [9.0]])
     sums = [int(nonprivate.top_count_sums(x, [1.0], 4)[0]) for x in (together, apart)]
     assert sums[0] - sums[1] == 4 + 4 - 2
@@ -80,8 +82,9 @@ def test_that_sensitivity_is_reached():
 def test_a_radius_between_two_counts_is_within_its_factors_of_the_quantile_radius(points, gamma):
     """Lemma quantile-qual with gamma_1 = gamma_2: N(nu) >= ceil(gamma n) and N(nu/2) < ceil(gamma n).
 
-    It is printed for any m; the upper bound needs m <= gamma n, as in the algorithm: of records at 0, 0 and 1000, with
-    m = 3 and gamma = 0.6, the third pulls the mean of the counts down although two lie within 0 of the median.
+    The lemma is printed for any m; the upper bound needs m <= gamma n, as in the algorithm. For records at 0, 0 and
+    1000, with m = 3 and gamma = 0.6, the third record lowers the mean of the counts although two lie within 0 of the
+    median.
     """
     n = len(points)
     m, wanted = math.ceil(0.75 * n), math.ceil(gamma * n)
@@ -114,8 +117,8 @@ def test_points_far_from_each_other_differ_in_loss(points, source, gamma):
 def test_one_replaced_record_moves_the_median_by_at_most_three_halves_of_its_quantile_radius(pair):
     """Lemma worst-case-distance-one, for n >= 4.
 
-    Its proof counts 3n/4 common records inside the ball, where one of them may be the replaced one: the bound needs
-    the ball of ceil(3n/4) + 1 records.
+    Its proof counts 3n/4 common records inside the ball, but one of them may be the replaced one: the bound needs the
+    ball of ceil(3n/4) + 1 records.
     """
     points, other = pair
     median = unique_median(points)
@@ -126,10 +129,10 @@ def test_one_replaced_record_moves_the_median_by_at_most_three_halves_of_its_qua
 
 
 def test_worst_case_distance_one_needs_the_record_more():
-    """A counterexample to the printed radius: of three records at 0 and one at 1 (Delta_{3n/4} = 0) one moves to 1."""
+    """A counterexample to the printed radius: of three records at 0 and one at 1 (Delta_{3n/4} = 0), one moves to 1."""
     points, other = np.array([[0.0], [0.0], [0.0], [1.0]]), np.array([[0.0], [0.0], [1.0], [1.0]])
     assert fraction_radius(points, nonprivate.geometric_median(points), 0.75) == 0.0
-    # Every point between 0 and 1 is a median of the neighbour, so the distance may be 1.
+    # Every point between 0 and 1 is a median of the neighbor, so the distance may be 1.
     losses = [nonprivate.objective(other, [x]) for x in (0.0, 0.3, 1.0)]
     assert losses == pytest.approx([2.0, 2.0, 2.0])
 
@@ -164,7 +167,7 @@ def test_k_replaced_records_move_the_median_by_at_most_twice_the_loss_over_n_min
 @given(data())
 @settings(max_examples=200, deadline=None)
 def test_a_fifth_of_the_records_lie_outside_of_their_quantile_radius(points):
-    """What turns the error bound into a loss ratio: F(median) >= (1 - gamma) n Delta_{gamma n}(median)."""
+    """The fact that turns the error bound into a loss ratio: F(median) >= (1 - gamma) n Delta_{gamma n}(median)."""
     median = nonprivate.geometric_median(points)
     for gamma in (0.6, 0.75, 0.8):
         bound = (1.0 - gamma) * len(points) * fraction_radius(points, median, gamma)
@@ -174,7 +177,9 @@ def test_a_fifth_of_the_records_lie_outside_of_their_quantile_radius(points):
 @given(data(2, 14), st.floats(0.05, 8.0))
 @settings(max_examples=200, deadline=None)
 def test_some_record_has_at_least_the_mean_number_of_records_within_a_radius(points, radius):
-    """What the pair counts rest on: if a fraction p of the pairs lies within nu, some ball of nu holds p n records."""
+    """The basis of the pair counts: if a fraction p of the pairs lies within nu, some ball of radius nu contains p n
+    records.
+    """
     n = len(points)
     counts = nonprivate.ball_counts(points, [radius])[:, 0]
     fraction = float(np.sum(counts - 1)) / (n * (n - 1))
@@ -195,11 +200,11 @@ def test_localization_may_use_twelve_radii_and_five_times_the_excess(points, sou
     assert np.linalg.norm(theta - median) <= 12.0 * radius + 5.0 * zeta + SLACK * size(points, theta)
 
 
-# The lemmas of the utility theorem in docs/default-method.md: `benches/theorem.py` computes its bound with them.
+# The lemmas of the utility theorem in docs/default-method.md; `benches/theorem.py` computes its bound with them.
 
 
 def linear_error(offsets: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """|g(v + h) - g(v) - H(v) h| for each distance function, g its gradient and H its Hessian."""
+    """|g(v + h) - g(v) - H(v) h| for each distance function, where g is its gradient and H its Hessian."""
 
     def gradient(v: np.ndarray) -> np.ndarray:
         return v / np.linalg.norm(v, axis=1, keepdims=True)
@@ -221,7 +226,7 @@ def test_the_gradient_of_a_distance_is_linear_up_to_the_bound_of_the_utility_the
 
 
 def test_the_constant_of_the_utility_theorem_is_attained():
-    """The direction with the cosine -1/sqrt(3): nine tenths of the constant would not do."""
+    """In the direction with cosine -1/sqrt(3), nine tenths of the constant would not suffice."""
     eta, p = 1e-4, -math.sqrt(1.0 / 3.0)
     offsets = np.array([[x, math.sqrt(1.0 - x**2)] for x in np.linspace(-1.0, 1.0, 2001)])
     worst = linear_error(offsets, eta * np.array([1.0, 0.0])) / (eta**2 / math.sqrt(3.0))

@@ -1,4 +1,4 @@
-"""RadiusFinder, Localization, DPGD and LocDPGD: privacy at the wall, edge data, and what the plan promises."""
+"""RadiusFinder, Localization, DPGD and LocDPGD: privacy at the boundary, edge cases, and the promises of the plan."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from dpmedian.methods.paper.find_radius import grid
 from dpmedian.sources.array import ArraySource
 from dpmedian.tape import Tape
 
-# Large budgets make the noise small where a test is about something else.
+# With large budgets the noise is small, so that each test is about something else.
 pytestmark = pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
 
 PROFILES = ("default", "paper")
@@ -86,11 +86,11 @@ EDGES = {
 )
 @pytest.mark.parametrize("name", EDGES)
 def test_edge_data_give_a_finite_release(name, profile):
-    """Where the plan is not refused, the run with seed 2 succeeds."""
+    """If the plan is not refused, the run with seed 2 succeeds."""
     points = EDGES[name]
     plan = loc_dpgd(*points.shape, profile, radius=1e5, resolution=0.01, rho=60.0)
     if plan.prediction.failure > 0.5:
-        # The printed threshold lies above n.
+        # The printed threshold is above n.
         assert profile == "paper"
         with pytest.raises(ValueError, match="refused before spending"):
             plan.run(points)
@@ -108,7 +108,7 @@ def test_edge_data_give_a_finite_release(name, profile):
 def test_any_ratio_of_radius_and_resolution_works(profile, radius, resolution):
     plan = loc_dpgd(100, 2, profile, radius=radius, resolution=resolution, rho=1000.0)
     points = cloud(100, 2)
-    # A round takes hundreds of passes, and 2^3300 takes thousands of rounds: what is found is looked at, not walked.
+    # A round takes hundreds of passes, and 2^3300 takes thousands of rounds, so only the found radius is checked.
     scale = plan.calibrated.localization.finder.run(ArraySource.of(points, plan.parameters), Tape.draw(bytes(32)))
     assert scale in plan.calibrated.localization.finder.radii
     if radius < 1e16:
@@ -163,7 +163,9 @@ def test_the_grid_reaches_twice_the_radius_and_starts_at_the_resolution():
 
 
 def test_the_radius_is_within_the_factor_of_the_theorem():
-    """0.6 n records in a ball of nu, and nu <= 4 Delta_{4n/5}: both hold here with ten standard deviations to spare."""
+    """A ball of radius nu contains 0.6 n records, and nu <= 4 Delta_{4n/5}: both hold here with a margin of ten
+    standard deviations.
+    """
     points = np.random.default_rng(5).normal(size=(4000, 8))
     median = nonprivate.geometric_median(points)
     for seed in range(5):
@@ -185,7 +187,9 @@ def test_localization_keeps_the_median_within_its_ball():
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d"), [(2000, 3), (1000, 20)])
 def test_the_predicted_excess_is_right_on_a_gaussian_cloud(n, d):
-    """Median of 15 runs within a factor of 4 of the prediction: a chi-square of d >= 3 degrees, averaged."""
+    """The median of 15 runs is within a factor of 4 of the prediction: an averaged chi-square with d >= 3 degrees of
+    freedom.
+    """
     points = np.random.default_rng(7).normal(size=(n, d)) + 5.0
     plan = loc_dpgd(n, d, radius=1e3, resolution=0.01, rho=None, epsilon=1.0, delta=1e-5)
     best = nonprivate.objective(points, nonprivate.geometric_median(points))

@@ -1,4 +1,4 @@
-"""Up to 2^40 records: lattices on which their totals fit, and sums over more records than memory has room for."""
+"""Up to 2^40 records: lattices on which their totals fit, and sums over more records than memory can hold."""
 
 import math
 
@@ -32,7 +32,8 @@ def test_no_total_leaves_62_bits_and_no_lattice_is_too_coarse(method, n, epsilon
         largest = stage.arguments["pairings"] * (n // 2) if stage.statistic == "pair counts" else n
         assert largest << bits <= 2**62, stage
         assert 2**30 <= math.ldexp(stage.noise.scale, bits) <= 2**50, stage
-        # What a record adds to the curvature is a multiple of 2^-20; shares of pairs have eight binary places or more.
+        # The contribution of a record to the curvature is a multiple of 2^-20; shares of pairs have at least eight
+        # binary places.
         assert bits >= {"curvature": 20, "pair counts": 8}.get(stage.statistic, 0), stage
 
 
@@ -52,22 +53,27 @@ def test_the_most_records_are_named():
 
 @pytest.mark.slow
 def test_totals_of_more_than_2_to_the_30_records_are_exact():
-    """A block that is admitted again and again, as new records each time, seen from where all lie in one direction."""
+    """A block that is admitted many times, as new records each time, with all records in one direction from the
+    point.
+    """
     block, times, bits = np.zeros((2**22, 1)), 2**9, 30
     source = PartitionedSource([Points(block) for _ in range(times)])
     tape = Tape.draw(bytes(32))
     n = times * len(block)
     assert n == 2**31
-    # A sample copies its own records only: all of them have 16 GB.
+    # A sample copies its own records only: all records would take 16 GB.
     assert source.sample(tape.hidden(), 1000).local.n == 1000
     gradient = source.answer(Gradient(np.ones(1), bits))
-    # Noise of about 2^31 units is two records; six deviations have probability below 1e-8, and the key is fixed.
+    # Noise of about 2^31 units is two records; six standard deviations have probability below 1e-8, and the key is
+    # fixed.
     (total,) = tape.gaussian("gradient", gradient, 1.0)
     assert abs(int(total) - (n << bits)) < 12 << bits
 
 
 def test_in_very_many_dimensions_second_moments_are_those_of_the_sample(monkeypatch):
-    """All records are asked for gradients and counts only; the region is a ball, and the Hessian is the sample's."""
+    """All records are queried for gradients and counts only; the region is a ball, and the Hessian is that of the
+    sample.
+    """
     d, n = 20, 60_000
     for module in ("queries", "run"):
         monkeypatch.setattr(f"dpmedian.methods.adaptive.{module}.SAMPLED_DIMENSIONS", d - 1)
@@ -99,7 +105,7 @@ def test_in_very_many_dimensions_second_moments_are_those_of_the_sample(monkeypa
     assert names[True] <= {"gradient", "distance counts"}
     assert {"ranks", "curvature", "hessian", "gradient and directions"} <= names[False]
     assert plan.region == "ball"
-    # The directions count as those of all records: the trace of n unit vectors is n.
+    # The directions are scaled to all records: the trace for n unit vectors is n.
     moments = result.moments
     assert moments.directions.matrix.trace() == pytest.approx(n, abs=5.0 * math.sqrt(d) * moments.directions.noise)
     assert moments.directions.noise < n / d

@@ -1,4 +1,4 @@
-"""The Hessian as a run believes it: what stands out of its noise, and the regression over all gradients."""
+"""The Hessian as a run uses it: the directions that stand out of its noise, and the regression over all gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from dpmedian.postprocess import semicircle, spikes, stands_out, without_noise
 
 
 def noisy(d: int, rng: np.random.Generator, noise: float = 3.0) -> np.ndarray:
-    """The noise of a released symmetric matrix: this deviation on the diagonal, and 1/sqrt(2) of it elsewhere."""
+    """The noise of a released symmetric matrix: this standard deviation on the diagonal, and 1/sqrt(2) of it
+    elsewhere.
+    """
     drawn = rng.normal(size=(d, d)) * noise
     return (drawn + drawn.T) / 2.0
 
@@ -29,7 +31,9 @@ def test_a_triangle_becomes_a_matrix_whose_entries_aside_have_lost_their_factor(
 
 @pytest.mark.parametrize("d", [130, 200])
 def test_noise_rarely_stands_out_and_a_direction_twice_as_large_always_does(d):
-    """Noise is 2.5 deviations above its mean in 0.6 % of the cases: of 100 more than 4 with probability 4e-4."""
+    """Noise exceeds its mean by 2.5 standard deviations in 0.6 % of the cases: of 100 more than 4 do so with
+    probability 4e-4.
+    """
     rng = np.random.default_rng(d)
     false = sum(stands_out(noisy(d, rng) + 7.0 * np.eye(d), 3.0) for _ in range(100))
     assert false <= 4
@@ -57,7 +61,7 @@ def model(values: np.ndarray, vectors: np.ndarray | None) -> HessianModel:
 
 @pytest.mark.parametrize("d", [1, 3, 12])
 def test_a_hessian_without_vectors_is_that_of_the_coordinates(d):
-    """The regression gives the same point, precision and innovation in both."""
+    """The regression gives the same point, precision and innovation in both cases."""
     rng = np.random.default_rng(d)
     values = rng.uniform(0.5, 2.0, size=d)
     plain, turned = belief(model(values, None), d), belief(model(values, np.eye(d)), d)
@@ -72,7 +76,7 @@ def test_a_hessian_without_vectors_is_that_of_the_coordinates(d):
 
 @pytest.mark.parametrize("d", [1, 4, 30])
 def test_gradients_correct_a_hessian_that_is_wrong(d):
-    """The gradients are linear with twice the Hessian that is believed: after some of them the point is the median."""
+    """The gradients are linear with twice the assumed Hessian: after some gradients the point is the median."""
     rng = np.random.default_rng(d)
     median = 0.2 * rng.normal(size=d) / math.sqrt(d)
     made = belief(model(np.ones(d), None), d)
@@ -96,7 +100,9 @@ def test_a_gradient_that_the_belief_expects_is_consistent_and_a_long_one_is_not(
 
 
 def test_many_dimensions_are_reduced_to_the_span_of_what_was_seen():
-    """The regression with two eigenvectors and otherwise equal eigenvalues is that with all eigenvectors."""
+    """The regression with two eigenvectors and otherwise equal eigenvalues agrees with the one with all
+    eigenvectors.
+    """
     rng, d = np.random.default_rng(3), MANY_DIMENSIONS + 12
     vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
     values = np.concatenate([[0.4, 1.9], np.full(d - 2, 1.1)])
@@ -109,14 +115,16 @@ def test_many_dimensions_are_reduced_to_the_span_of_what_was_seen():
         assert reduced.innovation == pytest.approx(whole.innovation)
     np.testing.assert_allclose(reduced.point, whole.point, rtol=1e-9, atol=1e-12)
     assert reduced.precision == pytest.approx(whole.precision)
-    # Another Hessian: what was learned is expressed in its span, and nothing is lost.
+    # With another Hessian, what was learned is expressed in the new span, and nothing is lost.
     for made, own in ((whole, vectors[:, ::-1]), (reduced, vectors[:, :0])):
         made.use(model(np.full(d, 0.9), own))
     np.testing.assert_allclose(reduced.point, whole.point, rtol=1e-9, atol=1e-12)
 
 
 def test_spikes_are_those_eigenvalues_that_lie_beyond_the_edge():
-    """Lanczos finds what all eigenvalues show; the others are equal, and the trace vanishes."""
+    """The Lanczos method finds the same eigenvalues as a full decomposition; the others are equal, and the trace
+    vanishes.
+    """
     rng, d = np.random.default_rng(5), 300
     directions = np.linalg.qr(rng.normal(size=(d, 4)))[0]
     edge = semicircle(3.0, d)

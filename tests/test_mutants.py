@@ -1,4 +1,6 @@
-"""The table of mutants stays true as the code moves; `make mutants` runs it, which takes too long for every change."""
+"""The table of mutants is kept up to date with the code; `make mutants` runs it, which takes too long for every
+change.
+"""
 
 import sys
 from collections.abc import Iterator

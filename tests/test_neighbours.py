@@ -1,4 +1,4 @@
-"""Relations, units and groups: what a cost for one neighbour means for another."""
+"""Relations, units and groups: what a cost for one kind of neighbor means for another."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_groups_of_groups(cost: PrivacyCost, j: int, k: int) -> None:
 @pytest.mark.parametrize("sigma", [1, 2, 5])
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_group_is_covered_by_enumeration(sigma: int, k: int) -> None:
-    """Discrete Gaussian noise on counts at distance k, and a randomised response repeated over the chain of k."""
+    """Discrete Gaussian noise on counts at distance k, and a randomized response repeated over the chain of k."""
     cost = PrivacyCost.gaussian(1, sigma, 1).for_group(k)
     integers = np.arange(-40 * sigma, 40 * sigma + k + 1)
     here, there = (np.exp(-((integers - shift) ** 2) / (2 * sigma**2)) for shift in (0, k))
@@ -124,7 +124,7 @@ def test_a_group_is_covered_by_enumeration(sigma: int, k: int) -> None:
     for epsilon in np.linspace(0, 6, 25):
         truth = np.maximum(here - math.exp(epsilon) * there, 0).sum()
         assert cost.delta_at(float(epsilon)) >= truth * (1 - 1e-9)
-    # k in the place of k^2 would be noticed.
+    # Using k instead of k^2 would be noticed.
     wrong = PrivacyCost(mu_squared=cost.mu_squared / k, discretization=cost.discretization)
     assert wrong.delta_at(0.0) < np.maximum(here - there, 0).sum() or sigma == 1
 
@@ -193,9 +193,9 @@ def contributions(table: Table) -> dict[str, int]:
 
 
 def distance(one: Table, other: Table, neighbours: str) -> float:
-    """How many users must be added, removed or replaced to come from one table to the other; infinite if none will do.
+    """The number of users to add, remove or replace to get from one table to the other; infinite if it is impossible.
 
-    A user is what they contribute; under "replace" anyone may take anyone's place.
+    A user is identified with the contributed rows; under "replace" any user may be replaced by any other.
     """
     here, there = contributions(one), contributions(other)
     changed = [user for user in {*here, *there} if here.get(user) != there.get(user)]
@@ -214,7 +214,9 @@ def row_distance(one: Table, other: Table, neighbours: str) -> float:
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_how_many_units_one_row_can_change_by_enumeration(neighbours: str) -> None:
-    """What `per_record` charges is the longest way between tables that differ in one row; if infinite, it refuses."""
+    """`per_record` charges for the longest distance between tables that differ in one row; if it is infinite, it
+    refuses.
+    """
     longest = max(distance(one, other, neighbours) for one in TABLES for other in edits(one, neighbours))
     cost = PrivacyCost(pure_epsilons=(1.0,), neighbours=neighbours, unit="user")  # type: ignore[arg-type]
     if math.isinf(longest):
@@ -228,7 +230,7 @@ def test_how_many_units_one_row_can_change_by_enumeration(neighbours: str) -> No
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_how_many_rows_one_unit_can_change_by_enumeration(k: int, neighbours: str, exactly: bool) -> None:
-    """The same for `for_group`: tables that differ in one user, who have at most, or exactly, k rows."""
+    """The same for `for_group`: tables that differ in one user, who has at most, or exactly, k rows."""
     sizes = {k} if exactly else set(range(1, k + 1))
     tables = [table for table in TABLES if set(contributions(table).values()) <= sizes]
     longest = max(
@@ -239,7 +241,7 @@ def test_how_many_rows_one_unit_can_change_by_enumeration(k: int, neighbours: st
     cost = PrivacyCost(pure_epsilons=(1.0,), neighbours=neighbours)  # type: ignore[arg-type]
     if not math.isinf(longest) and (exactly or neighbours == "add_remove"):
         assert cost.for_group(k, unit="user", exactly=exactly).pure_epsilons == (longest,)
-    # With k = 1 "at most" is "exactly", but only who knows the data knows that they are no more.
+    # With k = 1 "at most" means "exactly", but only the holder of the data knows that there are no more rows.
     if neighbours == "replace" and not exactly:
         assert math.isinf(longest) == (k > 1)
         with pytest.raises(ValueError, match=rf"a 'user' of at most {k} units 'record' has no bound.*exactly=True"):
@@ -261,14 +263,14 @@ def test_a_new_unit_is_refused_where_its_records_are_not_counted() -> None:
     for waiver in (False, None, 3, "yes"):
         with pytest.raises(ValueError, match="exactly=True"):
             cost.for_group(1, unit="user", exactly=waiver)  # type: ignore[arg-type]
-    # At most k records, and then a replaced user: through "add_remove".
+    # At most k records, and then a replaced user: the conversion goes through "add_remove".
     added = PrivacyCost(1.0, neighbours="add_remove")
     assert added.for_group(3, unit="user").under("replace") == PrivacyCost(36.0, unit="user")
     with pytest.raises(ValueError, match=r"a 'record' is no group of units 'user': use cost.per_record\(\)"):
         PrivacyCost(1.0, unit="user", neighbours="add_remove").for_group(1, unit="record")
 
 
-# The Gaussian that dominates a pure or a bounded-range step.
+# The Gaussian that dominates a pure or a bounded-range release.
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 0.1, 0.999, 1.0, 1.001, 3.0, 20.0, 100.0, 690.0])
@@ -276,7 +278,7 @@ def test_the_dominating_mu_has_its_digits_and_is_rounded_up(epsilon: float) -> N
     with mpmath.workdps(400):
         target = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
         mu = mpmath.sqrt(mpmath.mpf(pure_mu_squared(epsilon)))
-        # Phi(-mu/2) is at most the target, and no longer so for a mu that is a little smaller.
+        # Phi(-mu/2) is at most the target, and it would not be for a slightly smaller mu.
         assert mpmath.ncdf(-mu / 2) <= target < mpmath.ncdf(-mu * (1 - mpmath.mpf("1e-11")) / 2)
 
 
@@ -305,7 +307,7 @@ def test_a_gaussian_dominates_the_step(kind: str, size: float) -> None:
     for at in np.linspace(0.0, 1.1 * size, 111):
         truth = profiles[kind](size, float(at))
         assert gaussian_delta(mu, float(at)) >= truth * (1 - 1e-11)
-    # The least of them touches: a slightly smaller mu is below the truth somewhere.
+    # The smallest one is tight: with a slightly smaller mu the curve is below the truth somewhere.
     least = mu * (1 - 1e-6)
     points = np.linspace(0.0, size, 2001)
     assert any(gaussian_delta(least, float(at)) < profiles[kind](size, float(at)) for at in points)
@@ -314,7 +316,7 @@ def test_a_gaussian_dominates_the_step(kind: str, size: float) -> None:
 def test_a_bounded_range_step_is_as_good_as_half_of_it_in_pure_steps() -> None:
     cost = PrivacyCost(mu_squared=0.25, pure_epsilons=(0.5,), bounded_ranges=(1.0,))
     assert cost.dominating_mu_squared == pytest.approx(0.25 + 2 * pure_mu_squared(0.5), rel=1e-15)
-    # Small steps cost pi/2 as much as they do in zero-concentration; a selection is not (eta/2)-Gaussian.
+    # Small releases cost pi/2 times as much as in zero-concentration; a selection is not (eta/2)-Gaussian.
     assert PrivacyCost.bounded_range(1e-6).dominating_mu_squared == pytest.approx(math.pi / 2 * 0.25e-12, rel=1e-6)
 
 
@@ -323,6 +325,6 @@ def test_a_bounded_range_step_is_as_good_as_half_of_it_in_pure_steps() -> None:
 def test_the_dominating_gaussian_is_never_cheaper(cost: PrivacyCost, epsilon: float) -> None:
     exact = PrivacyCost(cost.mu_squared, 0.0, cost.pure_epsilons, cost.bounded_ranges)
     gaussian = PrivacyCost(mu_squared=cost.dominating_mu_squared)
-    # Where sixteen chords stand for the curve of a selection, the exact accounting is a little above the truth.
+    # Because sixteen chords replace the curve of a selection, the exact accounting is slightly above the truth.
     slack = 3e-3 * math.fsum(cost.bounded_ranges) + 1e-9
     assert gaussian._composed_delta(epsilon) >= exact._composed_delta(epsilon) * (1 - 1e-9) - slack

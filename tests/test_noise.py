@@ -1,8 +1,8 @@
-"""The noise of a wheel: fixed for a fixed key, and changed by nothing else.
+"""The noise of a wheel is fixed for a fixed key, and nothing else changes it.
 
-A change of the vectors below changes what `seed=` gives: call it `value-breaking` in the changelog and raise the minor
-version. That the noise has its distribution is tested beside the samplers (src/sampler/tests.rs); that discrete noise
-is near enough to continuous noise, beside the accounting (test_accounting.py).
+A change of the vectors below changes the values for a `seed=`: call it `value-breaking` in the changelog and raise the
+minor version. The distribution of the noise is tested with the samplers (src/sampler/tests.rs), and the distance of
+discrete from continuous noise with the accounting (test_accounting.py).
 """
 
 import os
@@ -18,7 +18,7 @@ import dpmedian
 from dpmedian.statistics import Exact
 from dpmedian.tape import Tape
 
-# The tape rounds sigma up, so a little less than 2^40 gives 2^40.
+# The tape rounds sigma up, so a number slightly below 2^40 gives 2^40.
 SIGMA = 2.0**40 - 0.01
 KEY = bytes(range(32))
 ROOT = Path(__file__).parents[1]
@@ -32,7 +32,7 @@ def noise(tape: Tape) -> dict[str, list[int]]:
         "laplace": tape.laplace("test", zero, (3, 2**40)).tolist(),
         "geometric": tape.geometric("test", zero, (3, 2**40)).tolist(),
     }
-    tape.hidden()  # It has a stream of its own, so that later noise is the same whatever is drawn from it.
+    tape.hidden()  # It has a stream of its own, so that later noise does not depend on what is drawn from it.
     return {**drawn, "small gaussian": tape.gaussian("test", zeros, 2.99).tolist()}
 
 
@@ -91,7 +91,10 @@ def test_no_flag_or_variable_changes_the_noise(plain, flags, variables):
 
 
 def test_the_environment_is_read_for_the_number_of_threads_only():
-    """In the sources, because no list of variables can be complete. Their own tests may read what they like."""
+    """The sources are searched, because no list of variables can be complete.
+
+    The tests of the sources may read any variable.
+    """
     sources = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "crates").rglob("*.rs"), *(ROOT / "python").rglob("*.py")]
     assert sources
     reading = re.compile(r"env::vars?(?:_os)?\b|option_env!|os\.environ|getenv")
@@ -101,7 +104,7 @@ def test_the_environment_is_read_for_the_number_of_threads_only():
 
 
 def test_no_feature_of_the_crate_reaches_the_noise():
-    """The core and the bindings have no features: there is none for weaker noise to be left on."""
+    """The core and the bindings have no features, so none with weaker noise can be left enabled."""
     gate = re.compile(r'\bfeature = "|debug_assertions')
     files = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "crates").rglob("*.rs")]
     assert files

@@ -32,7 +32,7 @@ def test_objective_and_gradient_are_those_of_numpy(name):
 
 
 def test_ball_counts_are_those_of_numpy_with_ties_on_the_radii():
-    # Integer coordinates: squared distances are exact, and many equal a squared radius exactly.
+    # With integer coordinates squared distances are exact, and many equal a squared radius exactly.
     assert np.array_equal(nonprivate.ball_counts(POINTS, RADII**2), oracle.ball_counts(POINTS, RADII**2))
     for d in (1, 2, 3, 4, 10, 300):
         points = RNG.integers(-2, 3, size=(150, d)).astype(float)
@@ -107,8 +107,8 @@ def test_bad_input_is_refused_by_name(call, error, message):
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d"), [(4_000, 40), (20_000, 3)])
 def test_ball_counts_need_no_array_of_pairs(n, d):
-    # The peak of a fresh process, beyond what it holds before the call: a copy of the input, and at most 64 bytes per
-    # point and radius. An array of all pairs would need 8 n^2 bytes, 3.2 GB and 128 MB.
+    # The peak memory of a new process, in addition to what it holds before the call: a copy of the input, and at most
+    # 64 bytes per point and radius. An array of all pairs would need 8 n^2 bytes, 3.2 GB and 128 MB.
     script = f"""
         import resource, numpy as np
         from dpmedian import nonprivate

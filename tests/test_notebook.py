@@ -1,4 +1,4 @@
-"""What notebooks show of releases, plans and ledgers."""
+"""The notebook view of releases, plans and ledgers."""
 
 import pickle
 import re
@@ -54,7 +54,7 @@ def test_a_seed_is_told():
 
 
 def test_colors_are_those_of_the_surroundings(release):
-    """In the dark as in the light: no text and no background has a color of its own, but for alarms."""
+    """The view suits dark and light mode: no text and no background has a color of its own, except warnings."""
     ledger = dpmedian.Ledger(**BUDGET)
     for shown in (release, release.plan, ledger):
         page = shown._repr_html_()
@@ -66,7 +66,7 @@ def test_colors_are_those_of_the_surroundings(release):
 
 
 def test_what_a_prompt_shows_is_for_people():
-    """No raw dataclass: the text of a plan, of a plan of groups and of what was read back from a record."""
+    """No raw dataclass is shown: a plan, a plan of groups and objects that were read from a record have a text."""
     made = dpmedian.plan(3000, 2, epsilon=1.0, delta=1e-6)
     assert repr(made) == str(made)
     assert repr(made).startswith("Plan: adaptive, n = 3000, d = 2")

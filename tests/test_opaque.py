@@ -1,4 +1,4 @@
-"""An exact answer cannot be read, except through a tape: every way that Python offers is tried."""
+"""An exact answer can be read only through a tape: every other way that Python offers is tried."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_tape_that_draws_keeps_nothing():
 
 
 def test_a_caller_cannot_state_a_smaller_sensitivity():
-    """The tape has no such argument, and what is calibrated is what the value says."""
+    """The tape has no such argument, and calibration uses the sensitivity of the value."""
     tape, exact = Tape.record(bytes(32)), POINTS.answer(Gradient(np.zeros(2), 20))
     with pytest.raises(TypeError):
         tape.gaussian("test", exact, 2.0**25, 1e-3)  # type: ignore[call-arg]

@@ -1,4 +1,6 @@
-"""Files that stay files: the same bits as in memory, errors instead of wrong answers, and caches that leave nothing."""
+"""Files that are not loaded: the same bits as in memory, errors instead of wrong answers, and caches that leave
+nothing.
+"""
 
 import errno
 import os
@@ -34,7 +36,7 @@ def arrow():
 
 
 def write(arrow, path: Path, points, *, compression: str | None = None, per_batch: int = 700) -> Path:
-    """As whatever the ending says; several batches, of which one is empty, and several row groups."""
+    """Write the format of the extension; several batches, one of them empty, and several row groups."""
     names = [f"x{j}" for j in range(points.shape[1])]
     table = arrow.table({name: points[:, j] for j, name in enumerate(names)})
     if path.suffix == ".parquet":
@@ -220,7 +222,7 @@ def test_a_disk_that_fills_up_is_said_too():
 
 @pytest.mark.slow
 def test_a_hundred_million_records_in_a_file_are_released_with_little_memory(tmp_path):
-    """800 MB, as copies of one block: its median is theirs. A process of its own shows the peak of its memory."""
+    """800 MB, as copies of one block, which has the same median. A separate process shows the peak of its memory."""
     block = np.random.default_rng(0).standard_normal((1_000_000, 2), dtype=np.float32)
     path, n = tmp_path / "points.npy", 100 * len(block)
     with path.open("wb") as file:
@@ -238,13 +240,13 @@ def test_a_hundred_million_records_in_a_file_are_released_with_little_memory(tmp
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
     x, y, radius, kilobytes = map(float, done.stdout.split())
     median = nonprivate.geometric_median(block)
-    # Ten times what 95 of 100 runs keep within, with a fixed seed.
+    # Ten times the bound that holds for 95 of 100 runs, with a fixed seed.
     assert np.hypot(x - median[0], y - median[1]) < 10.0 * radius < 1e-5
     assert kilobytes < 128 * 1024, "the file has 800 MB"
 
 
 def test_hidden_and_temporary_files_of_a_folder_are_left_out(tmp_path, arrow):
-    """Copies of records under such names would give every person several of them."""
+    """Copies of records under such names would give every person several records."""
     folder = tmp_path / "parts"
     for place in (".", "month=1", "_temporary/0", ".ipynb_checkpoints", "month=1/_committed"):
         (folder / place).mkdir(parents=True, exist_ok=True)
@@ -262,7 +264,7 @@ def test_hidden_and_temporary_files_of_a_folder_are_left_out(tmp_path, arrow):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="times of POSIX inodes")
 def test_a_file_that_is_rewritten_with_its_old_time_is_noticed(tmp_path):
-    """Programs can set the time of modification back, but not the time at which the inode changed."""
+    """Programs can reset the time of modification, but not the time at which the inode changed."""
     path = tmp_path / "points.npy"
     points = np.random.default_rng(0).normal(size=(3000, 2))
     np.save(path, points)

@@ -17,7 +17,7 @@ from dpmedian.opendp import make_geometric_median
 
 dp.enable_features("contrib", "honest-but-curious")
 
-# Large budgets make the noise small where a test is about something else.
+# With large budgets the noise is small, so that each test is about something else.
 pytestmark = pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
 
 POINTS = np.random.default_rng(0).normal(size=(500, 3))
@@ -41,7 +41,9 @@ def test_k_changed_records_cost_k_squared(metric):
 
 @pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
 def test_a_change_is_a_removal_and_an_addition(metric):
-    """Data sets of one size lie at an even distance; an odd bound allows no more changes than the even one below."""
+    """Data sets of the same size have an even distance; an odd bound allows no more changes than the even number below
+    it.
+    """
     measurement, changes = make(metric), make()
     assert [measurement.map(i) for i in range(8)] == [changes.map(i // 2) for i in range(8)]
 
@@ -95,7 +97,7 @@ def test_domains_that_are_no_rows_or_have_another_norm_are_refused(domain):
 
 @pytest.mark.parametrize("size", [{"size": 500}, {}])
 def test_no_norm_is_needed(size):
-    """Far from the origin, and with a missing value, which such a domain may have."""
+    """The data are far from the origin and have a missing value, which such a domain allows."""
     domain = dp.numpy.array2_domain(num_columns=3, T=float, **size)
     metric = dp.change_one_distance() if size else dp.symmetric_distance()
     measurement = make_geometric_median(domain, metric, rho=1.0)
@@ -112,7 +114,7 @@ UNSIZED = dp.numpy.array2_domain(norm=10.0, p=2, num_columns=3, T=float)
 
 @pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
 def test_without_a_size_a_record_is_added_or_removed(metric):
-    """k edits cost k^2 rho, odd numbers of them too, and data sets of any size are in the domain."""
+    """k edits cost k^2 rho, also for odd k, and data sets of any size are in the domain."""
     measurement = make(metric, domain=UNSIZED, n=500)
     for k in range(8):
         assert Fraction(measurement.map(k)) >= Fraction(RHO) * k**2

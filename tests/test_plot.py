@@ -1,4 +1,4 @@
-"""Pictures: what they show is what the release and the plan say, and private data are marked as such."""
+"""Pictures show what the release and the plan say, and private data are marked as private."""
 
 import dataclasses
 import sys

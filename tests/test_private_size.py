@@ -1,4 +1,4 @@
-"""Neighbours that add or remove a record: the number of records is private, and nothing shows it but through noise."""
+"""Neighbors that add or remove a record: the number of records is private, and is revealed only with noise."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_a_release_under_replacement_has_no_size():
 
 @pytest.mark.parametrize("method", SIZED)
 def test_the_cost_is_the_same_for_every_size(method):
-    """The cap that is charged bounds what the method costs at every number of records that could be seen.
+    """The cap that is charged bounds the cost of the method for every number of records that could be seen.
 
-    The guess is far below the numbers at which most is released.
+    The guess is far below the numbers for which most is released.
     """
     plan = planned(method, 30)
     made = plan.calibrated
@@ -74,7 +74,7 @@ def test_the_cost_is_the_same_for_every_size(method):
 @pytest.mark.parametrize("method", SIZED)
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_data_sets_of_no_and_one_record_run(method, n):
-    """With a guess and with none; a failure is an output."""
+    """With and without a guess; a failure is an output."""
     for guess in (None, 500):
         plan = planned(method, guess)
         tape = Tape.draw(bytes([n + 1] * 32), "add_remove")
@@ -100,7 +100,10 @@ def test_data_sets_of_no_and_one_record_run(method, n):
     ],
 )
 def test_a_release_that_ends_after_its_size_costs_what_ran_where_that_is_proved(terms, lowered, tmp_path):
-    """In rho each step has its own cost, whoever chose it; elsewhere the whole stays charged. So it is in the file."""
+    """In rho each release has its own cost, also if it was chosen adaptively; other ledgers keep the whole charge.
+
+    The file shows this.
+    """
     asked = {"rho": 0.02} if "rho" in terms else BUDGET
     asked = asked if terms.get("composition") != "concentrated" else {"epsilon": 0.9, "delta": 1e-6}
     path = tmp_path / "ledger.json"
@@ -129,7 +132,7 @@ def test_what_did_not_run_can_be_spent_on_another_release():
 
 
 def test_only_a_part_of_what_was_charged_can_have_run_and_only_once():
-    """A release that was marked has ended after all of it, and what is said later gives nothing back."""
+    """A release that was marked has ended after the whole run, and a later call returns nothing to the budget."""
     ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
     first, second = (dpmedian.PrivacyCost(mu_squared=mu, neighbours="add_remove") for mu in (0.01, 0.2))
     charge = ledger.charge("release", "adaptive", second)
@@ -144,7 +147,9 @@ def test_only_a_part_of_what_was_charged_can_have_run_and_only_once():
 @pytest.mark.filterwarnings("ignore::dpmedian.ConversionWarning")
 @pytest.mark.parametrize(("unit", "times"), [("person", 1.0), ("record", 4.0)])
 def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
-    """One row that changes hands is a person less and a person more: twice for a ledger per record, so four rho."""
+    """A row that moves to another person is one person less and one person more: twice for a ledger per record, so four
+    rho.
+    """
     planned = dpmedian.plan(None, 2, rho=0.5, neighbours="add_remove", unit="person")
     ledger = dpmedian.Ledger(rho=10.0, neighbours="add_remove", unit=unit)
     with pytest.raises(dpmedian.ReleaseFailed, match="records were seen") as failed:
@@ -157,7 +162,7 @@ def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_pure_releases_need_no_size(n, d):
-    """With a guess and with none; the whole cost is that of the draw."""
+    """With and without a guess; the whole cost is that of the draw."""
     for guess in (None, 50):
         asked = {"epsilon": 1.0, **LOCATED, "neighbours": "add_remove", "n": guess}
         release = dpmedian.geometric_median(np.full((n, d), 3.0), **asked, seed=1)
@@ -180,7 +185,7 @@ def test_pure_releases_have_half_the_error_where_a_record_is_added_or_removed():
 
 
 def test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records():
-    """The plan, its text, its picture and its refusals are those of the guess, whatever the points are."""
+    """The plan, its text, its picture and its refusals are those for the guess, for any points."""
     asked = {"neighbours": "add_remove", "rho": 1e-9, "n": 20}
     for n in (0, 1, 20, 100_000):
         ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
@@ -211,7 +216,7 @@ def test_too_few_records_are_a_charged_failure_that_names_the_noisy_size():
 
 @pytest.mark.parametrize(("d", "rho"), [(3, 8.0), (1, 1e-12), (2, 1e5), (5000, 0.1), (4000, 0.1)])
 def test_the_noise_at_every_size_that_can_be_seen_fits_a_lattice(d, rho):
-    """At both ends, for every kind of release at the least and at the largest cost, and at those in between."""
+    """At both ends, for every kind of release at the smallest and at the largest cost, and at sizes in between."""
     plan = dpmedian.plan(None, d, rho=rho, method="adaptive", neighbours="add_remove")
     for n in (0, PRIVATE_RECORDS_MAX):
         allowance = plan.calibrated.at(n).allowance
@@ -296,7 +301,7 @@ def test_n_is_needed_where_it_is_public():
 
 
 def test_hidden_samples_are_taken_by_coins():
-    """With many records the searches ask a sample; the same bits for every partition are tested by contract."""
+    """With many records the searches query a sample; a contract tests that all partitions give the same bits."""
     assert ("adaptive, sample", "add_remove") in RELATION_CASES
     case = METHOD_CASES["adaptive, sample"]
     plan = make_plan(PublicParameters.of(case.n, case.d, neighbours="add_remove", **case.arguments), case.method)
@@ -309,7 +314,7 @@ def test_hidden_samples_are_taken_by_coins():
 
 
 def test_the_size_as_a_building_block():
-    """The noise is that of one Gaussian count: 1,000 releases, six standard errors of mean and standard deviation.
+    """The noise is that of one Gaussian count: 1,000 releases, six standard errors for mean and standard deviation.
 
     A sigma that is a fifth too small or too large is noticed with a probability of 0.99.
     """
@@ -327,7 +332,7 @@ def test_the_size_as_a_building_block():
 
 @pytest.mark.parametrize("block", [blocks.find_radius, blocks.localize, blocks.dpgd])
 def test_parts_run_on_a_noisy_size(block):
-    """For any number of records and any guess; the cost is the same, and the ledger's."""
+    """For any number of records and any guess, the cost is the same, and so is the charge of the ledger."""
     options = {"rho": 2.0, "neighbours": "add_remove", "radius": 30.0}
     options |= {} if block is blocks.dpgd else {"resolution": 0.5}
     ledger = dpmedian.Ledger(rho=100.0, neighbours="add_remove")

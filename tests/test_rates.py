@@ -1,4 +1,4 @@
-"""The guess of a release's time: in plans, records and warnings."""
+"""The guess of the time of a release, in plans, records and warnings."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_a_plan_says_about_how_long_a_release_takes(method, options):
 
 def test_second_moments_and_centers_are_what_takes_long_in_many_dimensions():
     assert second_moment_seconds(100_000, 768) > 10.0 * pass_seconds(100_000, 768, 1.0)
-    # Measured: 27 ms for one of the first cuts in 200 dimensions, and more for later ones.
+    # Measured: 27 ms for one of the first cuts in 200 dimensions, and more for later cuts.
     assert 0.02 < volumetric_seconds(200, 1) < 0.1
 
 
 @pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
 def test_a_run_of_more_than_a_minute_warns_before_it_begins():
-    """The cutting planes of (3000, 200) take minutes; here the records have another shape, so that nothing runs."""
+    """The cutting planes for (3000, 200) take minutes; here the records have another shape, so that nothing runs."""
     plan = dpmedian.plan(3000, 200, epsilon=1.0, delta=1e-6, method="loc_cutting_plane", **LOCALIZED)
     assert plan.calibrated.reads.seconds > 60.0
     shape = pytest.raises(ValueError, match="199")

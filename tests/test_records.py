@@ -1,6 +1,6 @@
-"""Whatever users hand over as points becomes one array, or an error that says what to do.
+"""Any kind of points that users pass becomes one array, or an error that says what to do.
 
-In unattended runs the content of a record is never an error, is never shown, and changes no other record.
+In unattended runs the content of a record never raises an error, is never shown, and changes no other record.
 """
 
 import datetime
@@ -166,7 +166,7 @@ def test_a_column_of_lists_becomes_columns():
             as_records(frame).require_finite()
         there = frame[:2] if not hasattr(frame, "slice") else frame.slice(0, 2)
         assert same(as_records(there).array, [[1.0, 2.0], [3.0, 4.0]])
-        # Lists of another length are named, or NaN.
+        # Lists of another length are named in the error, or become NaN.
         if "Array" not in name and "fixed" not in name:
             assert np.isnan(as_records(frame, nonfinite="center", d=3).array).all()
             with pytest.raises(ValueError, match=r"1.* (cells|numbers) instead of 3"):
@@ -245,7 +245,7 @@ def test_columns_of_other_types_are_named():
     day = datetime.date(2024, 1, 1)
     for values, odd in ((["a", "b"], True), ([True, False], True), ([day, day], False)):
         columns = {"x": [1.0, 2.0], "who": values}
-        # Older versions of pandas make objects of text.
+        # Older versions of pandas turn text into objects.
         frame = pandas.DataFrame(columns).astype({"who": "string"} if values == ["a", "b"] else {})
         if not odd:
             frame["who"] = pandas.to_datetime(frame["who"])
@@ -259,7 +259,7 @@ def test_columns_of_other_types_are_named():
             else:
                 with pytest.raises(TypeError, match="column 'who' has type"):
                     as_records(points, nonfinite="center").require_finite()
-    # A column of objects has no type of its own, so its first cell that is no number is named.
+    # A column of objects has no type of its own, so its first cell that is not a number is named.
     objects = pandas.DataFrame({"x": [1.0, 2.0], "who": pandas.Series([3, "b"], dtype=object)})
     with pytest.raises(
         TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x', 'y'\]\]"
@@ -302,7 +302,7 @@ def test_the_representation_shows_no_record():
 
 
 class Hostile:
-    """A cell or a row whose every use raises, with something that must not be shown."""
+    """A cell or a row that raises for every use, with a message that must not be shown."""
 
     def _raise(self, *arguments):
         raise RuntimeError("secret")
@@ -312,7 +312,7 @@ class Hostile:
 
 
 class Liar(Hostile):
-    """One that does not even have a class."""
+    """A hostile cell that does not even have a class."""
 
     @property
     def __class__(self):
@@ -367,7 +367,7 @@ def test_no_row_of_a_list_is_an_error_or_changes_another_one(row, place):
 @example(cell="north", place=0)
 @example(cell=1 + 2j, place=0)
 def test_no_cell_of_a_frame_or_array_is_an_error_or_changes_another_record(cell, place):
-    """Also where the cell decides the type of its column, which readers that infer types let it do."""
+    """This holds even if the cell decides the type of its column, as in readers that infer types."""
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     cells = [1.0, 3.0, 5.0]
     cells[place] = cell
@@ -415,7 +415,7 @@ def test_what_is_no_number_becomes_nan():
 
 
 def test_no_record_decides_the_dimension():
-    """The first row, too, is a record: a plain list has no dimension that is public."""
+    """The first row is a record, too: a plain list has no dimension that is public."""
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     rows = POINTS.tolist()
     for points in (
@@ -426,7 +426,8 @@ def test_no_record_decides_the_dimension():
     ):
         with pytest.raises(ValueError, match=r"have no public dimension, .* say the dimension, as plan"):
             as_records(points, nonfinite="center").require_finite()
-    # A column of objects may be one of numbers with an odd record, so it is one unless the dimension says otherwise.
+    # A column of objects may hold numbers with an odd record, so it is read as numbers unless the dimension says
+    # otherwise.
     frame = pandas.DataFrame({"e": rows})
     assert as_records(frame, nonfinite="center").array.shape == (3, 1)
     assert same(as_records(frame, nonfinite="center", d=2).array, POINTS)
@@ -449,7 +450,7 @@ def test_numbers_that_overflow_make_no_warning():
 
 
 def test_text_that_cannot_be_decoded_is_no_number_in_any_arrow_type():
-    """A record with an invalid byte must neither raise nor be shown where nobody attends."""
+    """A record with an invalid byte must neither raise nor be shown in an unattended run."""
     arrow = pytest.importorskip("pyarrow")
     text = arrow.array([b"1", b"\xff"], arrow.binary()).view(arrow.string())
     for kind in (arrow.string(), arrow.large_string(), arrow.string_view()):
@@ -459,7 +460,7 @@ def test_text_that_cannot_be_decoded_is_no_number_in_any_arrow_type():
 
 
 class Stream:
-    """An Arrow stream, as a DuckDB relation has it."""
+    """An Arrow stream, like that of a DuckDB relation."""
 
     def __init__(self, frame):
         self.frame = frame
@@ -469,7 +470,7 @@ class Stream:
 
 
 class Flat(Stream):
-    """An array whose Arrow stream has one number in each row, as that of an xarray."""
+    """An array whose Arrow stream has one number in each row, like that of an xarray."""
 
     def __init__(self, array):
         import pyarrow
@@ -521,7 +522,9 @@ assert found.array.tolist() == [[2.0, 5.0], [2.0, 5.0]]
 
 @pytest.mark.parametrize("view", [lambda mapped: mapped, lambda mapped: np.asarray(mapped)[1:], np.ndarray.view])
 def test_a_memory_map_that_changes_during_a_run_changes_nothing(tmp_path, view, monkeypatch):
-    """Others can write to its file, and a value that was not validated would exceed the sensitivity of a sum."""
+    """Other processes can write to its file, and a value that was not validated would exceed the sensitivity of a
+    sum.
+    """
     points = np.random.default_rng(1).normal(size=(500, 2))
     np.save(tmp_path / "a.npy", points)
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r+")
@@ -534,7 +537,7 @@ def test_a_memory_map_that_changes_during_a_run_changes_nothing(tmp_path, view, 
     expected, charge = released(np.array(view(mapped))), Session.__enter__
 
     def overwritten(self):
-        mapped.fill(np.nan)  # After the validation, before the first query.
+        mapped.fill(np.nan)  # This is after the validation and before the first query.
         return charge(self)
 
     monkeypatch.setattr(Session, "__enter__", overwritten)

@@ -1,4 +1,4 @@
-"""Replay at the wall: the noisy outputs of a run, replayed on neighbours, must ask for the same releases."""
+"""Replay at the privacy boundary: with the noisy outputs of a run, neighbors must request the same releases."""
 
 import math
 
@@ -33,7 +33,7 @@ def test_dpgd_replays_where_a_record_lies_on_the_iterate(replay):
 
 
 def test_the_claimed_cost_is_that_of_the_recorded_releases():
-    """The ledger's number must be the sum of D^2/(2 sigma^2) over what really went through the tape."""
+    """The ledger's cost must be the sum of D^2/(2 sigma^2) over what really went through the tape."""
     points = cloud(300, 5, seed=1)
     plan = dpmedian.plan(300, 5, epsilon=1.0, delta=1e-6, method="dpgd", radius=20.0)
     tape = Tape.record(bytes(32))
@@ -43,7 +43,7 @@ def test_the_claimed_cost_is_that_of_the_recorded_releases():
 
 
 def test_the_sensitivity_of_a_gradient_is_reached():
-    """A record that moves through theta turns its unit vector around: the declared sensitivity is tight."""
+    """A record that moves through theta turns its unit vector around, so the declared sensitivity is tight."""
     points, other = np.array([[1.0, 0.0], [5.0, 5.0]]), np.array([[-1.0, 0.0], [5.0, 5.0]])
     plan = dpmedian.plan(2, 2, rho=0.5, method="dpgd", radius=20.0)
     bits = plan.calibrated.gradient.bits

@@ -1,4 +1,4 @@
-"""The page of a release: made from its record alone, complete, safe, and right in a real browser."""
+"""The page of a release is made from its record alone, complete, safe, and right in a real browser."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def release(points):
 
 
 def test_a_page_shows_no_record_of_the_data(points, release, tmp_path):
-    """Neither a coordinate in any usual precision nor anything that the audit record does not have."""
+    """It shows neither a coordinate in any usual precision nor anything that is not in the audit record."""
     written = release.report(tmp_path / "page.html").read_text()
     shown = set(re.findall(r"\d+\.\d{3,}", written))
     private = {f"{value:.{digits}f}" for value in points.ravel() for digits in (6, 9, 12)}
@@ -109,7 +109,7 @@ def test_every_statistic_has_its_question():
 
 
 def test_a_promise_about_being_in_the_data_is_not_told_as_one_about_what_the_data_say():
-    """Of two data sets of which one has one more person, the second half of a replacement is still to come."""
+    """Of two data sets one has one more person; the second half of a replacement is missing."""
     cost = PrivacyCost(mu_squared=0.05, neighbours="add_remove", unit="person")
     first, attack, replaced = guarantee(cost, 1e-6)
     epsilon = cost.epsilon_at(1e-6)
@@ -117,7 +117,7 @@ def test_a_promise_about_being_in_the_data_is_not_told_as_one_about_what_the_dat
     assert "whether one person is in the data" in attack
     assert "guess" not in attack
     assert f"the factor is at most {math.exp(2.0 * epsilon):.3g}" in replaced
-    # The bound of the package for two people is not larger, at the delta that is stated.
+    # The package's bound for two people is not larger at the stated delta.
     assert cost.under("replace").epsilon_at((1.0 + math.exp(epsilon)) * 1e-6) <= 2.0 * epsilon
     assert "promises nothing" in guarantee(PrivacyCost(mu_squared=4.0, neighbours="add_remove"), 1e-6)[2]
     assert len(guarantee(PrivacyCost(mu_squared=0.05), 1e-6)) == 2
@@ -178,7 +178,7 @@ def test_a_ledger_is_told_with_what_each_release_took(points):
 
 @pytest.mark.parametrize("mu", [0.1, 0.5, 1.0, 3.0])
 def test_the_power_of_an_attacker_is_that_of_the_best_test(mu):
-    """Of a Gaussian with shift mu it is Phi(mu + Phi^-1(5 %)); the bound is never below it, and close."""
+    """For a Gaussian with shift mu it is Phi(mu + Phi^-1(5 %)); the bound is never below it, and close to it."""
     normal = NormalDist()
     best = normal.cdf(mu + normal.inv_cdf(0.05))
     assert best <= power(PrivacyCost(mu_squared=mu * mu)) <= 1.01 * best
@@ -218,7 +218,7 @@ def test_the_command_writes_pages(tmp_path, capsys):
 
 def test_a_page_that_cannot_be_written_loses_no_release(tmp_path, capsys):
     nowhere = tmp_path / "page.html"
-    nowhere.symlink_to(tmp_path / "no" / "page.html")  # This shows when it is written to.
+    nowhere.symlink_to(tmp_path / "no" / "page.html")  # Writing to this path fails, which is noticed only then.
     code = main(["release", str(POSITIONS), "--rho", "0.1", "--report", str(nowhere)])
     out, err = capsys.readouterr()
     assert code == 5
@@ -262,7 +262,7 @@ document.body.dataset.seen = JSON.stringify({
 
 
 def browse(file, directory, *options):
-    """What the page looks like to a script in it, once a browser has drawn it."""
+    """The page as a script in it sees it, after a browser has drawn it."""
     plain = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     command = [BROWSER, *plain, f"--user-data-dir={directory}", *options]
     done = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
@@ -297,7 +297,7 @@ def test_a_browser_draws_the_page(tmp_path, width, dark):
 
 
 def test_a_map_of_many_groups_stays_readable():
-    """Circles that lie on each other are not opaque, and a name that several groups share is there once."""
+    """Circles that overlap are not opaque, and a name that several groups share appears once."""
     groups = [
         {"outcome": "released", "point": [float(k % 7), float(k // 7)], "error_radius": 3.0, "key": ["AA", str(k)]}
         for k in range(40)

@@ -22,7 +22,7 @@ def test_the_command_writes_a_csv_and_a_picture_and_prints_the_table(tmp_path, c
     assert main(["reproduce", *SMALL, "--csv", str(files["csv"]), "--png", str(files["png"])]) == 0
     rows = list(csv.DictReader(files["csv"].read_text(encoding="utf-8").splitlines()))
     assert len(rows) == len(CURVES) * 2 * 2 * 2
-    # The printed threshold of the radius lies above n at epsilon 2: a failed release has no loss ratio.
+    # The printed threshold of the radius is above n at epsilon 2: a failed release has no loss ratio.
     failed = {(row["method"], row["profile"], row["epsilon"]) for row in rows if row["loss_ratio"] == "nan"}
     assert failed == {("loc_dpgd", "paper", "2.0")}
     assert {row["method"] for row in rows} == {"loc_dpgd", "dpgd"}
@@ -57,14 +57,14 @@ def test_the_data_are_those_of_the_figure():
     assert np.linalg.norm(median) == pytest.approx(50.0, abs=0.1)
     near = np.linalg.norm(points - median, axis=1) < 3.0
     assert near.sum() == 2700
-    # Deviation 0.1 in 200 dimensions: distances near sqrt(200)/10, with a standard deviation of 0.07 each.
+    # Standard deviation 0.1 in 200 dimensions: distances near sqrt(200)/10, with a standard deviation of 0.07 each.
     assert np.linalg.norm(points[near] - median, axis=1).mean() == pytest.approx(math.sqrt(2.0), abs=0.02)
     assert np.linalg.norm(points[~near], axis=1).max() <= 100.0
 
 
 @pytest.mark.slow
 def test_the_default_profile_meets_the_bound_at_the_largest_radius():
-    """Measured: 1.00004 with a spread of 1e-5; the bound of 1.005 is far outside."""
+    """Measured: 1.00004 with a standard deviation of 1e-5, so the bound of 1.005 is far outside."""
     experiment = Experiment(epsilons=(2.0,), radii=(1e10,), repeats=1, curves=CURVES[:1])
     (only,) = run(experiment, False)
     assert only.loss_ratio < 1.0005 < 1.005 < PUBLISHED["loc_dpgd", 2.0][1e10]

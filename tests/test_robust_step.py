@@ -1,4 +1,6 @@
-"""The robust step: what it releases and costs, and that records which arrive one by one give the bits of an array."""
+"""The robust step: what it releases and costs, and that records which arrive one by one give the same bits as an
+array.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +57,9 @@ def test_the_point_is_the_mean_of_clipped_unit_vectors(relation, threshold):
 
 @RELATIONS
 def test_it_replays_on_neighbors(relation):
-    """The same releases, and exact values within the sensitivity: records arrive in any order, and may be anything.
+    """The releases are the same, and exact values are within the sensitivity, for any records in any order of arrival.
 
-    Hostile records cannot make another one count for more: some of the other records are broken, huge or tiny.
+    Hostile records cannot give another record more influence: some of the other records are broken, huge or tiny.
     """
     rng, points = np.random.default_rng(1), cloud(40, 5)
     points[20:28] = rng.choice([*EXTREMES, np.nan, np.inf], size=(8, 5))
@@ -90,7 +92,7 @@ def test_records_that_arrive_have_the_bits_of_every_other_source(relation, sourc
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_records_in_many_dimensions_have_the_bits_of_an_array_in_any_order(seed):
-    """They are added in 32 bits, which are emptied into 64 in time."""
+    """Contributions are added in 32 bits, which are moved to 64 bits in time."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(150, 6000)).astype(np.float32) * rng.exponential(size=(150, 1)).astype(np.float32)
     points[:5, 0] *= 1e3
@@ -210,7 +212,7 @@ def test_the_record_of_a_large_step_has_the_digest_of_its_point(tmp_path):
 
 
 def test_the_interval_covers_the_coherence():
-    """Of 200 runs about 190: fewer than 178 with probability below 1e-3 (binomial)."""
+    """About 190 of 200 runs: fewer than 178 have probability below 1e-3 (binomial)."""
     points = cloud(200, 50) + 0.2
     exact = np.linalg.norm((points / np.linalg.norm(points, axis=1)[:, None]).mean(axis=0))
     steps = [robust_step(points, rho=0.05, n=200, seed=seed) for seed in range(200)]

@@ -1,4 +1,4 @@
-"""Bad input gets its error before any budget is spent; results do not depend on threads; Ctrl-C and forks work."""
+"""Wrong input raises before any budget is spent; results do not depend on threads; Ctrl-C and forks work."""
 
 import math
 import multiprocessing
@@ -196,7 +196,7 @@ def test_without_pandas_a_series_says_what_it_needs(monkeypatch):
 
 
 def test_a_private_copy_is_made_before_the_run():
-    """Whoever changes the array during a run changes nothing: the callback does so at its first chance."""
+    """Changing the array during a run has no effect: the callback changes it as early as possible."""
     points = np.random.default_rng(0).normal(size=(20_000, 10))
     plan = dpmedian.plan(*points.shape, rho=1.0, method="dpgd", radius=10.0)
     expected = plan.run(points.copy(), seed=1).point
@@ -222,7 +222,7 @@ def test_float32_releases_what_the_widened_array_does(options):
     assert not misaligned.flags.aligned
     for points in (singles, np.asfortranarray(singles), backwards, misaligned, singles.astype(">f4")):
         assert np.array_equal(plan.run(points, seed=1).point, expected)
-    # Records outside of the ball are projected where they are loaded, and so are those that are not finite replaced.
+    # Records outside of the ball are projected when they are loaded, and records that are not finite are replaced.
     singles[5, 1], doubles = np.inf, singles.astype(np.float64)
     doubles[5] = 0.0
     assert np.array_equal(plan.run(singles, seed=1, nonfinite="center").point, plan.run(doubles, seed=1).point)
@@ -275,16 +275,16 @@ def test_an_interrupt_ends_a_long_run_and_stays_charged(tmp_path):
         sent = time.monotonic()
         run.send_signal(signal.SIGINT)
         assert run.stdout.readline() == "interrupted\n"
-        # The promise is one second; the rest is room for a busy machine.
+        # One second is promised; the rest is for a busy machine.
         assert time.monotonic() - sent < 5.0
         assert run.wait(timeout=60) == 0
     assert [entry.state for entry in dpmedian.Ledger.open(path).entries] == ["interrupted"]
 
 
 def test_other_threads_run_while_a_kernel_works():
-    """The GIL is released: a counter in another thread moves on during one long call of the core.
+    """The GIL is released: a counter in another thread advances during one long call of the core.
 
-    With the lock held the counter could move at the two ends of the call only.
+    If the GIL were held, the counter could advance only at the two ends of the call.
     """
     points = np.random.default_rng(0).normal(size=(12_000, 60))
     ticks, stop = [0], threading.Event()
@@ -308,7 +308,7 @@ def test_other_threads_run_while_a_kernel_works():
 
 @pytest.mark.parametrize("n", [200, 4_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_progress_goes_from_0_to_1_and_never_back(n):
-    """Also for a run that ends before the first beat; the longer one has thousands of steps."""
+    """This holds also for a run that ends before the first beat; the longer run has thousands of steps."""
     seen: list[float] = []
     points = np.random.default_rng(0).normal(size=(n, 20))
     dpmedian.plan(*points.shape, rho=1.0, method="dpgd", radius=10.0).run(points, progress=seen.append)
@@ -399,7 +399,7 @@ def test_building_blocks_check_public_arguments_before_the_charge(name, argument
 
 
 def test_the_tape_of_a_building_block_is_capped(monkeypatch):
-    """A mechanism that asks once more than it is charged for is stopped by the tape."""
+    """The tape stops a mechanism that makes one query more than it is charged for."""
     from dpmedian.mechanisms.bisection import NoisyBisection
 
     release = NoisyBisection.release
@@ -494,7 +494,7 @@ CENTER_NOTE = "to which nonfinite='center' sends every record with a cell that i
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("options", [{}, {"method": "dpgd", "radius": 50.0}, {"center": [7.0]}])
 def test_text_sent_to_the_center_is_noted_and_never_refused_for_its_cells(library, options):
-    """A refusal would depend on cells: of "12", "13" and of "12", "unknown" a reader makes columns of other types."""
+    """A refusal would depend on cells: a reader gives different types to the columns "12", "13" and "12", "unknown"."""
     module = pytest.importorskip(library)
     told = {"rho": 1.0, "nonfinite": "center", "progress": False, **options}
     release = dpmedian.geometric_median(module.DataFrame(TEXT), **told)
@@ -519,7 +519,7 @@ def test_places_and_groups_of_text_have_the_note_too():
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 @pytest.mark.parametrize("options", [{}, {"unit": "id"}, {"scales": [2.0]}])
 def test_text_in_a_stored_schema_is_refused_before_the_charge_whatever_the_cells(ending, options, tmp_path):
-    """The schema of a file is public, and the same in neighboring files: the refusal depends on nothing else."""
+    """The schema of a file is public, and the same in neighboring files, so the refusal depends on nothing else."""
     arrow = pytest.importorskip("pyarrow")
     path, messages = tmp_path / f"a.{ending}", set()
     for cells in (TEXT["name"], ["1", "2", "3", "4"] * 500, ["1", "2", "3", None] * 500):

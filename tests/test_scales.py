@@ -1,4 +1,4 @@
-"""Public scales of the columns: the release of the divided records, in the units of the columns again."""
+"""Public scales of the columns: the release of the divided records, converted to the units of the columns."""
 
 import json
 import warnings

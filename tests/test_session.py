@@ -1,4 +1,4 @@
-"""The public session: charged once, capped, and honest about what it released; and the trace of every method."""
+"""The public session: charged once, capped, and with the stated noise; and the trace of every method."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ QUERIES = {
 
 
 def exact(name, points):
-    """What a query answers without its noise."""
+    """The answer of a query without its noise."""
     difference = points - CENTER
     distance = np.linalg.norm(difference, axis=1)
     units = difference / distance[:, None]
@@ -71,7 +71,7 @@ def test_a_query_beyond_the_budget_is_refused_and_the_session_goes_on(name):
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_neighbor_moves_an_answer_by_at_most_its_sensitivity(name):
-    """The tape replays a session on neighbors and compares what they ask and how far the answers moved."""
+    """The tape replays a session on neighbors, and compares the queries and how far the answers moved."""
     rng = np.random.default_rng(7)
     for relation in ("replace", "add_remove"):
         session = dpmedian.session(POINTS[:50], rho=0.5, neighbours=relation)

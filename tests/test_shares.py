@@ -1,4 +1,4 @@
-"""Ledgers that explain themselves: shares that add up, equal parts of what is left, and costs of other libraries."""
+"""Ledgers that show shares that add up, equal parts of what is left, and costs of other libraries."""
 
 import json
 import math
@@ -24,7 +24,7 @@ LEDGERS = [
 
 
 def cost_of(share):
-    """A cost of this share: fine Gaussian noise, or a pure step, or one asked for as a pair."""
+    """A cost with this share: fine Gaussian noise, or a pure release, or a release requested as a pair."""
     if "rho" in share:
         return PrivacyCost.gaussian(2.0**32, 2.0**32 / math.sqrt(2.0 * share["rho"]) * (1.0 + 1e-9), 2)
     if share.get("delta"):
@@ -146,7 +146,7 @@ def test_events_of_dp_accounting_cost_what_they_say():
     assert (found.neighbours, found.unit) == ("add_remove", "person")
     # The library's own accountant, which is pessimistic by its discretization, agrees.
     delta = accounting.PLDAccountant().compose(whole).get_delta(1.0)
-    # Here a Laplace step is any pure step, and so a little more.
+    # Here a Laplace release counts as any pure release, and therefore slightly more.
     assert 0.999 * delta <= found.delta_at(1.0) <= 1.05 * delta
     ledger = Ledger(epsilon=2.0, delta=1e-6, neighbours="add_remove", unit="person")
     ledger.enter("counts", whole, library="dp_accounting")

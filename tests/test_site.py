@@ -1,4 +1,4 @@
-"""The site: formulas are typeset without a change of their meaning, and a reader needs no network."""
+"""The site: formulas are typeset without changing their meaning, and a reader needs no network."""
 
 import re
 import subprocess
@@ -41,7 +41,7 @@ def test_what_is_no_formula_stays_as_it_is():
         pieces = typeset(text)
         plain = "".join(piece for piece in pieces if not isinstance(piece, nodes.math))
         words = re.findall(r"[a-z]{4,}", plain)
-        # Words of the language are in formulas only where they name a quantity or a function.
+        # Words of the language are in formulas only if they name a quantity or a function.
         lost = set(re.findall(r"[a-z]{4,}", text)) - set(words)
         assert not {word for word in lost if len(word) > 7}, proof
 
@@ -53,15 +53,15 @@ def test_the_documentation_builds_without_warnings_and_needs_no_network(tmp_path
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ROOT / "docs", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
-    # The page of proofs is made of the files beside the code, its formulas are drawn by the browser.
+    # The page of proofs consists of the files beside the code, and the browser draws its formulas.
     page = (tmp_path / "proofs.html").read_text()
     proofs = list((ROOT / "python" / "dpmedian").rglob("*.md"))
     assert "accounting.md" in {proof.name for proof in proofs}
     for proof in proofs:
         title = proof.read_text("utf-8").splitlines()[0].removeprefix("# ")
-        assert title.replace("'", "\u2019") in page  # quotes are curled
+        assert title.replace("'", "\u2019") in page  # Quotes are curled.
     assert page.count("<math") > 1000
-    # Every example is in the gallery but the one that writes the bundled data.
+    # Every example is in the gallery, except the one that writes the bundled data.
     examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
     assert examples - {path.stem for path in (tmp_path / "gallery").glob("*.html")} == {"make_positions"}
     for path in tmp_path.rglob("*.html"):
@@ -73,7 +73,7 @@ def test_the_documentation_builds_without_warnings_and_needs_no_network(tmp_path
 
 
 def test_every_answer_has_main_entries_of_the_index_which_the_search_shows_first():
-    """The search of the site ranks a main entry of the index that contains the query above all other hits."""
+    """The search of the site shows a main entry of the index that contains the query above all other hits."""
     sections = (ROOT / "docs" / "faq.md").read_text("utf-8").split("\n## ")[1:]
     for section in sections:
         question, _, directive, *_ = section.splitlines()

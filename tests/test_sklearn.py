@@ -1,4 +1,4 @@
-"""The estimator keeps scikit-learn's conventions, and never has a budget that nobody gave it."""
+"""The estimator follows scikit-learn's conventions, and never has a budget that nobody gave it."""
 
 import pickle
 
@@ -16,14 +16,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpmedian.sklearn import PrivateGeometricMedian, PrivateKMedians
 
-# The conventions are checked on ten records and fewer, where only a budget without protection gives a point.
+# The conventions are checked on ten or fewer records, for which only a budget without protection gives a point.
 pytestmark = pytest.mark.filterwarnings("ignore::dpmedian.WeakPrivacyWarning")
 
 POINTS = np.random.default_rng(0).normal(loc=3.0, size=(500, 3))
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "method": "dpgd", "radius": 10.0}
 
 
-# They pass weights without a public cap, which is refused: the largest weight of the data is no such thing.
+# These checks pass weights without a public cap, which is refused, because the largest weight in the data is private.
 WEIGHT_CHECKS = dict.fromkeys(
     [
         "check_sample_weights_pandas_series",
@@ -38,7 +38,7 @@ WEIGHT_CHECKS = dict.fromkeys(
 )
 
 
-# The checks fit ten to a few hundred records, so the budget is large enough for the answers to be stable.
+# The checks fit ten to a few hundred records, so the budget is large enough for stable results.
 @parametrize_with_checks(
     [PrivateGeometricMedian(epsilon=500.0, delta=1e-6)], expected_failed_checks=lambda estimator: WEIGHT_CHECKS
 )
@@ -64,7 +64,7 @@ SECRET = "123456"
 @pytest.mark.parametrize("kind", [PrivateGeometricMedian, PrivateKMedians])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_no_error_of_fit_shows_a_value(samples, kind, neighbours):
-    """An error may be seen by people who must not see the data: it names the place and the kind of what is wrong."""
+    """An error may be seen by people who must not see the data: it names the place and the kind of the problem."""
     estimator = kind(epsilon=1.0, delta=1e-6, neighbours=neighbours)
     with pytest.raises((ValueError, TypeError)) as raised:
         estimator.fit(samples)
@@ -105,7 +105,7 @@ def test_without_a_random_state_no_two_fits_are_alike():
 
 
 def test_the_number_of_samples_can_be_private():
-    """No error, not even for one sample or none, and the release is that of the library."""
+    """No number of samples raises an error, not even none or one, and the release is that of the library."""
     hidden = {**OPTIONS, "neighbours": "add_remove"}
     fitted = PrivateGeometricMedian(**hidden, random_state=5).fit(POINTS)
     assert np.array_equal(fitted.location_, dpmedian.geometric_median(POINTS, **hidden, seed=5).point)
@@ -144,7 +144,7 @@ def test_every_fit_is_charged_also_that_of_a_clone(tmp_path, stored):
 
 
 def test_clones_share_the_ledger():
-    """A deep copy of an accountant would let every clone spend the whole budget."""
+    """With a deep copy of an accountant, every clone could spend the whole budget."""
 
     class Accountant:
         def __init__(self):

@@ -1,4 +1,4 @@
-"""A budget that is spent as a run goes: never above its cap, whatever is asked."""
+"""A budget that is spent during a run never exceeds its cap, for any requests."""
 
 import math
 
@@ -32,7 +32,7 @@ def spent(tape: Tape) -> float:
 
 
 def test_any_requests_stay_below_the_cap_and_use_it_up():
-    """Costs from far too small to far too large, until nothing is left."""
+    """Requested costs range from far too small to far too large, until nothing is left."""
     kind, rng = offer(), np.random.default_rng(1)
     spender, tape = opened(kind)
 
@@ -101,7 +101,7 @@ def test_the_checks_of_the_cap_are_no_asserts(monkeypatch):
     [(2**30, 3, 8.0), (2**30, 1, 1e-12), (10, 2, 1e5), (2, 1, 1.0), (1000, 5000, 0.1), (5000, 4000, 0.1)],
 )
 def test_every_release_that_could_happen_fits_a_lattice(n, d, rho):
-    """At the least and at the largest cost, and at those in between."""
+    """At the smallest and at the largest cost, and at costs in between."""
     allowance = dpmedian.plan(n, d, rho=rho, method="adaptive").calibrated.allowance
     for kind in allowance.offers:
         for exponent in np.linspace(math.log(1e-6), math.log(kind.largest), 9):

@@ -1,4 +1,4 @@
-"""Longitude and latitude in degrees: the date line, the poles, and what has no direction."""
+"""Longitude and latitude in degrees: the date line, the poles, and points without a direction."""
 
 import json
 import math
@@ -27,7 +27,9 @@ def arc(a, b):
 
 
 def around(longitude, latitude, spread, n, seed=0):
-    """Positions around a place, at angles of about `spread` degrees, made by rotating those around the north pole."""
+    """Positions around a place, at angles of about `spread` degrees, made by rotating positions around the north
+    pole.
+    """
     rng = np.random.default_rng(seed)
     colatitude, turn = np.radians(spread * np.abs(rng.normal(size=n))), rng.uniform(0, 2 * np.pi, size=n)
     x, y, z = np.sin(colatitude) * np.cos(turn), np.sin(colatitude) * np.sin(turn), np.cos(colatitude)
@@ -52,7 +54,7 @@ def test_every_place_is_found(place):
 def test_longitudes_count_modulo_360():
     positions = around(179.0, 10.0, 1.0, 500)
     turned = np.add(positions, [360.0, 0.0])
-    # The remainder is exact where the sum was; elsewhere the last bit of a longitude moves.
+    # The remainder is exact if the sum was; otherwise the last bit of a longitude changes.
     releases = [dpmedian.geometric_median(p, geometry="sphere", seed=3, **BUDGET).point for p in (positions, turned)]
     assert arc(*releases) < 1e-6
 
@@ -80,7 +82,7 @@ def test_positions_without_a_common_direction_fail_and_are_charged():
 
 
 def test_the_error_is_the_largest_angle_within_it():
-    """Points within the error of the released one lie within the angle, and the tangent attains it."""
+    """Points within the error of the released point lie within the angle, and the tangent attains it."""
     point, error = np.array([0.5, 0.3, -0.2]), 0.25
     found = as_position(MethodResult(point=point, error_radius=error, scale=0.1))
     rng = np.random.default_rng(0)
@@ -132,7 +134,7 @@ def test_the_plan_is_that_of_unit_vectors():
 
 
 def test_units_are_reduced_on_the_sphere():
-    """Two positions of a person on both sides of the date line have their middle on it, not in Greenwich."""
+    """Two positions of a person on both sides of the date line have their middle on the date line, not in Greenwich."""
     ids = np.repeat(np.arange(1000), 2)
     rows = np.tile([[179.0, 10.0], [-179.0, 10.0]], (1000, 1))
     release = dpmedian.geometric_median(rows, unit=ids, geometry="sphere", seed=1, **BUDGET)

@@ -1,6 +1,6 @@
-"""Threads share plans, ledgers and tapes, with an interpreter lock and without one.
+"""Threads share plans, ledgers and tapes, with and without the GIL.
 
-The workflow `test` runs this file on a free-threaded interpreter, with nothing but numpy and pytest installed.
+The workflow `test` runs this file on a free-threaded interpreter, with only numpy and pytest installed.
 """
 
 import subprocess
@@ -21,7 +21,7 @@ POINTS = np.random.default_rng(0).normal(size=(400, 2))
 
 
 def together(work: Callable[[int], object]) -> list[object]:
-    """Return what `work` returns or raises in each of the threads, which all start at once."""
+    """Return the results or exceptions of `work` in each of the threads, which all start at once."""
     start, results = threading.Barrier(THREADS), [None] * THREADS
 
     def run(index: int) -> None:
@@ -47,7 +47,7 @@ def test_threads_that_share_a_plan_release_what_one_thread_releases():
 
 
 def test_threads_that_share_a_ledger_spend_no_more_than_it_has():
-    """Five releases fit, and eight threads ask for one each."""
+    """Five releases fit, and each of eight threads requests one."""
     plan = dpmedian.plan(len(POINTS), 2, rho=0.2)
     ledger = Ledger(rho=1.0 + 1e-9)
     results = together(lambda seed: plan.run(POINTS, seed=seed, ledger=ledger))
@@ -58,7 +58,10 @@ def test_threads_that_share_a_ledger_spend_no_more_than_it_has():
 
 
 def test_threads_that_share_a_tape_draw_no_more_than_it_allows_and_nothing_twice():
-    """Forty draws with a standard deviation of twice the sensitivity fit. A busy tape refuses a draw, at no cost."""
+    """Forty draws with a standard deviation of twice the sensitivity fit.
+
+    A tape that is in use refuses a draw, at no cost.
+    """
     tape, exact = Tape.draw(bytes(32)), Exact.stated(np.zeros(64, dtype=np.int64), 1.0)
     tape.allow(10.0, 0.0)
     drawn: list[bytes] = []

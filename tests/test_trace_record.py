@@ -1,4 +1,6 @@
-"""The trace in audit records: it reads back, costs no digest when it is left out, and a changed query is refuted."""
+"""The trace in audit records can be read back and left out without changing the digest, and a changed query is
+found.
+"""
 
 import base64
 import hashlib
@@ -35,7 +37,7 @@ RUNS = {
 }
 
 
-# Two runs are quick: one that adapts to what it sees, and one whose size is private, too.
+# Two cases are quick: one that adapts its queries, and one with a private size.
 QUICK = ("adaptive", "private size")
 
 
@@ -47,7 +49,7 @@ def record(request):
 
 
 def refuted(record):
-    """What is wrong with a record, but for its seed."""
+    """What is wrong with a record, apart from its seed."""
     return [text for text in dpmedian.verify(record).wrong if "seed" not in text]
 
 
@@ -56,7 +58,7 @@ def queries_of(record):
 
 
 def changed(record, queries, **entries):
-    """The record with other queries, by somebody who computes the hash and the digest again."""
+    """The record with other queries, by an attacker who computes the hash and the digest again."""
     text = json.dumps(queries).encode()
     trace = {
         **record["trace"],
@@ -81,7 +83,7 @@ def test_a_changed_query_is_refuted_though_its_digest_was_computed_again(record,
     for place in (0, len(queries) // 2, -1):
         query = dict(queries[place])
         if query[entry] is None or (entry in ("statistic", "sensitivity") and query["noise"] != "Gaussian"):
-            continue  # Of a choice its eta is verified; the units of its scores are not in the record.
+            continue  # For a choice, its eta is verified; the units of its scores are not in the record.
         query[entry] = query[entry] * 0.9 if isinstance(query[entry], float) else "counts of another kind"
         told = [*queries]
         told[place] = query

@@ -1,4 +1,4 @@
-"""One record per unit: whose rows are whose, what becomes of them, and what is charged for it."""
+"""One record per unit: which rows belong to it, how they are reduced, and what is charged."""
 
 import json
 import uuid
@@ -26,7 +26,7 @@ MEAN = [[19.0 / 3.0, 20.0 / 3.0], [1.0, 2.0], [7.0, 7.0]]
 
 
 class Hostile:
-    """A cell that raises whatever is done with it."""
+    """A cell that raises for every use."""
 
     def _refuse(self, *_):
         raise RuntimeError("secret")
@@ -127,7 +127,9 @@ def test_a_unit_has_its_own_median():
     st.data(),
 )
 def test_a_changed_unit_changes_its_own_record_only(rows, changed, data):
-    """Any rows of a unit become any others, in any number and at any places: the other records keep their bits."""
+    """The rows of a unit are replaced by any others, in any number and at any positions: the other records keep their
+    bits.
+    """
     new = data.draw(st.lists(st.integers(-3, 3), max_size=6))
     others = [row for row in rows if row[0] != changed]
     mixed = list(others)
@@ -150,7 +152,7 @@ def test_a_changed_unit_changes_its_own_record_only(rows, changed, data):
 
 
 def test_ids_are_not_digested():
-    """Many texts that differ in a character are as many units: a digest of 32 bits would merge some of them."""
+    """Many texts that differ in one character are as many units: a digest of 32 bits would merge some of them."""
     ids = [f"{i:x}" for i in range(200_000)]
     _, count = as_labels(ids, "unit").ranks()
     assert count == 200_000
@@ -230,7 +232,7 @@ def test_rows_that_are_not_finite_are_left_out_of_their_unit():
 
 
 def test_an_empty_unit_is_a_record_at_the_center():
-    """Under "replace" the number of units is public: the unit must not vanish."""
+    """Under "replace" the number of units is public, so the unit must not disappear."""
     rows, ids = np.full((400, 2), 3.0), np.arange(400) // 2
     rows[10:12] = NAN
     plan = dpmedian.plan(200, 2, rho=1.0, method="dpgd", radius=20.0, unit="unit")
@@ -286,7 +288,7 @@ def test_a_plan_of_units_wants_their_ids():
 
 @pytest.mark.parametrize("cell", [NAN, float("inf"), "secret", b"\xff", None, 1j, 10**400, [1.0], HOSTILE, "1_0", True])
 def test_no_cell_shows_in_an_unattended_run(cell, tmp_path):
-    """Whatever a person's rows hold, the run neither raises nor warns, and the other units keep their records."""
+    """For any content of a person's rows, the run neither raises nor warns, and the other units keep their records."""
     pandas = pytest.importorskip("pandas")
     plan = dpmedian.plan(200, 2, rho=1.0, method="dpgd", radius=20.0, unit="person")
     usual = np.arange(400.0) % 7
@@ -363,7 +365,7 @@ SEVEN = Decimal("7.00000000000000000001")
 
 
 def test_numbers_that_are_one_double_are_no_single_id():
-    """A number is compared with its integer in its own type, so that no rounding makes one unit of two people."""
+    """A number is compared with its integer in its own type, so that rounding cannot merge two people into one unit."""
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     for ids in (
         [Decimal(7), SEVEN, Decimal(7)],
@@ -378,12 +380,12 @@ def test_numbers_that_are_one_double_are_no_single_id():
         labels = as_labels(ids, "unit")
         assert labels.missing.tolist() == [False, True, False], ids
         assert labels.ranks()[0].tolist() == [0, -1, 0]
-    # Decimals of a database have up to 38 digits, all of which count.
+    # Decimals in databases have up to 38 digits, all of which count.
     assert as_labels([Decimal(10**37), Decimal(10**37 + 1)], "unit").ranks()[1] == 2
 
 
 def test_floats_that_may_stand_for_several_integers_are_no_ids():
-    """Singles round ids above 2^24 before anyone can see them: such an id is missing, and none is merged."""
+    """Singles round ids above 2^24 before anyone can see them: such an id counts as missing, and no ids are merged."""
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     for bound, kind, name in ((2**24, np.float32, "Float32"), (2**53, np.float64, "Float64")):
         plain = np.array([bound - 1, bound, 5], dtype=kind)
@@ -400,7 +402,7 @@ def test_floats_that_may_stand_for_several_integers_are_no_ids():
 
 
 def test_ids_of_a_numpy_file_are_read_as_they_are(tmp_path):
-    """Two integers above 2^53 that are one double are two people."""
+    """Two integers above 2^53 that have the same double are two people."""
     np.save(tmp_path / "a.npy", np.array([[1, 2**60], [2, 2**60 + 1], [3, 2**60]]))
     labels = read_points(tmp_path / "a.npy", labels=[2]).labels["2"]
     assert labels.ranks()[0].tolist() == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""Keys that nobody has listed: the threshold, the privacy of what is shown, and nothing of what is not."""
+"""Keys that nobody has listed: the threshold, the privacy of groups that are shown, and no trace of the others."""
 
 import itertools
 import json
@@ -32,7 +32,8 @@ def test_the_tail_bounds_the_exact_one_and_is_near_it(sigma, deviations):
     weights = np.exp(-(np.arange(-40 * sigma, 40 * sigma + 1, dtype=float) ** 2) / (2.0 * sigma**2))
     exact = math.fsum(weights[40 * sigma + least :]) / math.fsum(weights)
     assert exact <= discrete_tail(sigma, least)
-    # The bound is the tail one unit earlier, and a tail falls by at most (1 + t)/sigma per unit, t in deviations.
+    # The bound is the tail one unit earlier, and per unit a tail falls by at most (1 + t)/sigma, with t in standard
+    # deviations.
     assert discrete_tail(sigma, least) <= exact * math.exp(2.0 * (1.0 + deviations) / sigma + (2.0 / sigma) ** 2)
 
 
@@ -51,7 +52,7 @@ def test_the_threshold_is_the_least_one_that_a_lone_contribution_reaches_rarely_
 
 
 def test_half_of_the_groups_at_the_threshold_are_shown():
-    """Figures of key_selection.md."""
+    """The figures of key_selection.md."""
     selection = dpmedian.plan_groups(None, 2, **BUDGET).selection
     assert selection.threshold == 72
     assert (selection.size_found(0.5), selection.size_found(0.99)) == (72, 103)
@@ -60,11 +61,11 @@ def test_half_of_the_groups_at_the_threshold_are_shown():
     assert dpmedian.plan_groups(None, 2, unit="person", max_groups_per_unit=4, **BUDGET).selection.threshold == 148
 
 
-# The privacy of the noisy sizes that are shown: the exact divergence of the law of the output.
+# The privacy of the noisy sizes that are shown: the exact divergence of the distributions of the output.
 
 
 def law(selection, size):
-    """The probabilities of what is seen of a group of this size: nothing, or a whole number from the threshold on."""
+    """The probabilities of the views of a group of this size: nothing, or a whole number from the threshold on."""
     if size == 0:
         return {None: 1.0}
     edges = np.arange(selection.threshold, math.ceil(size + 12.0 * selection.noise) + 2) - 0.5
@@ -76,15 +77,15 @@ def law(selection, size):
 
 
 def losses(selection, here, there):
-    """The privacy losses log P(here)/P(there) of what is seen of one group, with their probabilities under `here`."""
+    """The privacy losses log P(here)/P(there) of the view of one group, with their probabilities under `here`."""
     ours, theirs = law(selection, here), law(selection, there)
     return [(math.log(p / q) if (q := theirs.get(seen, 0.0)) > 0.0 else math.inf, p) for seen, p in ours.items() if p]
 
 
 def composed(parts, step=2e-5):
-    """The losses of several groups, rounded up to multiples of a step: an upper bound of the divergence, nearly exact.
+    """The losses of several groups, rounded up to multiples of a step: a nearly exact upper bound on the divergence.
 
-    A probability of 1e-18 is added to the infinite loss in place of all outcomes that are rarer than 1e-18.
+    Outcomes that are rarer than 1e-18 are replaced by a probability of 1e-18 for an infinite loss.
     """
     total, never = {0: 1.0}, 0.0
     for part in parts:
@@ -103,7 +104,7 @@ def composed(parts, step=2e-5):
 
 
 def selection_of(groups, neighbours="add_remove", rho=0.5, delta=1e-3):
-    """The selection of a plan whose budget is mostly for sizes, so that their divergence is what counts."""
+    """The selection of a plan whose budget is mostly for sizes, so that their divergence is what matters."""
     parameters = PublicParameters.of(None, 1, rho=rho, neighbours="add_remove", lone_delta=delta / groups)
     selection = KeySelection.of("size", rho / groups, parameters)
     return selection, cost_of_groups([replace(selection.cost, neighbours="add_remove")], groups, neighbours)
@@ -114,7 +115,7 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_no_unit_added_or_removed_shows_more_than_the_claim(groups):
-    """Every mixture of fresh and occupied groups, of sizes around the threshold, in both directions."""
+    """Every mixture of new and existing groups, with sizes near the threshold, in both directions."""
     selection, claim = selection_of(groups)
     sizes = (0, 1, selection.threshold - 2, selection.threshold + 3)
     most = 0.0
@@ -131,7 +132,7 @@ def test_no_unit_added_or_removed_shows_more_than_the_claim(groups):
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_no_replaced_unit_shows_more_than_the_claim(groups):
-    """One unit leaves some groups, and another one enters others."""
+    """One unit leaves some groups, and another unit enters others."""
     selection, claim = selection_of(groups, "replace")
     threshold = selection.threshold
     left = itertools.combinations_with_replacement([(1, 0), (threshold, threshold - 1)], groups)
@@ -154,7 +155,7 @@ def test_a_lower_threshold_or_less_noise_would_break_the_claim(groups):
     assert any(full(epsilon) > claim.delta_at(epsilon) for epsilon in EPSILONS)
 
 
-# What is shown.
+# Which groups are shown.
 
 
 def rows(people=6000, seed=0):
@@ -218,7 +219,7 @@ def test_nothing_may_be_shown_at_all():
 
 
 def test_the_seed_of_a_group_follows_from_its_key():
-    """So the noise of a group is the same beside any others, listed or not."""
+    """So the noise of a group does not depend on the other groups, listed or not."""
     frame = rows().drop(columns="month")
     keys = {"seed": 3, "epsilon": 2.0, "delta": 1e-6}
     two = dpmedian.geometric_medians(frame, "district", keys=["9", "10"], **keys)
@@ -237,7 +238,9 @@ def array_of(grouped, group):
 
 @pytest.mark.parametrize("odd", [None, math.nan, "text", 7.5, b"\xff\xfe", True])
 def test_no_label_renames_a_group_or_moves_a_unit(odd):
-    """A row whose label makes doubles, or text, of a column of integers: groups and choices of others stay."""
+    """If a row's label turns a column of integers into doubles or text, the groups and choices of other rows stay the
+    same.
+    """
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     people = np.repeat(np.arange(400), 4)

@@ -1,4 +1,4 @@
-"""Audit records: they read back as what they tell of, and one changed digit of a stage or of the cost is named."""
+"""Audit records can be read back, and a changed digit of a stage or of the cost is found."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def failed():
-    """A real failure: data that lie far from where the search begins, and a small budget."""
+    """A real failure: data that are far from where the search starts, and a small budget."""
     points = np.random.default_rng(0).normal(size=(120, 3)) + 1e12
     for seed in range(30):
         try:
@@ -94,7 +94,7 @@ def test_a_record_that_states_a_private_number_of_records_is_refuted():
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_a_weighted_record_whose_stages_know_no_weights_is_refuted(relation):
-    """A record of another version is not made anew: the stage itself must be found out."""
+    """The plan of a record of another version is not made again, so the stage itself must show the error."""
     told = dpmedian.plan(2000, 2, rho=0.5, neighbours=relation, weight_max=3.0).to_dict()
     assert refuted(told) == ()
     assert (told["weight_max"], told["n"], told["guess"]) == (3.0, None, 2000)
@@ -184,11 +184,11 @@ def test_a_seeded_release_protects_nobody_and_verify_says_so(release):
     assert dpmedian.verify(sealed({**release.to_dict(), "seeded": False})).holds
 
 
-# One digit.
+# Changing one digit.
 
 
 def numbers(value, place=()):
-    """The places of all numbers of a record."""
+    """The positions of all numbers of a record."""
     if isinstance(value, dict):
         for name, part in value.items():
             yield from numbers(part, (*place, name))
@@ -200,7 +200,7 @@ def numbers(value, place=()):
 
 
 def other_digits(value, rng):
-    """The number with its first and its last digit changed, or a random one, where it is another number then."""
+    """The number with its first or its last digit changed, or a random number, if this gives another number."""
     text = repr(value)
     digits = [index for index, sign in enumerate(text.partition("e")[0]) if sign.isdigit()]
     for index in {digits[0], digits[-1]} if rng.random() < 0.5 else {rng.choice(digits)}:
@@ -226,7 +226,7 @@ def at(record, place):
 
 
 def refuted(record):
-    """What verify says is wrong, an unreadable record included, if whoever changed the record computed its digest."""
+    """What verify finds wrong (also that a record is unreadable), if the attacker computed the digest again."""
     try:
         return dpmedian.verify(sealed(record)).wrong
     except ValueError as error:
@@ -237,11 +237,11 @@ def refuted(record):
 @CASES
 @pytest.mark.parametrize("version", [pytest.param(dpmedian.__version__, marks=pytest.mark.slow), "0.1.0"])
 def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, version):
-    """Also by the arithmetic of the record alone: of another version the plan is not made anew.
+    """The arithmetic of the record alone suffices: for another version the plan is not made again.
 
-    Then what the claim does not depend on may change unseen: the lattice of counts, whose sensitivity is the same on
-    every lattice, what is taken off them, the last digits of a weight whose part in it is rounded up, and whether a
-    stage is 48 releases once or 24 twice.
+    In that case, entries on which the claim does not depend may change unnoticed: the lattice of counts, whose
+    sensitivity is the same on every lattice; what is subtracted from them; the last digits of a weight whose
+    contribution is rounded up; and whether a stage is 48 releases once or 24 releases twice.
     """
     record = {**planned(name, relation).to_dict(), "version": version}
     assert refuted(record) == ()
@@ -251,8 +251,8 @@ def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, ve
         places = [place for place in places if not {"bits", "times", "target", "weight"} & set(place)]
     for place in places:
         for value in other_digits(at(record, place), rng):
-            # Hyperbolic tangents differ in their last digit between machines, and the last one of a weight vanishes in
-            # the rounding of the sensitivity.
+            # Hyperbolic tangents differ in their last digit between machines, and the last digit of a weight disappears
+            # in the rounding of the sensitivity.
             if place[-1] in {"rho", "weight"} and math.isclose(value, at(record, place), rel_tol=1e-12):
                 continue
             wrong = refuted(with_value(record, place, value))
@@ -294,7 +294,9 @@ def test_claims_that_do_not_fit_together_are_named(release, change, wrong):
 
 
 def test_a_stage_that_understates_its_sensitivity_consistently_is_named(release):
-    """Half the sensitivity, a quarter of the cost: consistent within itself, but not what the statistic has."""
+    """Half of the sensitivity and a quarter of the cost: consistent in itself, but not the sensitivity of the
+    statistic.
+    """
     record = release.to_dict()
     stage = next(stage for stage in record["stages"] if stage["name"] == "center")
     stage["sensitivity"] /= 2.0
@@ -348,7 +350,9 @@ def test_a_record_of_another_kind_of_value_is_refused(release):
 
 @pytest.mark.slow
 def test_no_entry_of_any_kind_is_more_than_a_wrong_record(release):
-    """Whatever stands in a record, it is unreadable or wrong, or does not matter to the claim: never another error."""
+    """For any entry, a record is unreadable or wrong, or the claim does not depend on the entry: there is never another
+    error.
+    """
     record = {**release.to_dict(), "seeded": False}
 
     def places(value, place=()):
@@ -412,7 +416,7 @@ def test_a_ledger_keeps_the_record_of_what_it_was_charged_for(tmp_path, capsys):
 
 
 def test_a_record_of_another_version_is_not_said_to_be_whole():
-    """Who writes a record chooses the version: what it leaves out is then not missed, and the verdict says so."""
+    """The writer of a record chooses its version, so missing entries may go unnoticed, and the verdict says so."""
     record = sealed({**planned("dpgd", "replace").to_dict(), "version": "0.1.0"})
     found = dpmedian.verify(record)
     assert found.holds

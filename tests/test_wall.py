@@ -1,4 +1,4 @@
-"""What a run does around its releases: the charge comes first, failures are outputs."""
+"""The order of events in a run: the charge comes before the first release, and failures are outputs."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ PLAN = dpmedian.plan(100, 2, rho=0.5, method="dpgd", radius=10.0)
 
 @dataclass(frozen=True)
 class Spy:
-    """A method that looks around, or fails, before it does what another one does."""
+    """A method that inspects the state, or fails, before it does the work of another method."""
 
     method: CalibratedMethod
     look: object

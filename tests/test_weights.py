@@ -56,13 +56,13 @@ def test_the_weight_of_a_unit_is_the_largest_of_its_rows():
 
 @RELATIONS
 def test_the_weighted_median_is_found(relation):
-    """Half of the records have four times the weight of the others: the median is among them."""
+    """Half of the records have four times the weight of the others, so the median is among them."""
     rng = np.random.default_rng(0)
     points = np.vstack([rng.normal(size=(4000, 2)), 6.0 + rng.normal(size=(4000, 2))])
     weights = np.repeat([4.0, 1.0], 4000)
     asked = {**BUDGET, "neighbours": relation, "sample_weight": weights, "weight_max": 4.0, "n": 5000}
     release = dpmedian.geometric_median(points, seed=1, **asked)
-    # Six deviations of the size, whose noise is that of a hundredth of rho, and the error that the release predicts.
+    # Six standard deviations of the size, whose noise has a hundredth of rho, and the error that the release predicts.
     assert abs(release.size - 5000) < 6 * release.plan.stages[0].sigma
     exact = nonprivate.geometric_median(points, weights=weights)
     assert np.linalg.norm(release.point - exact) < 3 * release.error_radius
@@ -80,7 +80,9 @@ def test_the_weighted_median_is_found(relation):
 @RELATIONS
 @pytest.mark.parametrize("method", ["adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane", "inverse_sensitivity"])
 def test_no_method_errs_more_than_on_copies(relation, method):
-    """The same noise on the sums of weights and of as many copies, by the median of 15 runs: equal up to a factor 2."""
+    """The same noise on sums of weights and on sums of as many copies, by the median of 15 runs: equal up to a factor
+    of 2.
+    """
     rng = np.random.default_rng(4)
     points = rng.normal(size=(1500, 2)) + np.where(rng.random((1500, 1)) < 0.3, 3.0, 0.0)
     copies = rng.integers(0, 5, size=1500)
@@ -106,7 +108,9 @@ def test_no_method_errs_more_than_on_copies(relation, method):
 
 
 def test_a_column_of_weights_of_a_file(tmp_path):
-    """A column of numbers like the others, in files of every kind and in a frame: the same release."""
+    """The column of weights is a column of numbers like the others, in all kinds of files and in a frame: the same
+    release.
+    """
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame({"x": rng.normal(size=500), "w": rng.uniform(size=500), "y": rng.normal(size=500)})
@@ -126,7 +130,7 @@ def test_a_column_of_weights_of_a_file(tmp_path):
 
 
 def test_groups_take_weights(tmp_path):
-    """Of a person with several rows the largest weight in a group counts there, in a table as in a file."""
+    """A person with several rows has the largest weight of these rows in a group, in a table as in a file."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     rows = 6000
@@ -146,7 +150,7 @@ def test_groups_take_weights(tmp_path):
     exact = nonprivate.geometric_medians(points, labels, keys=["left", "right"], unit=ids, weights=frame["w"])
     for key, release in found.items():
         assert np.linalg.norm(release.point - exact[key]) < 3 * release.error_radius
-        # Who has a row on either side is on the left, with the weight of that row.
+        # A person with a row on either side is on the left, with the weight of that row.
         here = frame[labels == key].groupby("who")["w"].agg(["max", "size"])
         mass = (here["max"] * ((here["size"] == 2) | (key == "left"))).sum() / 5.0
         assert abs(release.size - mass) < 6 * release.plan.stages[0].sigma
@@ -242,7 +246,7 @@ def test_the_command_takes_weights(tmp_path, capsys):
 
 @pytest.mark.parametrize("most", [5e-324, 1e-60, 1e-46, 1e30, 1e300])
 def test_a_cap_that_is_no_single_is_one_for_weights_that_are(most):
-    """No weight, such as 0 over a cap that singles take for 0, stops a run after its charge."""
+    """No weight stops a run after its charge, such as 0 over a cap that is 0 in single precision."""
     single = np.array([0.0, 1e-40, 1.0, 3e38, np.inf, np.nan, -1.0], dtype=np.float32)
     found = as_weights(single, most, 7, "center")
     assert found.max() <= WHOLE_WEIGHT
@@ -264,7 +268,9 @@ def test_no_weights_of_a_file_are_ignored(tmp_path):
 
 
 def test_weighted_sums_of_parts_are_those_of_the_whole_with_its_sensitivity():
-    """Also after they were sent: a replacement moves the sum of the weights, and not the number of records."""
+    """This holds also for messages between processes: a replacement moves the sum of weights, and not the number of
+    records.
+    """
     weights, whole = np.arange(6, dtype=np.uint32) * 77_777, np.arange(12.0).reshape(6, 2)
     coins, question = _core.Coins.of(Tape.draw(bytes(32), "replace").hidden()), _core.Size(20)
     parts = [

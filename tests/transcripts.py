@@ -1,8 +1,8 @@
-"""Runs the code blocks of Markdown pages; `python tests/transcripts.py PAGE ...` writes their outputs anew.
+"""Runs the code blocks of Markdown pages; `python tests/transcripts.py PAGE ...` writes their outputs again.
 
-A ```python block runs in the namespace of its page; a ```text block right after it is what it prints. In a ```console
-block every line after `$ ` is a command of the shell, and the lines up to the next one are what it prints, errors
-included. Other blocks (```sh: installing, building) are not run.
+A ```python block runs in the namespace of its page; a ```text block right after it is its output. In a ```console block
+every line after `$ ` is a command of the shell, and the lines up to the next command are its output, including errors.
+Other blocks (```sh: installing, building) are not run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.MULTILINE | re.D
 
 @contextlib.contextmanager
 def _workplace() -> Iterator[None]:
-    """An empty directory to run in, as a reader has it, from which the examples can be seen."""
+    """An empty directory to run in, like that of a reader, from which the examples can be found."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -47,7 +47,7 @@ def _run_python(code: str, namespace: dict[str, object], name: str) -> str:
 
 
 def _run_console(block: str) -> str:
-    # The examples run with a seed here, and would say each time, with the path of a file, what is wrong with that.
+    # The examples use a seed here, and without this setting each would warn about it, with the path of a file.
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -58,13 +58,13 @@ def _run_console(block: str) -> str:
         done = subprocess.run(
             command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
         )
-        # A page names no moment.
+        # A page contains no dates of runs.
         lines.append(f"$ {command}\n{MOMENT.sub('2026-01-31T12:00:00+00:00', done.stdout)}".rstrip())
     return "\n".join(lines) + "\n"
 
 
 def refresh(page: Path) -> tuple[str, str]:
-    """The page as it stands, and as it reads with the outputs of a run just now."""
+    """The page as it is, and as it reads with the outputs of a new run."""
     text = page.read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
     pieces, end, printed = [], 0, None

@@ -1,1 +1,1 @@
-"""What every method, statistic and source must keep, from one registry: what is not registered fails."""
+"""The contract of every method, statistic and source, from one registry; anything that is not registered fails."""

@@ -33,7 +33,7 @@ class MethodCase(NamedTuple):
     arguments: dict[str, Any]
     audit: str
     capped: bool = False
-    """Whether the run decides as it goes what to spend, under a cap that is charged."""
+    """Whether the run decides as it goes how much it spends, under a cap that is charged."""
 
 
 LOCALIZED = {"radius": 30.0, "resolution": 0.5}
@@ -76,7 +76,9 @@ def _hidden() -> Any:
 
 
 class StatisticCase(NamedTuple):
-    """How to ask it at a point of dimension d with n public records, and the bound that calibrates its noise."""
+    """How to make the query at a point of dimension d with n public records, and the bound that calibrates its
+    noise.
+    """
 
     ask: Callable[[Array, int], Statistic]
     bound: Callable[[Array, int], Sensitivity]
@@ -185,7 +187,7 @@ def _futures(argument: Any) -> bool:
 
 
 class _Actor:
-    """An object whose methods give futures."""
+    """An object whose methods return futures."""
 
     def __init__(self, held: Any) -> None:
         self._held = held
@@ -195,7 +197,9 @@ class _Actor:
 
 
 class _Cluster:
-    """What a source uses of Dask's client, with two workers in this process; tests/test_dask.py has real ones."""
+    """The part of Dask's client that a source uses, with two workers in this process; tests/test_dask.py uses real
+    ones.
+    """
 
     def who_has(self, futures: Sequence[_Future]) -> dict[str, list[str]]:
         return {future.key: [f"worker {i % 2}"] for i, future in enumerate(futures)}
@@ -221,7 +225,7 @@ SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
     "eight parts": _partitioned(8),
     "dask": _dask,
 }
-"""How to hold the same records, by name."""
+"""Ways to hold the same records, by name."""
 
 
 def cloud(n: int, d: int, seed: int) -> Array:

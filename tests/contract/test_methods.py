@@ -1,4 +1,4 @@
-"""Every method, with every relation it is proved for and on every source."""
+"""Every method, with every relation for which it is proved, and on every source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def planned(name: str, relation: str = "replace") -> tuple[dpmedian.Plan, np.nda
 
 
 def outcome(plan: dpmedian.Plan, source: object, tape: Tape) -> object:
-    """What a run gives, a failure included, as something that can be compared."""
+    """The result of a run, including a failure, as something that can be compared."""
     try:
         result = plan.calibrated.run(source, tape)
     except dpmedian.ReleaseFailed as failed:
@@ -47,7 +47,7 @@ def test_every_method_and_relation_is_registered():
     modules = [
         importlib.import_module(found.name) for found in pkgutil.walk_packages(methods.__path__, "dpmedian.methods.")
     ]
-    # A part of a method, such as `localize`, says nothing about arguments.
+    # A part of a method, such as `localize`, has no arguments of its own.
     assert {module.name for module in modules if hasattr(module, "uses")} == set(METHODS)
     assert {case.method for case in METHOD_CASES.values()} == set(METHODS)
     assert {relation for method in METHODS.values() for relation in method.relations} <= {"replace", "add_remove"}
@@ -61,7 +61,7 @@ def test_every_method_has_a_row_in_the_audit(name, relation):
 
 @RELATIONS
 def test_it_replays_on_neighbours(replay, name, relation):
-    """The same releases, and exact values within the sensitivity that the values themselves carry."""
+    """The releases are the same, and exact values are within the sensitivity that the values carry."""
     plan, points = planned(name, relation)
     others = neighbours(points, 30 if len(points) < 10_000 else 6, np.random.default_rng(1), relation=relation)
     assert replay(plan, points, others) >= 1
@@ -73,7 +73,10 @@ ADDED = pytest.mark.parametrize("name", [name for name, relation in RELATION_CAS
 @ADDED
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_it_replays_where_there_are_hardly_any_records(replay, name, n):
-    """A record is added to none, to one and to two: near, coincident and extreme. The guess is that of many."""
+    """A record is added to none, one or two records, which are near, coincident and extreme.
+
+    The guess is a large number.
+    """
     plan, points = planned(name, "add_remove")
     few, rng = points[:n], np.random.default_rng(n)
     records = [points[0], points[-1], -points[0], np.zeros(plan.d), *rng.choice(EXTREMES, size=(6, plan.d))]
@@ -84,7 +87,7 @@ def test_it_replays_where_there_are_hardly_any_records(replay, name, n):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_hundreds_of_neighbours_of_another_size_replay(replay, method):
-    """Forty data sets of up to 201 records, some of them equal, with a guess and with none: ten neighbours of each."""
+    """Forty data sets of up to 201 records, some of them equal, with and without a guess, and ten neighbors of each."""
     rng, releases = np.random.default_rng(3), 0
     for trial in range(40):
         d, n = int(rng.integers(1, 4)), int(rng.choice([0, 1, 2, 3, 50, 51, 200, 201]))
@@ -104,9 +107,10 @@ def test_hundreds_of_neighbours_of_another_size_replay(replay, method):
 
 @ADDED
 def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
-    """Sums do not know the row. Pairings and samples do: they are coupled for the last row, and have the same law.
+    """Sums do not depend on the row. Pairings and samples do: they are coupled for the last row, and have the same
+    distribution.
 
-    So those who pair records or flip coins are replayed with that row only; everyone else with each of them.
+    So methods that pair records or use coins are replayed with the last row only, and all others with each row.
     """
     plan, points = planned(name, "add_remove")
     sampled = len(points) >= 10_000
@@ -118,9 +122,9 @@ def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
 
 @RELATIONS
 def test_the_recorded_cost_is_the_charged_cost(name, relation):
-    """The sum over what went through the tape, from the sensitivities of the values, is the plan's cost.
+    """The sum of the costs of what went through the tape, from the sensitivities of the values, is the plan's cost.
 
-    A run that decides as it goes stays below its cap. It uses all of it, unless it has found records that coincide
+    A run that decides as it goes stays below its cap. It spends the whole cap unless it has found records that coincide
     within the resolution.
     """
     plan, points = planned(name, relation)
@@ -163,7 +167,7 @@ def test_the_same_bits_on_any_threads(name, relation):
 @RELATIONS
 @pytest.mark.parametrize("source", [name for name in SOURCES if name != "array"])
 def test_the_same_bits_on_any_partition(name, relation, source):
-    """Or a refusal, before anything is spent, where the records must be in this process."""
+    """Otherwise the run is refused before anything is spent, if the records must be in this process."""
     plan, points = planned(name, relation)
     parts = SOURCES[source](points, plan.parameters)
     if plan.calibrated.needs_local_records and parts.local is None:
@@ -177,9 +181,10 @@ def test_the_same_bits_on_any_partition(name, relation, source):
 
 @RELATIONS
 def test_the_cost_of_a_plan_is_that_of_its_stages(name, relation):
-    """Nothing that a reviewer sees in the table is left out of what the ledger is charged.
+    """Everything that a reviewer sees in the table is part of what the ledger is charged.
 
-    Stages under a cap say so; the plan costs the cap and its other stages, and each under the cap at most that.
+    Stages under a cap say so; the plan costs the cap and its other stages, and each stage under the cap at most the
+    cap.
     """
     plan, _ = planned(name, relation)
     fixed = dpmedian.PrivacyCost.total(stage.cost for stage in plan.stages if not stage.capped)
@@ -189,7 +194,7 @@ def test_the_cost_of_a_plan_is_that_of_its_stages(name, relation):
         assert max(cost.rho for cost in capped) + fixed.rho == pytest.approx(plan.cost.rho, rel=1e-9)
         assert max(cost.discretization for cost in capped) + fixed.discretization <= plan.cost.discretization
         return
-    # At a noisy size the stages are those of the guess, each with its fixed share of the cap.
+    # For a noisy size the stages are those for the guess, each with its fixed share of the cap.
     assert bool(capped) == (relation == "add_remove" and METHODS[METHOD_CASES[name].method].sized)
     stages = dpmedian.PrivacyCost.total((fixed, *capped))
     assert plan.cost.rho == pytest.approx(stages.rho, rel=1e-9)

@@ -1,4 +1,6 @@
-"""The public session: every query has the same noisy answers for any kind of input, and refuses the same things."""
+"""The public session: every query has the same noisy answers for any kind of input, and the same queries are
+refused.
+"""
 
 from __future__ import annotations
 

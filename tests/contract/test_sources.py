@@ -1,4 +1,4 @@
-"""Every source is registered, and none shows a number."""
+"""Every source is registered, and none reveals a number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMETERS = PublicParameters.of(20, 2, rho=1.0)
 
 
 def source_classes() -> set[type]:
-    """The classes of the package that answer statistics. Records that arrive one by one answer a single one."""
+    """The classes of the package that answer statistics. Records that arrive one by one answer a single statistic."""
     found = set()
     for module in pkgutil.iter_modules(dpmedian.sources.__path__, "dpmedian.sources."):
         if module.name.endswith((".protocol", ".arriving")):

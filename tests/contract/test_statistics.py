@@ -1,4 +1,4 @@
-"""Every statistic: its sensitivity under both relations, its shards, its threads, and any bits in."""
+"""Every statistic: its sensitivity under both relations, its shards, its threads, and arbitrary bits as input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contract.registry import STATISTIC_CASES, cloud
 from dpmedian._core import Exact, Points, Statistic, Tape
 from dpmedian.statistics import LargestBallCounts, Size
 
-# Where neighbours replace a record the number of records is public, and no tape adds noise to it.
+# If neighbors replace a record, the number of records is public, and no tape adds noise to it.
 CASES = pytest.mark.parametrize(
     "kind", [kind for kind in STATISTIC_CASES if kind is not Size], ids=lambda kind: kind.__name__
 )
@@ -56,7 +56,7 @@ def test_replacing_a_record_moves_the_answer_by_at_most_the_sensitivity(kind, d)
 @pytest.mark.parametrize("kind", STATISTIC_CASES, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("n", [0, 1, 2, 31])
 def test_a_record_more_moves_the_answer_by_at_most_the_sensitivity(kind, n):
-    """Appended at the end: the law of hidden pairings does not depend on the place."""
+    """The record is appended at the end: the distribution of hidden pairings does not depend on the row."""
     d = 3
     rng = np.random.default_rng(n)
     points = cloud(31, d, seed=n)[:n]
@@ -71,7 +71,7 @@ def test_a_record_more_moves_the_answer_by_at_most_the_sensitivity(kind, n):
 
 
 def test_an_infinite_sensitivity_is_refused_by_the_tape():
-    """That of the largest ball counts, which would grow with the secret number of records."""
+    """The sensitivity of the largest ball counts would grow with the private number of records."""
     statistic, exact = asked(LargestBallCounts, cloud(31, 2, seed=0), np.full(2, 3.0), 31)
     assert np.isinf(statistic.sensitivity.add_remove)
     with pytest.raises(ValueError, match="sensitivity"):
@@ -117,7 +117,7 @@ def test_the_instance_carries_the_bound_that_calibrates_the_noise(kind, d):
 @CASES
 @pytest.mark.parametrize("at", [np.nan, np.inf, -np.inf, 5e-324, 1.7e308])
 def test_any_bits_give_a_bounded_answer(kind, at):
-    """No iterate, whatever became of it, can make an answer more sensitive than it says."""
+    """For any iterate, the answer is no more sensitive than it states."""
     points = np.array([[0.0, 1.0], [1e300, -1e300], [5e-324, 0.0], [3.0, 3.0]])
     theta = np.array([at, 1.0])
     statistic, exact = asked(kind, points, theta, 4)

@@ -1,4 +1,6 @@
-"""Every method on units: all rows of a unit change, or a unit comes or goes; no release shows more than it claims."""
+"""Every method on units: all rows of a unit change, or a unit is added or removed; no release reveals more than it
+claims.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,18 @@ from dpmedian.sources.units import REDUCERS, as_unit_records
 
 Rows = tuple[np.ndarray, np.ndarray]
 
-# Every case with every relation that its method is proved for; tables of 41,000 units are a matter of their size.
+# Every case with every relation for which its method is proved; cases with 41,000 units would be too slow.
 RELATIONS = [(name, relation) for name, relation in RELATION_CASES if METHOD_CASES[name].n < 10_000]
 
 
 def table(points: np.ndarray, rng: np.random.Generator) -> Rows:
-    """One to four rows of each of n units, near its point and shuffled."""
+    """One to four rows of each of n units, near the unit's point and shuffled."""
     ids = rng.permutation(np.repeat(np.arange(len(points)), rng.integers(1, 5, size=len(points))))
     return points[ids] + 0.1 * rng.normal(size=(len(ids), points.shape[1])), ids
 
 
 def another(rows: Rows, unit: int, count: int, rng: np.random.Generator) -> Rows:
-    """The table with `count` rows of a unit in place of those that it had: near, far and extreme, at any places."""
+    """The table with `count` new rows of a unit instead of its rows: near, far and extreme, at any positions."""
     points, ids = rows
     points, ids = points[ids != unit], ids[ids != unit]
     d = points.shape[1]
@@ -46,7 +48,9 @@ def touched(before: Grouped, after: Grouped, groups: int) -> list[int]:
 
 @pytest.mark.parametrize("name", [name for name, relation in RELATIONS if relation == "add_remove"])
 def test_it_replays_where_a_unit_comes_or_moves_between_groups(replay, name):
-    """A unit that comes touches at most `most` groups, each of which replays; one that moves touches twice as many."""
+    """A unit that is added touches at most `most` groups, each of which replays; one that moves touches twice as
+    many.
+    """
     plan, points = planned(name, "add_remove")
     rng = np.random.default_rng(len(name))
     rows, ids = table(points, rng)
@@ -73,7 +77,7 @@ def test_it_replays_where_a_unit_comes_or_moves_between_groups(replay, name):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 12])
 def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, most):
-    """The groups of all others stay; the unit touches at most `most` groups, and its fresh ones have one record."""
+    """The groups of all others stay; the unit touches at most `most` groups, and a new group has one record."""
     plan = plan_groups(None, 2, rho=2.0, delta=1e-3, unit="unit", max_groups_per_unit=most).plans[0]
     rng = np.random.default_rng(most)
     rows, ids = table(cloud(150, 2, seed=most), rng)
@@ -105,7 +109,7 @@ def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, 
 
 @pytest.mark.parametrize(("name", "relation"), RELATIONS)
 def test_it_replays_where_all_rows_of_a_unit_change(replay, name, relation):
-    """The unit keeps its place among the ids, or is the last: hidden choices are coupled for these."""
+    """The unit keeps its position among the ids, or is the last: hidden choices are coupled for these cases."""
     plan, points = planned(name, relation)
     plan = replace(plan, parameters=replace(plan.parameters, unit="unit"))
     rng = np.random.default_rng(len(name))

@@ -1,4 +1,6 @@
-"""Every method on weighted records: a record changes with its weight, a weight changes, or a record comes or goes."""
+"""Every method on weighted records: a record changes with its weight, a weight changes, or a record is added or
+removed.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ from dpmedian.sources.weights import WHOLE_WEIGHT
 from dpmedian.statistics import SUMS
 from dpmedian.tape import Tape
 
-# The paper's profile is proved for neither weights nor a private number of records.
+# The paper's profile is proved neither for weights nor for a private number of records.
 CASES = [(name, relation) for name, relation in RELATION_CASES if "paper" not in name]
 RELATIONS = pytest.mark.parametrize(("name", "relation"), CASES)
 WEIGHTS = (0, 1, WHOLE_WEIGHT // 3, WHOLE_WEIGHT)
 
 
 def planned(name: str, relation: str) -> tuple[dpmedian.Plan, Records]:
-    """A plan with weights, and records of all kinds of them: none, hardly any, of any size, most at the cap."""
+    """A plan with weights, and records with all kinds of weights: zero, tiny, any, most at the cap."""
     case, rng = METHOD_CASES[name], np.random.default_rng(len(name))
     parameters = PublicParameters.of(case.n, case.d, neighbours=relation, weight_max=2.0, **case.arguments)
     points = cloud(2 * case.n if case.n < 10_000 else case.n + case.n // 8, case.d, seed=len(name))
@@ -40,7 +42,7 @@ def planned(name: str, relation: str) -> tuple[dpmedian.Plan, Records]:
 
 
 def changed(records: Records, place: int, record: np.ndarray | None, weight: int | None) -> Records:
-    """The records with another one, or another weight, at a place."""
+    """The records with another record, or another weight, at a position."""
     assert records.weights is not None
     array, weights = records.array.copy(), records.weights.copy()
     if record is not None:
@@ -57,10 +59,11 @@ def first(records: Records, count: int) -> Records:
 
 @RELATIONS
 def test_it_replays_on_neighbours(replay, name, relation):
-    """The same releases, and exact values within the sensitivity that the values themselves carry.
+    """The releases are the same, and exact values are within the sensitivity that the values carry.
 
-    Sums do not know the row of a record. Pairs are made of those that coins keep, so where a changed weight lets a
-    record come or go it is the last: hidden choices are coupled for that, and have the same law for every row.
+    Sums do not depend on the row of a record. Pairs are formed among the records that coins keep. So if a changed
+    weight adds or removes a record, this record is the last one: hidden choices are coupled for it, and have the same
+    distribution for every row.
     """
     plan, records = planned(name, relation)
     rng, n, d = np.random.default_rng(2), len(records.array), plan.d
@@ -82,7 +85,7 @@ def test_it_replays_on_neighbours(replay, name, relation):
 
 @pytest.mark.parametrize("name", [name for name, relation in CASES if relation == "replace"])
 def test_it_replays_where_there_is_hardly_any_weight(replay, name):
-    """All records have no weight but one, which has any, and there is one record, or none."""
+    """All records except one have weight zero, that one has any weight, and there is one record, or none."""
     plan, records = planned(name, "replace")
     for count in (1, 2, 9):
         none = replace(first(records, count), weights=np.zeros(count, dtype=np.uint32))
@@ -119,7 +122,7 @@ def test_the_recorded_cost_is_the_charged_cost(name, relation):
 
 @RELATIONS
 def test_the_sum_of_the_weights_is_released_first(name, relation):
-    """It is private though the number of records may be public, so nothing is calibrated to it but through noise."""
+    """The sum is private even if the number of records is public, so calibration uses it only with noise."""
     plan, records = planned(name, relation)
     sized = METHODS[METHOD_CASES[name].method].sized
     assert (plan.stages[0].name == "size") == sized

@@ -1,8 +1,8 @@
 """Applies every mutant of `table.py` to a temporary copy of the sources and runs the test that must notice it.
 
-`python tests/mutants/run.py [words]` runs the mutants whose name or file contains one of the words (all of them by
-default) and prints which test caught each. It fails if a mutant survives, if its text is no longer in the source, or if
-its test does not pass without it.
+`python tests/mutants/run.py [words]` runs the mutants whose name or file contains one of the words (by default all
+mutants) and prints which test caught each. It fails if a mutant survives, if the text of a mutant is no longer in the
+source, or if its test does not pass without the mutant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from table import MUTANTS, Mutant
 import dpmedian._core
 
 ROOT = Path(__file__).resolve().parents[2]
-# Always the same place, so that cargo compiles only what a mutant changed.
+# The directory is always the same, so that cargo compiles only what a mutant changed.
 MUTANTS_TARGET = ROOT / "target" / "mutants"
 CORE = Path(dpmedian._core.__file__)
 # In seconds. The first compilation of the dependencies takes the longest.
@@ -37,7 +37,7 @@ class Copy:
         self.folder = folder
         skip = shutil.ignore_patterns("__pycache__", "*.so")
         for name in COPIED:
-            # Plain copies have the time of today: cargo must not take the last mutant's build for a fresh one.
+            # Plain copies get the current time, so that cargo does not take the build of the last mutant for a new one.
             if (ROOT / name).is_dir():
                 shutil.copytree(ROOT / name, folder / name, ignore=skip, copy_function=shutil.copy)
             else:
@@ -45,7 +45,7 @@ class Copy:
         shutil.copy(CORE, folder / "python" / "dpmedian")
         self.environment = {
             **os.environ,
-            # Not the target directory of the repository, where a mutant must not be left behind.
+            # The target directory of the repository is not used, because a mutant must not remain there.
             "CARGO_TARGET_DIR": str(MUTANTS_TARGET),
             "PYTHONPATH": str(folder / "python"),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -60,7 +60,7 @@ class Copy:
             raise Broken(f"{command[0]} did not end within {TIMEOUT} seconds") from None
 
     def passes(self, *tests: str) -> bool:
-        """Whether the tests pass. A test that does not run, or does not exist, is an error and no failure."""
+        """Whether the tests pass. A test that does not run, or does not exist, is an error and not a failure."""
         names = {kind: [test.split(" ", 1)[1] for test in tests if test.startswith(kind)] for kind in KINDS}
         return all(KINDS[kind](self, names[kind]) for kind in KINDS if names[kind])
 
@@ -116,7 +116,7 @@ def main(words: list[str]) -> int:
     mutants = chosen(words)
     width = max(len(mutant.name) for mutant in mutants)
     copy = Copy(MUTANTS_TARGET / "copy")
-    # A test that fails anyway would catch everything.
+    # A test that fails even without a mutant would catch everything.
     if not copy.passes(*sorted({mutant.caught_by for mutant in mutants})):
         raise SystemExit("the tests fail without any mutant: run `make test` first")
     print(f"{'mutant':<{width}}  {'result':<8}  caught by", flush=True)
