@@ -1,13 +1,13 @@
-"""Prints the accounting against dp_accounting and against looser conversions: `python benches/accounting.py`.
+"""Compares the accounting with dp_accounting and with looser conversions: `python benches/accounting.py`.
 
 First table: Gaussian noise calibrated to (epsilon, delta). "oracle" is the epsilon that dp_accounting (optimistic and
-pessimistic) finds for that noise: it must enclose the epsilon asked for. The ratios are our noise over the noise of the
-authors' conversion, epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)), and of the printed closed form,
-epsilon = rho + 2 sqrt(rho log(1/delta)).
+pessimistic) finds for this noise: the two values must enclose the requested epsilon. The ratios are our noise divided
+by the noise of the authors' conversion, epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)), and of the printed closed
+form, epsilon = rho + 2 sqrt(rho log(1/delta)).
 
-Second table: Gaussians with a pure step (AboveThreshold, say). Third: noise where a tenth of rho goes to a selection,
-over the noise if all of it were Gaussian, with the selection composed by its own loss, as a pure step, or by
-zero-concentration. Fourth: what the calls cost in time.
+Second table: Gaussians together with a pure release (for example AboveThreshold). Third table: the noise if a tenth of
+rho is spent on a selection, divided by the noise if all of rho were spent on Gaussians; the selection is composed by
+its own loss, as a pure release, or by zero-concentration. Fourth table: the time of the calls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def gaussian_oracle(mu: float, pessimistic: bool) -> privacy_loss_distribution.P
 
 
 def largest(fits: Callable[[float], bool]) -> float:
-    """The largest rho that fits, by bisection on the logarithm; the condition must hold below it."""
+    """The largest rho that satisfies the condition, by bisection on the logarithm; the condition must hold below it."""
     low, high = -30.0, 15.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -44,7 +44,7 @@ def largest(fits: Callable[[float], bool]) -> float:
 def authors_rho(epsilon: float, delta: float) -> float:
     def fits(rho: float) -> bool:
         ratio = math.sqrt(math.pi * rho) / delta
-        # Where the logarithm is negative the conversion says nothing, and rho is far too small anyway.
+        # If the logarithm is negative the conversion does not apply, and rho is far too small anyway.
         return ratio <= 1 or rho + math.sqrt(4 * rho * math.log(ratio)) <= epsilon
 
     return largest(fits)
@@ -96,7 +96,7 @@ def print_selection() -> None:
             pure = calibrate(
                 lambda rho: PrivacyCost(mu_squared=1.8 * rho, pure_epsilons=(math.sqrt(0.8 * rho),)), budget
             )
-            # Many steps that are neither Gaussian nor few leave only the concentrated bound.
+            # For many releases that are not Gaussian only the concentrated bound is left.
             concentrated = calibrate(
                 lambda rho: PrivacyCost(bounded_ranges=(math.sqrt(8 * rho / 1000),) * 1000), budget
             )

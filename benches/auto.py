@@ -6,16 +6,17 @@
     python benches/auto.py --refusals  # how many records a refusal names, and whether they do
     python benches/auto.py --seed 100000 --sets weibull logistic scales helix five   # other noise, and other data
 
-Every method that the parameters allow runs on the same fresh data, of spread 1. Their median is between a sixth and a
-half of the radius away from the center, or where there is none 500 to 1500 spreads, as plans assume: at one given
-distance a descent of a few long steps may happen to end nearby. The error of a run is its distance from the median in
-spreads, at most 3, and 1 where it failed, as a plan counts it; measured is the mean over all sets, and predicted is
-what the plan says of this spread. A plan that `run` would refuse spends and returns nothing.
+Every method that the parameters allow runs on the same new data, with core radius 1. The median is between a sixth and
+a half of the radius away from the center, or without a radius between 500 and 1500 core radii, as plans assume: with a
+fixed distance, a descent of a few long steps might end near the median by chance. The error of a run is its distance
+from the median in core radii, at most 3, and 1 for a failed run, as in a plan. "measured" is the mean over all sets,
+and "predicted" is the plan's prediction for this core radius. A plan that `run` would refuse spends and returns
+nothing.
 
-The ratio is the measured error of the choice over that of the best method that is not refused, with a lower 5 % bound
-by bootstrap. A choice knows public parameters only, which are the same for all rows of a block, but for the unit of
-length. So the ratio of a block is the largest of its rows, and the last column is the least that any rule could have:
-of all methods the smallest such ratio.
+The ratio is the measured error of the choice divided by that of the best method that is not refused, with a lower 5 %
+bound by bootstrap. A choice uses public parameters only, which are the same for all rows of a block, except for the
+unit of length. So the ratio of a block is the largest ratio of its rows. The last column is the smallest ratio that any
+rule could have: the smallest such number among all methods.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from dpmedian.sources.array import ArraySource
 
 Place = tuple[float | None, float | None]
 
-# What predictions were fitted to, with seeds from 1000 on; the generators of `CONFIRM` are not among them.
+# The sets to which predictions were fitted, with seeds from 1000 on; the generators of `CONFIRM` are not among them.
 NAMES = ("gauss", "t2", "two", "atom")
 GENERATORS = SETS | CONFIRM
-# What the choice's error may be, over that of the best method.
+# The largest acceptable error of the choice, divided by that of the best method.
 MOST = 1.3
-# Radius and resolution in spreads: the rows of a block have the same public parameters in different units.
+# Radius and resolution in core radii: the rows of a block have the same public parameters in different units.
 BLOCKS: tuple[tuple[Place, ...], ...] = (
     ((None, None),),
     ((10.0, None), (1000.0, None)),
@@ -53,9 +54,9 @@ BLOCKS: tuple[tuple[Place, ...], ...] = (
 )
 
 
-@functools.lru_cache(maxsize=256)  # Every method of a row asks for the same.
+@functools.lru_cache(maxsize=256)  # Every method of a row uses the same points.
 def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Points, Points]:
-    """Points whose spread is 1 around a median at a known distance from the origin, and that median."""
+    """Points with core radius 1 around a median at a known distance from the origin, and this median."""
     rng = np.random.default_rng([n, d, run])
     points = GENERATORS[name](rng, n, d)
     center = nonprivate.geometric_median(points)
@@ -66,7 +67,7 @@ def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Poi
     place = away * rng.uniform(0.5, 1.5) * direction / np.linalg.norm(direction)
     points = (points - center) / spread + place
     if radius is not None:
-        # Records outside of the public ball are projected onto it: the second cluster of `two` is.
+        # Records outside of the public ball are projected onto it, as happens to the second cluster of `two`.
         points *= np.minimum(1.0, radius / np.linalg.norm(points, axis=1, keepdims=True))
     return points, nonprivate.geometric_median(points)
 
@@ -87,7 +88,7 @@ def refused(plan: dpmedian.Plan) -> bool:
 
 
 def possible(n: int, d: int, block: tuple[Place, ...], neighbours: str) -> list[str]:
-    """The methods that these parameters allow, and whose plan is not refused."""
+    """The methods that these parameters allow and whose plans are not refused."""
     found = []
     for name in METHODS:
         try:
@@ -127,7 +128,9 @@ class Measured:
 
 
 class Outcome(NamedTuple):
-    """Of one block: the ratio of the choice, its lower bound, and the least that any rule could have."""
+    """The results for one block: the ratio of the choice, its lower bound, and the smallest ratio that any rule could
+    have.
+    """
 
     ratio: float
     low: float
@@ -135,7 +138,7 @@ class Outcome(NamedTuple):
 
 
 def show(n: int, d: int, block: tuple[Place, ...], options: argparse.Namespace) -> Outcome | None:
-    """Prints one line for each place of a block; None where it is refused."""
+    """Prints one line for each entry of a block; None stands for a refusal."""
     neighbours = options.neighbours
     chosen = plan_of("auto", n, d, block[0], neighbours).method
     names = possible(n, d, block, neighbours)
@@ -177,7 +180,9 @@ REFUSED = (
 
 
 def refusals(neighbours: str) -> None:
-    """Plans for four records: what a refusal names must be accepted, with all larger numbers, and a tenth less not."""
+    """Plans for four records: the number in a refusal and all larger numbers must be accepted, and a tenth less must
+    not.
+    """
     print("| method | d | given | failure probability | refused plan of | records named | wrong |\n" + "|---" * 7 + "|")
     total = wrong = free = 0
     for method in ("auto", *METHODS):
@@ -192,7 +197,7 @@ def refusals(neighbours: str) -> None:
 
             try:
                 plan = made(4)
-            except ValueError:  # Out of its reach.
+            except ValueError:  # Outside of the range of the search.
                 continue
             try:
                 plan.refuse_if_hopeless()

@@ -1,15 +1,16 @@
-"""Axes of the data from released directions: angles, coverage of their bounds, and a clipped covariance beside them.
+"""Axes of the data from released directions: angles, coverage of their bounds, and a comparison with a clipped
+covariance.
 
     python benches/axes.py [--runs 40] [--epsilon 1.0] [--share 0.1]
 
-The data have standard deviations 4, 2.5, 1, ..., 1 along axes that are turned at random: normal, t with two degrees of
-freedom, or normal with 5 % outliers at a hundred. `angle` is the median angle between the first released axis and the
-true one, in degrees. `found` is the share of the runs in which an axis stands out. `covered` is the share of the listed
-axes whose bound holds, each beside the nearest of the two true axes. `ratio` is the released ratio of the largest to
-the smallest standard deviation over the true one. The clipped covariance (Gaussian noise on the sum of clipped outer
-products) gets 30 % of rho, and is told what nobody knows: the true largest distance as its clipping norm. `isotropic`
-counts the runs in which round data of the same size show an axis, although they have none. The columns "with a share"
-are those of releases with a share of the budget for the axes.
+The data have standard deviations 4, 2.5, 1, ..., 1 along randomly rotated axes: normal, t with two degrees of freedom,
+or normal with 5 % outliers at a distance of one hundred. `angle` is the median angle between the first released axis
+and the true axis, in degrees. `found` is the share of the runs in which an axis stands out. `covered` is the share of
+the listed axes whose bound holds, each compared with the nearest of the two true axes. `ratio` is the released ratio of
+the largest to the smallest standard deviation, divided by the true ratio. The clipped covariance (Gaussian noise on the
+sum of clipped outer products) gets 30 % of rho and a clipping norm that nobody knows in practice: the true largest
+distance. `isotropic` counts the runs in which isotropic data of the same size show an axis. The columns "with a share"
+are about releases with a share of the budget for the axes.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def data(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[np.ndarra
 
 
 def angle(first: np.ndarray, second: np.ndarray) -> float:
-    """Between two axes, in degrees."""
+    """The angle between two axes, in degrees."""
     return math.degrees(math.acos(min(1.0, abs(float(first @ second)))))
 
 
 def clipped(points: np.ndarray, center: np.ndarray, rho: float, rng: np.random.Generator) -> np.ndarray:
-    """The first axis of a clipped covariance with its true largest norm, under replacement."""
+    """The first axis of a clipped covariance with the true largest norm, under replacement."""
     away = points - center
     norm = np.linalg.norm(away, axis=1).max()
     noise = rng.normal(size=(points.shape[1],) * 2) * math.sqrt(2.0) / math.sqrt(2.0 * rho)
@@ -54,14 +55,14 @@ def clipped(points: np.ndarray, center: np.ndarray, rho: float, rng: np.random.G
 
 
 class Seen:
-    """What the releases of one row showed."""
+    """The results of the releases of one row."""
 
     def __init__(self) -> None:
         self.angles: list[float] = []
         self.runs = self.listed = self.covered = 0
 
     def add(self, release: dpmedian.Release, axes: np.ndarray) -> None:
-        """Counts the axes of a release, if its noise lets it have any."""
+        """Count the axes of a release, if it lists any."""
         self.runs += 1
         try:
             found = release.axes()

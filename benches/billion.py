@@ -4,8 +4,8 @@
     python benches/billion.py --records 1e8            # 800 MB, minutes less
     python benches/billion.py --folder /somewhere      # where the file is made; by default among the temporary files
 
-Printed are seconds and passes by stage, the peak of anonymous memory (`RssAnon` of Linux, seen ten times a second),
-and how far the released point is from the median of the distribution. The promise: at most 10 passes, and at most 1 GB.
+It prints seconds and passes by stage, the peak of anonymous memory (`RssAnon` of Linux, sampled ten times a second),
+and the distance of the released point from the median of the distribution. The limits are 10 passes and 1 GB.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BLOCK = 1 << 22
 
 
 class Passes:
-    """Stands before a source and counts what it is asked about all records."""
+    """A proxy for a source that counts the queries about all records."""
 
     def __init__(self, source: ArraySource) -> None:
         self._source = source
@@ -73,7 +73,7 @@ class Watch(Stopwatch):
 
 
 class Memory(threading.Thread):
-    """Looks at the anonymous memory of this process until it is stopped."""
+    """Samples the anonymous memory of this process until it is stopped."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

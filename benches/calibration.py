@@ -1,23 +1,24 @@
-"""What plans predict, against what is measured: every run has fresh data.
+"""Predictions of plans compared with measurements: every run has new data.
 
     python benches/calibration.py             # the default method: excess, its bound, and failures: half an hour
     python benches/calibration.py --methods   # every method: expected error and failures: a quarter of an hour
-    python benches/calibration.py --signal    # the default method where it begins to work: failures: ten minutes
+    python benches/calibration.py --signal    # the default method near the smallest signals: failures: ten minutes
     python benches/calibration.py --quick     # a fifth of the runs
     python benches/calibration.py --methods --seed 1000   # other data and noise
     python benches/calibration.py --methods --neighbours add_remove
 
-Excess: predictions are relative to F of the core, n times the median distance from the median; the first ratio is
-relative to F itself, which far records make larger. The bound is compared with the 90 % quantile.
+Excess: predictions are relative to F of the core, which is n times the median distance from the median; the first ratio
+is relative to F itself, which is larger if there are far records. The bound is compared with the 90 % quantile.
 
-Failure: a run is lost if it fails or returns an excess above 1. A prediction is missed if it lies below the 95 % lower
-bound of what was measured. `laplace` lies 10^7 spreads away from the center, which predictions leave out.
+Failure: a run is lost if it fails or returns an excess above 1. A prediction is missed if it is below the 95 % lower
+bound of the measured rate. `laplace` is 10^7 core radii away from the center, a case that predictions do not include.
 
 Signal: failures as above at s = n sqrt(rho/d), without a radius and with radii from 10 to 10^4 core radii. A
-prediction, which is for a cloud, is missed if it is not within a factor of 1.5 of the 95 % bounds of what was measured.
+prediction, which is for a cloud, is missed if it is not within a factor of 1.5 of the 95 % bounds of the measured rate.
 
-Methods: clouds (gauss, t2) of spread 1; their distance from the center, errors and failures as in `benches/auto.py`. A
-ratio is missed if it is not within a factor of 1.5, a failure if it is outside of its 95 % bounds.
+Methods: clouds (gauss, t2) with core radius 1; their distance from the center, errors and failures are as in
+`benches/auto.py`. A ratio is missed if it is not within a factor of 1.5, and a failure rate if it is outside of its 95
+% bounds.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from dpmedian.methods.contract import USELESS
 from dpmedian.methods.registry import METHODS
 from dpmedian.sources.array import ArraySource
 
-# Where the excess is predicted within a factor of two, of the core.
+# Data sets whose excess must be predicted within a factor of two, relative to F of the core.
 CLOUDS = ("gauss", "t2", "paper")
 FAR = "laplace"
 
@@ -102,7 +103,7 @@ def failure_table(runs: int) -> None:
                 print(f"| {n} | {d} | {epsilon:g} | {predicted:.2g} | {cells} | {named} |", flush=True)
 
 
-# Signals n sqrt(rho/d), and radii in core radii. Below a failure of one in thirty a factor says nothing.
+# Signals n sqrt(rho/d), and radii in core radii. Failure rates below one in thirty are not compared by a factor.
 SIGNALS, RADII = (8, 10, 12, 15, 18, 25, 40), (None, 10.0, 100.0, 1000.0, 10_000.0)
 SIGNAL_SETS = ("gauss", "t2", "two", "halves")
 RARE = 0.03
@@ -110,7 +111,7 @@ FACTOR = 1.5
 
 
 def signal_table(runs: int, seed: int) -> None:
-    """The least numbers of records, in few dimensions and in many. Predictions are for the first set, a cloud."""
+    """The smallest numbers of records, in few dimensions and in many. Predictions are for the first set, a cloud."""
     print("\n## Lost runs of the default method with few records: epsilon = 1, delta = 1e-6\n")
     print(f"| s | d | n | radius | predicted | {' | '.join(SIGNAL_SETS)} | ratio | missed |")
     print("|---" * (len(SIGNAL_SETS) + 7) + "|")
@@ -138,21 +139,21 @@ def signal_table(runs: int, seed: int) -> None:
                     flush=True,
                 )
                 if rare and not k:
-                    break  # More records fail less.
+                    break  # With more records fewer runs fail.
     print(f"\nOf {rows} rows the prediction is not within a factor of {FACTOR:g} of the 95 % bounds in {missed}.")
 
 
 def place(name: str, radius: float, rng: np.random.Generator, n: int, d: int) -> Points:
-    """Data of spread 1 within the public ball."""
+    """Data with core radius 1 within the public ball."""
     return data(name, n, d, radius, int(rng.integers(2**31)))[0]
 
 
-# Radius and resolution in spreads.
+# Radius and resolution in core radii.
 PLACES: tuple[Place, ...] = ((None, None), (10.0, 0.01), (100.0, 0.01), (1000.0, 0.1), (1e6, 0.1))
 
 
 def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], neighbours: str, seed: int) -> None:
-    """Every method that is not refused."""
+    """Every method whose plan is not refused."""
     print("\n## Predicted error with failures counted, in spreads, and predicted failure: epsilon = 1, delta = 1e-6\n")
     print("| method | n | d | radius | resolution | predicted | measured | ratio | failure | measured | missed |")
     print("|---" * 11 + "|")
@@ -167,18 +168,18 @@ def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], ne
                 for n in sizes:
                     try:
                         plan = plan_of(name, n, d, where, neighbours)
-                    except ValueError:  # Out of its reach.
+                    except ValueError:  # Outside of its range.
                         continue
                     if refused(plan):
                         continue
-                    # These are clouds: nothing is uneven.
+                    # These data are clouds, so the terms for uneven data do not apply.
                     predicted = replace(plan.calibrated.predict(1.0), uneven=0.0)
                     measured = Measured(plan, where[0], runs, CLOUDS[:2], seed)
                     ratio = predicted.expected_error(1.0) / measured.error
                     total = measured.errors.size
                     lost = round(measured.failure * total)
                     low, high = 1.0 - upper_bound(total - lost, total, 0.025), upper_bound(lost, total, 0.025)
-                    # Where every error is useless there is nothing to fail.
+                    # If every error counts as useless, there are no failures to predict.
                     failure = predicted.failure if predicted.error_at(1.0) < USELESS else max(predicted.failure, low)
                     wrong = [
                         *(["error"] if not 1.0 / FACTOR <= ratio <= FACTOR else []),

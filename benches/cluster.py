@@ -3,8 +3,8 @@
     python benches/cluster.py                # 10^6 records in 10 dimensions, in 8 partitions
     python benches/cluster.py --quick        # a tenth of the records
 
-A round is one question to all workers. Its overhead is the time of a round about 100 records, of which the work takes
-microseconds. The promise: at most 15 rounds on smooth data, and at most 15 ms of overhead on a machine that is idle.
+A round is one query to all workers. Its overhead is the time of a round about 100 records, for which the computation
+takes microseconds. The limits are 15 rounds on smooth data, and 15 ms of overhead on an idle machine.
 """
 
 from __future__ import annotations

@@ -1,28 +1,28 @@
-"""Private k-medians beside the best k-medians without privacy, and beside other private clusterings.
+"""Private k-medians compared with the best k-medians without privacy, and with other private clusterings.
 
     python benches/clusters.py [--runs 6] [--sizes 2000,10000] [--dimensions 2,5,20] [--clusters 3,5,10]
                                [--epsilons 1] [--relations add_remove,replace] [--kinds balanced,HARD]
                                [--searches 4] [--first-seed 1000]
                                [--google CHECKOUT/learning] [--diffprivlib CHECKOUT]
     python benches/clusters.py --real          # digits of scikit-learn and the bundled positions
-    python benches/clusters.py --found         # which share of clusters of several sizes is found
+    python benches/clusters.py --found         # the share of clusters of several sizes that are found
     python benches/clusters.py --time          # seconds for a million records
 
-A ratio is the sum of distances to the nearest released center over that of the best of several searches without
-privacy, one of which begins at the true centers: the median of the runs, and the largest in parentheses. A goal is met
-if all of our columns have a smaller median than every peer, and at n = 10,000, d <= 20, k <= 10, epsilon 1 a median of
-1.03 at most and no ratio above 1.15. The data:
+A ratio is the sum of distances to the nearest released center divided by that of the best of several searches without
+privacy, one of which starts at the true centers. The table has the median of the runs, and the largest ratio in
+parentheses. A goal is met if all of our columns have a smaller median than every peer and, at n = 10,000, d <= 20, k <=
+10 and epsilon 1, a median of at most 1.03 and no ratio above 1.15. The data:
 
     balanced    k normal clouds of standard deviation 1 and equal sizes, about 6 standard deviations apart
     HARD        sizes 16:1, standard deviations from 0.5 to 2, 3 % of the records at a distance of about 1000, and
-                all of it moved by 10^6; the 5 % of the records with the largest distances do not count, `trim=0.05`
+                all records shifted by 10^6; the 5 % of the records with the largest distances do not count, `trim=0.05`
     student     k clouds of t with three degrees of freedom, sizes 4:1
     boxes       k uniform boxes with sides from 1 to 4, sizes 4:1
 
-The constants of the method were chosen on `balanced` and `HARD` with seeds below 1000, and how trimmed records are
-found was chosen on the positions, too. `student`, `boxes`, the digits and seeds from 1000 on confirm them. The peers
-get the true radius or bounds of the data, which nobody knows, and bounds a hundred times too large; Google's clustering
-has the add/remove relation, and diffprivlib pure epsilon.
+The constants of the method were chosen on `balanced` and `HARD` with seeds below 1000; the treatment of trimmed records
+was chosen on the positions, too. `student`, `boxes`, the digits and seeds from 1000 on confirm them. The peers get the
+true radius or bounds of the data, which nobody knows in practice, or bounds that are a hundred times too large.
+Google's clustering uses the add/remove relation, and diffprivlib pure epsilon.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def mixture(kind: str, n: int, k: int, d: int, seed: int) -> tuple[np.ndarray, n
 
 
 def distances(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest center of each record and the distance to it, in blocks."""
+    """The index of the nearest center of each record and the distance to it, computed in blocks."""
     nearest, least = np.empty(len(points), int), np.empty(len(points))
     for first in range(0, len(points), 4096):
         block = points[first : first + 4096]
@@ -87,13 +87,13 @@ def distances(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def cost(points: np.ndarray, centers: np.ndarray, trim: float) -> float:
-    """The sum of distances to the nearest centers, without the share of the largest ones."""
+    """The sum of distances to the nearest centers, without the given share of the largest distances."""
     _, apart = distances(points, centers)
     return float(np.sort(apart)[: math.ceil((1.0 - trim) * len(apart))].sum())
 
 
 def best(points: np.ndarray, k: int, trim: float, true: np.ndarray | None, searches: int = 6) -> float:
-    """The least cost that searches without privacy find."""
+    """The smallest cost that searches without privacy find."""
     rng, found = np.random.default_rng(0), math.inf
     starts = [] if true is None else [true]
     for _ in range(searches):
@@ -145,7 +145,7 @@ def google(factor: float) -> Cluster:
     from clustering import clustering_algorithm, clustering_params  # type: ignore[import-not-found]
 
     def run(points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
-        np.random.seed(seed)  # noqa: NPY002 (that is where it takes its noise from)
+        np.random.seed(seed)  # noqa: NPY002 (the generator that its noise uses)
         middle = (points.min(axis=0) + points.max(axis=0)) / 2.0
         radius = float(np.linalg.norm(points - middle, axis=1).max()) * factor
         data = clustering_params.Data(points - middle, radius)
@@ -177,7 +177,7 @@ def diffprivlib(factor: float) -> Cluster:
 def ratios(
     cluster: Cluster, cases: list[tuple[np.ndarray, float]], k: int, epsilon: float, trim: float, seed: int
 ) -> list[float]:
-    """The ratio of every run; what was refused or failed counts as infinite."""
+    """The ratio of every run; refused and failed runs count as infinite."""
     found = []
     for index, (points, reference) in enumerate(cases):
         try:
@@ -188,7 +188,7 @@ def ratios(
 
 
 def shown(found: list[float]) -> str:
-    """The median and the largest; where every run was refused or failed, a word."""
+    """The median and the largest ratio; if every run was refused or failed, a word."""
     if min(found) == math.inf:
         return "refused"
     return f"{np.median(found):.4g} ({max(found):.4g})"
@@ -255,9 +255,11 @@ def real(options: argparse.Namespace) -> None:
 
 
 def found(options: argparse.Namespace) -> None:
-    """Four large clouds and a small one, ten standard deviations from the first: the share of the runs that find it.
+    """Four large clouds and a small one, ten standard deviations from the first: the share of the runs that find the
+    small cloud.
 
-    With fewer centers than clouds, or one cloud only, halving a large cloud may be worth more than a small one.
+    If there are fewer centers than clouds, or only one cloud, halving a large cloud may reduce the cost more than
+    finding a small one.
     """
     head(["d", "size", "predicted", "found"])
     for d in options.dimensions:
@@ -271,7 +273,7 @@ def found(options: argparse.Namespace) -> None:
                 rng = np.random.default_rng(options.first_seed + run)
                 turns = rng.normal(size=(5, d))
                 places = turns / np.linalg.norm(turns, axis=1, keepdims=True)
-                # On the line the clouds lie 20 apart; elsewhere the large ones lie 20 from the first.
+                # On the line the clouds are 20 apart; otherwise the large ones are 20 from the first.
                 places *= np.array([[0.0], [20.0], [20.0], [20.0], [10.0]])
                 if d == 1:
                     places = np.array([[0.0], [20.0], [40.0], [60.0], [-10.0]])

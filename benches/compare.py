@@ -1,10 +1,10 @@
-"""Prints how much faster the kernels are than what one would use instead, all measured in this run.
+"""Compares the speed of the kernels with the usual alternatives, all measured in this run.
 
     python benches/compare.py [--quick] [--only KERNEL ...] [--authors PATH] [--peers DIRECTORY]
 
-Seconds vary between machines, ratios hardly. Every time is the best of several, or for whole releases the median; ours
-and the peer's alternate, so that a busy machine slows both. Ours use two threads, like cKDTree and the plain sum;
-numpy's own loops use one.
+Times vary between machines, but their ratios hardly do. Every time is the best of several, or for whole releases the
+median. Our calls and those of the peer alternate, so that a busy machine slows both. Ours use two threads, like cKDTree
+and the plain sum; numpy's own loops use one thread.
 `--authors` is a checkout of the paper's public code (it needs scipy; torch, which only its non-private median uses,
 is not needed here) and compares whole private releases; `--peers` is a directory of checkouts of other private
 locations (`benches/peers.py` says which). Rows of a peer that is not installed are left out and named.
@@ -41,7 +41,7 @@ THREADS = 2
 
 
 def best(ours: Callable[[], object], peer: Callable[[], object], repeat: int, batch: int = 1) -> tuple[float, float]:
-    """The least times; `batch` calls of each follow one another."""
+    """The smallest times; `batch` calls of each are made in a row."""
     times: list[list[float]] = [[], []]
     for _ in range(repeat):
         for call, record in zip((ours, peer), times, strict=True):
@@ -73,7 +73,7 @@ def gauss(n: int, d: int) -> Points:
 
 
 def scipy_top_sums(points: Points, m: int) -> NDArray[np.int64]:
-    """The way of the paper's public code: an n by n array, one comparison and one sort per radius."""
+    """The algorithm of the paper's public code: an n by n array, one comparison and one sort per radius."""
     distances = cdist(points, points)
     return np.array([np.sort((distances <= radius).sum(axis=1))[-m:].sum() for radius in RADII])
 
@@ -90,7 +90,7 @@ def balls(quick: bool) -> None:
         n = n // 4 if quick else n
         points, m = gauss(n, d), 3 * n // 4
         ours = nonprivate.top_count_sums(points, RADII, m)
-        # Distances within a rounding of a radius may fall on either side of it.
+        # Distances that equal a radius up to rounding may count or not.
         assert np.abs(ours - scipy_top_sums(points, m)).max() <= 1e-6 * n * n
         name, call = f"({n}, {d})", partial(nonprivate.top_count_sums, points, RADII, m)
         row(name, "cdist, compare, sort", call, partial(scipy_top_sums, points, m), 3)
@@ -129,14 +129,15 @@ def gradients(quick: bool) -> None:
                 ("numpy's four lines", partial(numpy_gradient, points, theta)),
                 (f"a plain sum, {THREADS} threads", lambda halves=halves: sum(pool.map(np.sum, halves))),
             )
-            # A descent asks for gradient after gradient, so each finds the caches as its own calls left them.
+            # A descent queries gradients one after the other, so each call finds the caches in the state that the call
+            # before left.
             repeat, batch = (20, 20) if n * d < 1e6 else (5, 3)
             for name, peer in calls:
                 row(f"({n}, {d})", name, partial(admitted.answer, question), peer, repeat, batch)
 
 
 def numpy_moments(points: Points, theta: NDArray[np.float64], radius: float) -> tuple[float, Points, Points]:
-    """What the Hessian and a confidence region are made of, in numpy's lines: curvature, T and S."""
+    """The matrices for the Hessian and a confidence region, in plain numpy: curvature, T and S."""
     difference = theta - points
     distance = np.linalg.norm(difference, axis=1)
     unit = difference / distance[:, None]
@@ -151,7 +152,7 @@ def questions(theta: NDArray[np.float64], radius: float) -> list[_core.Statistic
 
 
 def our_moments(points: Points, theta: NDArray[np.float64], radius: float) -> list[NDArray[np.float64]]:
-    """The same through the wall, in natural units, with noise of a few units of the lattice."""
+    """The same with the package, in natural units, with noise of a few lattice units."""
     tape, admitted = _core.Tape.draw(bytes(32)), _core.Points(points)
     asked = questions(theta, radius)
     return [tape.gaussian("bench", admitted.answer(question), 1e-3) / 2.0**32 for question in asked]
@@ -205,7 +206,7 @@ def medians(quick: bool) -> None:
 
 
 def authors_code(path: Path) -> types.ModuleType:
-    """The paper's public code, with its non-private median, which needs torch, left out."""
+    """The paper's public code without its non-private median, which needs torch."""
     stubs = {name: types.ModuleType(name) for name in ("torch", "geom_median.torch") if name not in sys.modules}
     for stub in stubs.values():
         stub.compute_geometric_median = None  # type: ignore[attr-defined]
@@ -213,13 +214,13 @@ def authors_code(path: Path) -> types.ModuleType:
     sys.path.insert(0, str(path))
     code = importlib.import_module("private_geometric_median")
     for name in stubs:
-        del sys.modules[name]  # scipy takes a module of this name for torch itself.
+        del sys.modules[name]  # scipy would take a module of this name for torch itself.
     code.GeometricMedianProblem._compute_exact_median = lambda self: None
     return code
 
 
 def paper_data(n: int = 3_000, d: int = 200) -> Points:
-    """Nine tenths within 0.1 of a centre at distance 50, one tenth uniform in the ball of radius 100."""
+    """Nine tenths within 0.1 of a center at distance 50, one tenth uniform in the ball of radius 100."""
     rng = np.random.default_rng(0)
     centre = rng.normal(size=d)
     inliers = 50 * centre / np.linalg.norm(centre) + 0.1 * rng.normal(size=(n * 9 // 10, d))
@@ -249,7 +250,7 @@ def releases(path: Path, quick: bool) -> None:
             return time.perf_counter() - start, math.inf
         return time.perf_counter() - start, nonprivate.objective(points, theta) / least - 1
 
-    # The authors' time varies by a factor of three with its noise, and far radii take it minutes.
+    # The time of the authors' code varies by a factor of three with its noise, and far radii take it minutes.
     rounds = {1e3: 1} if quick else {1e3: 9, 1e10: 3}
     print("\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n; excess is F/F(median) - 1. Medians of the")
     print("authors' runs, and of five of ours after each.\n")

@@ -1,6 +1,6 @@
-"""What a run asks: passes over all records and over its sample, and the cost of every release.
+"""The queries of a run: passes over all records and over its sample, and the cost of every release.
 
-A source and a tape that stand before the real ones and count. For benches and tests only.
+Proxies for a source and a tape that count. For benches and tests only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpmedian.statistics import Exact
 
 @dataclass
 class Counts:
-    """Of one run. A pass reads all records, or all of the sample."""
+    """The counts of one run. A pass reads all records, or the whole sample."""
 
     passes: int = 0
     sample_passes: int = 0
@@ -27,17 +27,17 @@ class Counts:
 
     @property
     def rho(self) -> float:
-        """What was spent."""
+        """The cost that was spent."""
         return sum(cost for _, cost in self.releases)
 
     @property
     def before_last(self) -> float:
-        """The part of what was spent that did not go to the last gradient."""
+        """The part of the spent cost that did not go to the last gradient."""
         return 1.0 - self.releases[-1][1] / self.rho
 
 
 class CountedSource:
-    """Passes questions on, and counts them."""
+    """A proxy for a source that counts queries."""
 
     def __init__(self, source: Source, counts: Counts, sample: bool = False) -> None:
         self._source, self._counts, self._sample = source, counts, sample
@@ -68,7 +68,7 @@ class CountedSource:
 
 
 class CountedTape:
-    """Draws the noise of a seed, and writes down what each release costs."""
+    """A tape with the noise of a seed that records the cost of each release."""
 
     def __init__(self, seed: int, counts: Counts) -> None:
         self._tape, self._counts = Tape.draw(seed.to_bytes(32, "little")), counts

@@ -1,17 +1,17 @@
-"""How often confidence regions hold the median of the population, over fresh samples, and how large they are.
+"""How often confidence regions contain the median of the population, over new samples, and how large they are.
 
     python benches/coverage.py                    # every population and size, 1,000 samples each: an hour
     python benches/coverage.py --runs 100
     python benches/coverage.py --sizes 2000x2     # some sizes only
-    python benches/coverage.py --no-middle        # populations with two middles, where the theory does not hold
-    python benches/coverage.py --bootstrap        # radii beside those of a bootstrap, which is not private
+    python benches/coverage.py --no-middle        # populations with two middles, for which the theory does not hold
+    python benches/coverage.py --bootstrap        # radii compared with a bootstrap, which is not private
 
-A radius is compared with that of the oracle: the 95 % quantile of the error's length under the law of inference.md with
-the true H and S of the population, and the noise of the runs. The populations in FRESH were not looked at while the
-constants of the region were chosen. The lattice has a quarter of its records at its median in two dimensions: there is
-no Hessian, the radius is a guess on the safe side, and a note says so. An asterisk marks what is outside of 93.5 to
-99.5 % at the level 95 %, of 78 to 90 % at 80 %, below 98 % at 99 %, or, from n = 2000 on, above 1.25 times the oracle's
-radius.
+A radius is compared with that of the oracle: the 95 % quantile of the length of the error under the distribution of
+inference.md with the true H and S of the population, and the noise of the runs. The populations in FRESH were not
+looked at while the constants of the region were chosen. In two dimensions the lattice has a quarter of its records at
+its median: there is no Hessian, the radius is a guess on the safe side, and a note says so. An asterisk marks a
+coverage outside of 93.5 to 99.5 % at the level 95 %, of 78 to 90 % at 80 %, or below 98 % at 99 %, or, from n = 2000
+on, a radius above 1.25 times that of the oracle.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ LEVELS = (0.8, 0.95, 0.99)
 
 
 class Population(NamedTuple):
-    """A way to draw records, and what its symmetry says of its median.
+    """A function that draws records, and what the symmetry of the population says about its median.
 
-    It is the origin, or a multiple of (1, ..., 1), or lies on the first axis.
+    The median is the origin, a multiple of (1, ..., 1), or a point of the first axis.
     """
 
     sample: Sampler
@@ -162,7 +162,9 @@ def released(plan: dpmedian.Plan, points: Points, seed: int) -> MethodResult | N
 
 
 def row(name: str, population: Population, n: int, d: int, runs: int) -> str:
-    """One population at one size: what balls and ellipsoids cover at three levels, and how long the radius is."""
+    """One population at one size: the coverage of balls and ellipsoids at three levels, and the length of the
+    radius.
+    """
     plan, truth = plan_of(n, d), Truth.of(population, d)
     balls, ellipsoids, intervals, radii, variances, notes = [], [], [], [], [], 0
     for run in range(runs):
@@ -189,7 +191,7 @@ def row(name: str, population: Population, n: int, d: int, runs: int) -> str:
 
 
 def coverage(covered: list[list[bool]]) -> list[str]:
-    """In percent, at each level, marked where it is out of bounds."""
+    """The coverage in percent at each level, marked if it is out of bounds."""
     bounds = ((0.78, 0.9), (0.935, 0.995), (0.98, 1.0))
     shares = np.mean(covered, axis=0)
     return [
@@ -236,7 +238,7 @@ def main() -> None:
     parser.add_argument("--no-middle", action="store_true", help="only populations with two middles")
     parser.add_argument("--bootstrap", action="store_true", help="only radii beside those of a bootstrap")
     options = parser.parse_args()
-    # One release has regions at three levels, of the same draws.
+    # One release has regions at three levels, computed from the same draws.
     setattr(regions_of, "error_of", functools.lru_cache(maxsize=1)(error_of))  # noqa: B010 - for mypy.
     if options.bootstrap:
         bootstrap(min(options.runs, 20))

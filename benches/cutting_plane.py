@@ -1,11 +1,11 @@
-"""Prints what `method="loc_cutting_plane"` is worth: the center's tau and time, its accuracy, and its speed.
+"""Measures `method="loc_cutting_plane"`: the tau and the time of its center, its accuracy, and its speed.
 
     python benches/cutting_plane.py [tau] [accuracy] [large] [--runs 20] [--dimensions 2 5 10 20 50]
 
-`tau`: the fraction of the volume that a cut removes, measured by walks through the set, against the claim, and the time
-per cut. `accuracy`: excess F(point)/F(median) - 1 on the paper's kind of data, n = 100,000, epsilon 1, delta 1e-6,
-R = 10^4, beside `loc_dpgd`. `large`: time and excess at n = 10^6, d = 10, and the passes over the data of both. All of
-them by default.
+`tau`: the fraction of the volume that a cut removes, measured by random walks through the set and compared with the
+claim, and the time per cut. `accuracy`: excess F(point)/F(median) - 1 on the paper's kind of data, n = 100,000, epsilon
+1, delta 1e-6, R = 10^4, compared with `loc_dpgd`. `large`: time and excess at n = 10^6, d = 10, and the number of
+passes of both. By default all of them run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Walk:
 
     def cut(self, normal: NDArray[np.float64], offset: float) -> float:
         """The fraction of the walkers that a cut removes; the others multiply and move on."""
-        # Half of the walkers measure, for the adversary has learned from the other half.
+        # Half of the walkers measure, because the adversary has learned from the other half.
         removed = float(np.mean(self.walkers[1::2] @ normal > offset))
         inside = self.walkers[self.walkers @ normal <= offset]
         self.normals, self.offsets = np.vstack([self.normals, normal]), np.append(self.offsets, offset)
@@ -61,14 +61,14 @@ class Walk:
         self.walkers = self.walkers + (low + (high - low) * self.rng.random(WALKERS))[:, None] * directions
 
     def keeping_most(self, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The direction of an adversary: away from where half of the walkers lie, seen from the center."""
+        """The direction of an adversary: seen from the center, away from the place of half of the walkers."""
         covariance = np.cov(self.walkers[::2], rowvar=False).reshape(len(center), len(center))
         ridge = 1e-9 * np.trace(covariance) * np.eye(len(center))
         return np.linalg.solve(covariance + ridge, center - self.walkers[::2].mean(axis=0))
 
 
 def removed_fraction(d: int, kind: str) -> float:
-    """The geometric mean over the cuts of what one leaves, as a fraction removed."""
+    """The removed fraction that corresponds to the geometric mean, over the cuts, of the fraction that remains."""
     rng = np.random.default_rng(d)
     region, walk = VolumetricCenter(np.zeros(d), 1.0), Walk(d, rng)
     target = rng.normal(size=d)
@@ -90,7 +90,7 @@ def removed_fraction(d: int, kind: str) -> float:
 
 
 def time_per_cut(d: int) -> tuple[float, int]:
-    """Milliseconds of a cut once the set is full of them, and the half-spaces it keeps."""
+    """Milliseconds per cut once the set has its full number of cuts, and the number of half-spaces that it keeps."""
     rng = np.random.default_rng(d)
     region = VolumetricCenter(np.zeros(d), 1.0)
     for _ in range(6 * d):
@@ -111,7 +111,7 @@ def tau(dimensions: list[int]) -> None:
 
 
 def paper_like(n: int, d: int) -> Points:
-    """90 % with deviation 0.1 at distance 50, 10 % uniform in the ball of 100."""
+    """90 % with standard deviation 0.1 at distance 50, 10 % uniform in the ball of 100."""
     rng = np.random.default_rng(1000 * d + 1)
     points, inliers = np.empty((n, d)), round(0.9 * n)
     points[:inliers] = 0.1 * rng.normal(size=(inliers, d))
@@ -123,7 +123,7 @@ def paper_like(n: int, d: int) -> Points:
 
 
 def excess(points: Points, median: NDArray[np.float64], point: NDArray[np.float64]) -> float:
-    """Without the cancellation of two large sums."""
+    """The excess, computed without the cancellation of two large sums."""
     here, there = point - points, median - points
     sums = np.linalg.norm(here, axis=1) + np.linalg.norm(there, axis=1)
     return float(np.sum((here + there) @ (point - median) / sums)) / nonprivate.objective(points, median)

@@ -4,8 +4,8 @@
     python benches/embeddings.py --quick     # (20000, 256) only, a tenth of the runs
     python benches/embeddings.py --shapes 20000x256 --kinds unit junk
 
-The columns are those of `benches/gauntlet.py`: M is the mean excess over that of a single gradient with the whole
-budget. The records are singles, as models return them. An instance of (100000, 768) takes 300 MB.
+The columns are those of `benches/gauntlet.py`: M is the mean excess divided by that of a single gradient with the whole
+budget. The records are in single precision, as models return them. An instance of (100000, 768) takes 300 MB.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 Singles = NDArray[np.float32]
 
-# Clusters of topics, and the share of a record's variance that is the topic's.
+# The number of topics, and the share of a record's variance that comes from its topic.
 _TOPICS, _OF_TOPIC = 30, 0.4
-# Standard deviations of the coordinates fall with this power of their index.
+# The standard deviation of a coordinate falls with this power of its index.
 _DECAY = 0.6
-# Length of the mean of all records relative to the rest: embeddings lie in a cone.
+# The length of the mean of all records relative to the rest: embeddings lie in a cone.
 _CONE = 0.5
 
 

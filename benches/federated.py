@@ -1,4 +1,5 @@
-"""Federated training under privacy and attack: private steps beside clipping, plain, median and Krum aggregation.
+"""Federated training under privacy and attack: private steps compared with clipping, plain, median and Krum
+aggregation.
 
     python benches/federated.py                 # the table of the MLP, and its picture federated.png
     python benches/federated.py --slow          # with FedMedian and Krum, which take the longest
@@ -7,16 +8,16 @@
     python benches/federated.py --cost          # processor time and memory of one round, beside a plain sum
 
 1,000 clients have ten handwritten digits each (scikit-learn's, of five classes), and a test set is held back.
-In every round each client sends the gradient of its examples; the server moves the model. All private rules spend the
-same rho in every round, for neighbors of which one has one client more, so that all rounds together cost epsilon = 8 at
-delta = 1e-5. The private step has the defaults of `dpmedian.flower.PrivateGeometricMedian`, the same for all models
-and attacks.
-For DP-FedAvg five clipping norms are tried, and the best one of each column is shown, which is not private and favors
-it. FedAvg, FedMedian and Krum move the model by their whole aggregate. Accuracies are means of the last three rounds.
+In every round each client sends the gradient of its examples, and the server moves the model. All private rules spend
+the same rho in every round, for neighbors of which one has one client more, so that all rounds together cost epsilon =
+8 at delta = 1e-5. The private step has the defaults of `dpmedian.flower.PrivateGeometricMedian`, which are the same for
+all models and attacks. For DP-FedAvg five clipping norms are tried, and the best one of each column is shown; this
+choice is not private and favors DP-FedAvg. FedAvg, FedMedian and Krum move the model by their whole aggregate.
+Accuracies are means over the last three rounds.
 
-A fifth of the clients is hostile: *flip* sends the own update reversed and ten times as long; *against* sends the mean
-of all honest updates, reversed and ten times as long (inner-product manipulation); *a little* sends the mean less 0.3
-standard deviations in every coordinate (a little is enough); *labels* trains on 9 minus the label.
+A fifth of the clients is hostile: *flip* sends its own update reversed and ten times as long; *against* sends the mean
+of all honest updates, reversed and ten times as long (inner-product manipulation); *a little* sends the mean minus 0.3
+standard deviations in every coordinate (the attack "a little is enough"); *labels* trains on 9 minus the label.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Matrix = NDArray[np.float32]
 
 CLIENTS, EXAMPLES, CLASSES, HOSTILE = 1000, 10, 5, 0.2
 EPSILON, DELTA = 8.0, 1e-5
-# The defaults of the strategy's steps: a share of the length of the first model, which shrinks evenly, and momentum.
+# The defaults of the strategy's steps: their length, as a share of the length of the first model, which shrinks evenly;
+# and the momentum.
 STEP, MOMENTUM = 0.1, 0.5
 # The clipping norms that DP-FedAvg may choose from; the length of a typical update is between them.
 NORMS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -70,7 +72,7 @@ class Model(NamedTuple):
         return np.concatenate([part.ravel() for part in parts]).astype(np.float32)
 
     def layers(self, flat: Vector) -> list[Matrix]:
-        """The layers of a flat model."""
+        """The layers of a model that is given as a flat vector."""
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), self.shapes, strict=True)]
 
@@ -85,7 +87,7 @@ class Model(NamedTuple):
         return np.concatenate([part.reshape(clients, -1) for part in made], axis=1)
 
     def accuracy(self, flat: Vector, features: Matrix, labels: NDArray[np.int64]) -> float:
-        """The share of examples whose class is found."""
+        """The share of examples that are classified correctly."""
         return float(np.mean(self.forward(self.layers(flat), features)[0].argmax(axis=1) == labels))
 
 
@@ -174,12 +176,14 @@ def _attacked(attack: str, updates: Matrix, hostile: int) -> Matrix:
     return updates
 
 
-# A rule gets the updates and the number of the round, and returns by how much the model moves.
+# A rule gets the updates and the number of the round, and returns the movement of the model.
 Rule = Callable[[Matrix, int], Vector]
 
 
 def private_step(rho: float, length: float, rounds: int) -> Callable[[], Rule]:
-    """One robust step in a round, of this length at first if all updates have one direction; nothing is tuned."""
+    """One robust step per round, with this length in the first round if all updates have one direction; nothing is
+    tuned.
+    """
 
     def make() -> Rule:
         last: list[Vector] = []
@@ -337,7 +341,7 @@ def draw(found: Mapping[str, list[float]], title: str) -> None:
 
 
 def cost(d: int, clients: int) -> None:
-    """Processor seconds and peak memory of one round in a process of its own, beside a plain sum of singles."""
+    """Processor seconds and peak memory of one round in a separate process, and those of a plain sum of singles."""
     made = [np.random.default_rng(k).normal(size=d).astype(np.float32) for k in range(max(3, 20_000_000 // d))]
 
     def arriving() -> Iterable[Vector]:
@@ -348,7 +352,7 @@ def cost(d: int, clients: int) -> None:
         total += update
     plain = time.process_time() - start
     del total
-    dpmedian.robust_step(np.ones((2, 10)), rho=0.5, n=2, seed=1)  # what is loaded once
+    dpmedian.robust_step(np.ones((2, 10)), rho=0.5, n=2, seed=1)  # load what is loaded once
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     floor = _resident()
     start = time.process_time()

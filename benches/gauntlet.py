@@ -1,22 +1,22 @@
-"""The accuracy of the default method where nothing is known about the data: excess = F(point)/F(median) - 1.
+"""The accuracy of the default method without any knowledge of the data: excess = F(point)/F(median) - 1.
 
     python benches/gauntlet.py            # every table: paper, gauntlet, small samples
     python benches/gauntlet.py --quick    # a tenth of the runs
-    python benches/gauntlet.py --peers    # beside it: private coordinate medians, and methods that need a radius
-    python benches/gauntlet.py --peers DIRECTORY   # and the private locations by others whose checkouts are there
+    python benches/gauntlet.py --peers    # also private coordinate medians, and methods that need a radius
+    python benches/gauntlet.py --peers DIRECTORY   # and other private locations whose checkouts are in this directory
     python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
     python benches/gauntlet.py --long --minutes 30   # as many rows of it as 30 minutes allow
     python benches/gauntlet.py --edges    # few records, and many equal ones: fresh data in every run
-    python benches/gauntlet.py --confirm  # the gauntlet on other sets, which no constant was chosen by
+    python benches/gauntlet.py --confirm  # the gauntlet on other sets, which were not used to choose any constant
     python benches/gauntlet.py --dimensions 5 --sets three halves --no-inference   # some rows of the gauntlet only
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
     python benches/gauntlet.py --large --seed 1000   # other data and noise
     python benches/gauntlet.py --region   # M with and without the stages of a confidence region
-    python benches/gauntlet.py --neighbours add_remove    # the same rho where records are added or removed, n unknown
+    python benches/gauntlet.py --neighbours add_remove    # the same rho if records are added or removed, n unknown
 
-Constants were chosen with the sets of the gauntlet in sight; those of `--confirm`, and the digits, are kept for
-confirmation. Predictions are relative to F of the core: n times the median distance from the median, about F(median)
-for a cloud and less where far records dominate it.
+Constants were chosen on the sets of the gauntlet; the sets of `--confirm` and the digits are kept for confirmation.
+Predictions are relative to F of the core, which is n times the median distance from the median: about F(median) for a
+cloud, and less if far records dominate F(median).
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ Others = dict[str, Release]
 
 
 def paper(rng: np.random.Generator, n: int, d: int) -> Points:
-    """Nine tenths N(mu, 0.1^2 I), mu uniform on the sphere of radius 50; one tenth uniform in a ball of radius 100."""
+    """Nine tenths N(mu, 0.1^2 I) with mu uniform on the sphere of radius 50; one tenth uniform in a ball of
+    radius 100.
+    """
     inliers = 9 * n // 10
     mu = rng.normal(size=d)
     far = rng.normal(size=(n - inliers, d))
@@ -82,7 +84,7 @@ def atom(rng: np.random.Generator, n: int, d: int) -> Points:
 
 
 def ring(rng: np.random.Generator, n: int, d: int) -> Points:
-    """A sphere of radius 5 around (-20, ..., -20), with a little width."""
+    """A sphere of radius 5 around (-20, ..., -20) with a small thickness."""
     directions = rng.normal(size=(n, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return -20.0 + directions * (5.0 + 0.1 * rng.normal(size=(n, 1)))
@@ -127,7 +129,8 @@ def shifted(distance: float) -> Generator:
     return lambda rng, n, d: distance + rng.normal(size=(n, d))
 
 
-# What once failed without need, or might: for the long table. Far data may fail, loudly.
+# Data on which an earlier version failed without need, or might fail, for the long table. Far data may fail with an
+# error.
 HARD: dict[str, Generator] = {
     "zero-inflated": lambda rng, n, d: rng.exponential(size=(n, d)) * (rng.random((n, d)) < 0.02),
     "duplicates": coincident(0.7, 0.0),
@@ -153,13 +156,13 @@ def helix(rng: np.random.Generator, n: int, d: int) -> Points:
 
 
 def axes(rng: np.random.Generator, n: int, d: int) -> Points:
-    """Every record differs from a point in one coordinate only, by far in some."""
+    """Every record differs from a point in one coordinate only, some of them by far."""
     points = np.full((n, d), 2.0)
     points[np.arange(n), rng.integers(d, size=n)] += rng.standard_t(1.5, size=n)
     return points
 
 
-# Other generators, for confirmation only: no constant was chosen by looking at them.
+# Other generators, for confirmation only: they were not used to choose any constant.
 CONFIRM: dict[str, Generator] = {
     "weibull": lambda rng, n, d: 5.0 * rng.weibull(0.7, size=(n, d)) + 100.0,
     "logistic": lambda rng, n, d: rng.logistic(-300.0, 7.0, size=(n, d)),
@@ -178,7 +181,7 @@ DIMENSIONS = (5, 50)
 
 
 class Edge(NamedTuple):
-    """Data at the edge of what the method can do, and what is asked of it."""
+    """Data at the edge of what the method can do, and the requirements for it."""
 
     generate: Generator
     n: int
@@ -202,7 +205,7 @@ EDGES = {
     "many zeros": Edge(many_zeros, 1500, 8, "median excess at most 2e-4; covered or noted at least 95 %"),
 }
 
-# What the median excess may be, in these dimensions: a regression shows.
+# The largest acceptable median excess in these dimensions, which shows regressions.
 LIMITS = {
     "gauss": (1.7e-5, 1.7e-4),
     "t2": (1.4e-5, 1.2e-4),
@@ -217,9 +220,10 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Runs:
-    """Many releases of one data set. `core` is n times the median distance to the median, relative to F(median).
+    """Many releases of one data set. `core` is n times the median distance to the median, divided by F(median).
 
-    `limit` is the mean excess of one exact Newton step from a gradient that has the whole budget; None at a kink.
+    `limit` is the mean excess of one exact Newton step from a gradient with the whole budget; None at a nonsmooth
+    point.
     """
 
     excess: Points
@@ -231,7 +235,7 @@ class Runs:
     limit: float | None
 
     def row(self, name: str, limit: float | None) -> str:
-        """One line of a table; the interval is a bootstrap of the median."""
+        """One line of a table; the interval is a bootstrap interval for the median."""
         total = len(self.excess) + self.failed
         if not len(self.excess):
             return f"| {name} | {total} | {self.failed} | | | | | | | | |"
@@ -255,7 +259,9 @@ class Runs:
 
 
 def predictions(plan: dpmedian.Plan, excess: Points, core: float | Points) -> str:
-    """Predicted over measured median excess, relative to F and to F of the core; the bound over the 90 % quantile."""
+    """Predicted divided by measured median excess, relative to F and to F of the core; the bound divided by the 90 %
+    quantile.
+    """
     typical, most = plan.prediction.excess, plan.prediction.excess_if_many_coincide
     of_all, of_core, high = np.median(excess), np.median(excess / np.maximum(core, 1e-300)), np.quantile(excess, 0.9)
     ratios = [(typical, of_all), (typical, of_core), (most, high)]
@@ -270,7 +276,7 @@ HEAD = (
 
 
 class Yardstick:
-    """The median of some points, and F there."""
+    """The median of some points, and F at the median."""
 
     def __init__(self, points: Points) -> None:
         self.points = points
@@ -282,7 +288,9 @@ class Yardstick:
         return len(self.points) * float(np.median(np.linalg.norm(self.points - self.median, axis=1))) / self.best
 
     def limit(self, rho: float) -> float | None:
-        """tr(H^-1) D^2/(4 rho F(median)), D = 2 the sensitivity of a gradient, H the Hessian; None at a kink."""
+        """tr(H^-1) D^2/(4 rho F(median)), with D = 2 the sensitivity of a gradient and H the Hessian; None at a
+        nonsmooth point.
+        """
         difference = self.points - self.median
         distance = np.linalg.norm(difference, axis=1)
         near = distance <= 1e-3 * np.median(distance)
@@ -297,7 +305,7 @@ class Yardstick:
 
 
 def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> MethodResult | None:
-    """A release with the noise of this seed, or None when it failed."""
+    """A release with the noise of this seed, or None if it failed."""
     try:
         return plan.calibrated.run(source, Tape.draw(seed.to_bytes(32, "little"), plan.parameters.neighbours))
     except dpmedian.ReleaseFailed:
@@ -305,7 +313,7 @@ def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> MethodResult
 
 
 def measure(points: Points, runs: int, **arguments: object) -> Runs:
-    """Releases of the same points with different noise. Where their number is private nobody has guessed it."""
+    """Releases of the same points with different noise. If their number is private, there is no guess of it."""
     n, d = points.shape
     known = None if arguments.get("neighbours") == "add_remove" else n
     plan = dpmedian.plan(known, d, **arguments)  # type: ignore[arg-type]
@@ -348,8 +356,8 @@ def gauntlet_table(
             print(f"\nThe mean of M over the {len(smooth)} smooth sets ({', '.join(SMOOTH)}): {np.mean(smooth):.2f}.")
 
 
-# Sets with one middle and a smooth density there: the last gradients decide, whose noise is half where a record is
-# added or removed. Elsewhere counts do, whose noise is not.
+# Sets with one middle and a smooth density there: the last gradients decide, and their noise is half as large under
+# add/remove. On other sets counts decide, whose noise is not smaller.
 SMOOTH = ("gauss", "t2", "cauchy", "aniso", "lognormal", "laplace", "pareto")
 HEAD_OF_RATIOS = (
     "| data | runs | failed, replace | failed | median excess, replace | median excess | ratio [95 %] | covered |\n"
@@ -358,7 +366,7 @@ HEAD_OF_RATIOS = (
 
 
 def neighbours_table(runs: int) -> None:
-    """The excess where a record is added or removed over that where one is replaced, at one rho, n not guessed."""
+    """The excess under add/remove divided by that under replacement, at one rho, without a guess of n."""
     for d in (5, 50):
         print(f"\n## Added or removed against replaced: n = 5000, d = {d}, rho = 0.028\n\n{HEAD_OF_RATIOS}")
         highest, most = 0.0, 0.0
@@ -380,7 +388,7 @@ def neighbours_table(runs: int) -> None:
 
 
 def inference_table(runs: int) -> None:
-    """What a confidence region costs the point: M, and the median excess, with and without its stages."""
+    """The effect of a confidence region on the point: M, and the median excess, with and without its stages."""
     for n, d in ((1000, 5), (5000, 5), (5000, 50), (100_000, 10)):
         print(f"\n## With a confidence region against without: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
         print("| data | runs | failed, with | failed, without | M, with | M, without | ratio of medians [95 %] |")
@@ -403,9 +411,9 @@ def inference_table(runs: int) -> None:
 
 
 def ratio_of(one: Runs, other: Runs) -> tuple[float, float, float]:
-    """The ratio of two median excesses, with an interval by bootstrap; 1 where both are exact."""
+    """The ratio of two median excesses, with an interval by bootstrap; 1 if both are exact."""
     rng = np.random.default_rng(0)
-    # An excess below the precision of F says nothing.
+    # An excess below the precision of F has no meaning.
     medians = [
         np.maximum(np.median(rng.choice(runs.excess, size=(2000, len(runs.excess))), axis=1), 1e-15)
         for runs in (one, other)
@@ -416,7 +424,7 @@ def ratio_of(one: Runs, other: Runs) -> tuple[float, float, float]:
 
 
 def print_peers(points: Points, radius: float, epsilon: float, delta: float, others: Others) -> None:
-    """Coordinate medians, which need nothing; and methods that need a radius, given one that holds all records."""
+    """Coordinate medians, which need nothing, and methods that need a radius and get one that contains all records."""
     print(coordinate_medians(points, 3, epsilon, delta), flush=True)
     for method in ("dpgd", "loc_dpgd"):
         resolution = None if method == "dpgd" else 1e-6 * radius
@@ -424,7 +432,7 @@ def print_peers(points: Points, radius: float, epsilon: float, delta: float, oth
         print(made.row(f"... {method}, radius {radius:.0e}", None), flush=True)
     rho = dpmedian.plan(*points.shape, epsilon=epsilon, delta=delta).cost.rho
     yardstick = Yardstick(points)
-    # The exact scale of the data, which nobody would know: the peers that ask for one get the best that there is.
+    # The exact scale of the data, which nobody would know: peers that need a scale get the best possible one.
     distance = np.linalg.norm(points - yardstick.median, axis=1)
     told = Told(rho, radius, float(np.median(distance)) / math.sqrt(points.shape[1]) or 1.0, delta)
     for name, release in others.items():
@@ -482,7 +490,7 @@ LARGE_SETS = ("gauss", "t2", "cauchy", "lognormal", "two", "three", "halves", "a
 
 
 def large_table(runs: int, sets: Sequence[str], sizes: Sequence[tuple[int, int]], seed: int) -> None:
-    """Many records: what a run asks of all of them, and what it spends before its last gradient."""
+    """Many records: the queries of a run about all of them, and its cost before the last gradient."""
     for n, d in sizes:
         print(f"\n## Many records: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
         print(
@@ -521,7 +529,7 @@ def large_row(name: str, points: Points, runs: int, first: int) -> str:
 
 
 def edges_table(runs: int, seed: int) -> None:
-    """Fresh data in every run: `lost` counts failures and excesses above 1; a note is any that the result has."""
+    """New data in every run: `lost` counts failures and excesses above 1; `note` counts results with any note."""
     print("\n## Edges: epsilon = 1, delta = 1e-6, fresh data in every run\n")
     print("| data | n | d | runs | lost | median excess | covered | covered or noted | goal |")
     print("|---" * 9 + "|")
@@ -546,7 +554,7 @@ def edges_table(runs: int, seed: int) -> None:
 
 
 def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
-    """The one-sided Clopper-Pearson bound: the rate at which so few events have probability alpha."""
+    """The one-sided Clopper-Pearson bound: the rate for which so few events have probability alpha."""
     if events == runs:
         return 1.0
     low, high = events / runs, 1.0
@@ -569,21 +577,21 @@ class Judged(NamedTuple):
 
 
 def judged(plan: dpmedian.Plan, generate: Generator, run: int) -> Judged | None:
-    """A release of fresh data; None when it failed."""
+    """A release of new data; None if it failed."""
     n, d = plan.n, plan.d
     points = generate(np.random.default_rng([n, d, run]), n, d)
     outcome = attempt(plan, ArraySource.of(points, plan.parameters), run)
     if outcome is None:
         return None
     value = nonprivate.objective(points, outcome.point)
-    # The coordinate medians are near enough to the optimum to see an excess of 1, and fast.
+    # The coordinate medians are close enough to the optimum to detect an excess of 1, and are fast.
     far = value > 1.5 * nonprivate.objective(points, np.median(points, axis=0))
     bad = far and value > 2.0 * nonprivate.objective(points, nonprivate.geometric_median(points))
     return Judged(bad, DOUBTED in outcome.notes)
 
 
 def garbage(plan: dpmedian.Plan, generate: Generator, run: int) -> bool | None:
-    """Whether a release of fresh data has an excess above 1; None when it failed."""
+    """Whether a release of new data has an excess above 1; None if it failed."""
     made = judged(plan, generate, run)
     return None if made is None else made.bad
 
@@ -594,7 +602,7 @@ def long_plans(n: int) -> list[dpmedian.Plan]:
 
 
 def long_row(n: int, name: str, runs: int) -> str:
-    """The runs are spread evenly over the dimensions whose plans are not refused."""
+    """The runs are divided evenly among the dimensions whose plans are not refused."""
     dpmedian.set_threads(1)
     plans = [plan for plan in long_plans(n) if plan.prediction.failure <= 0.5]
     seen = [judged(plans[run % len(plans)], (SETS | HARD)[name], run) for run in range(runs)]
@@ -606,10 +614,11 @@ def long_row(n: int, name: str, runs: int) -> str:
 
 
 def long_table(runs: int, minutes: float) -> None:
-    """Every set at every n, a process for each of them. Refused plans spend and return nothing.
+    """Every set at every n, with a process for each. Refused plans spend and return nothing.
 
-    Garbage is silent where the release has no note that says that the records may lie together far away from the point.
-    With few records good points have it, too, so the numbers of all points with it and of all bad ones are printed.
+    A useless point is silent if the release lacks the note that the records may be together far away from the point.
+    With few records good points have this note, too, so the table has the numbers of all points with the note and of
+    all useless ones.
     """
     print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
     columns = "data | n | d | runs | failed | predicted | doubted | excess above 1 | not doubted | upper bound (95 %)"
@@ -625,7 +634,7 @@ def long_table(runs: int, minutes: float) -> None:
                     f"| all | {n} | {plan.d} | refused | | {plan.prediction.failure:.2g} of one | | | | |", flush=True
                 )
             names = list(SETS | HARD) if len(refused) < len(plans) else []
-            # Few records are fast, and a bad point without a doubt is rare, but not so rare as with many.
+            # Few records are fast, and a useless point without the note is rare, but not as rare as with many records.
             each = 3 * runs if n <= 100 else runs
             for row in pool.map(long_row, [n] * len(names), names, [each] * len(names)):
                 print(row, flush=True)

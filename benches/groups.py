@@ -2,8 +2,8 @@
 
 `python benches/groups.py [groups] [records]` measures the time of many small groups, by default 10,000 of 1,000.
 `python benches/groups.py --unlisted` releases groups of 20 to 2,000 people without a list of their keys, for one to
-twelve groups per person: how many are shown, beside the number that is predicted from the sizes, and how many of those
-have a point. Groups of a single person are there too, and none of them should be shown.
+twelve groups per person. It prints how many groups are shown, the number that is predicted from the sizes, and how many
+of the shown groups have a point. There are also groups with a single person, none of which should be shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import dpmedian
 
-# Sizes of the groups that are not listed: even in their logarithms, and as many groups of one person.
+# Sizes of the groups that are not listed, evenly spaced in their logarithms, and as many groups of one person.
 _UNLISTED, _SMALLEST, _LARGEST = 240, 20, 2000
 
 
@@ -39,9 +39,10 @@ def listed(groups: int, records: int) -> None:
 
 
 def contributions(sizes: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The group and the person of each row: every person is in `most` groups, but for those that are left at the end.
+    """The group and the person of each row: every person is in `most` groups, except for those that are left at the
+    end.
 
-    Rows are sorted by their place within the group, so that `most` rows in a row are of different groups.
+    Rows are sorted by their position within the group, so that `most` consecutive rows belong to different groups.
     """
     groups = np.repeat(np.arange(len(sizes)), sizes)
     place = np.concatenate([np.arange(size) for size in sizes])
@@ -51,7 +52,9 @@ def contributions(sizes: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64
 
 
 def unlisted(epsilon: float, delta: float) -> None:
-    """Which groups are shown, for one to twelve groups per person; the noise has a seed, and a page cites the table."""
+    """Which groups are shown, for one to twelve groups per person; the noise has a seed, because a page cites the
+    table.
+    """
     warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)
     sizes = np.round(np.geomspace(_SMALLEST, _LARGEST, _UNLISTED)).astype(np.int64)
     sizes = np.concatenate([sizes, np.ones(_UNLISTED, dtype=np.int64)])

@@ -1,4 +1,5 @@
-"""The pure-DP mechanism: against the private medians of OpenDP and diffprivlib on the line, time and memory of the
+"""The pure-DP mechanism: a comparison with the private medians of OpenDP and diffprivlib on the line, time and memory
+of the
 targets, and its score against the paper's len. `python benches/inverse_sensitivity.py` prints all figures; peers
 that are not installed are left out (diffprivlib 0.6 needs scikit-learn below 1.6).
 """
@@ -51,7 +52,7 @@ def ours(n: int, epsilon: float, radius: float, resolution: float) -> Callable[[
 
 
 def opendp(n: int, epsilon: float, radius: float, spacing: float) -> Callable[[Points], float] | None:
-    """Noisy max over candidates; a replaced record is a removal and an addition there."""
+    """Noisy max over candidates, which counts a replaced record as a removal and an addition."""
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -109,7 +110,7 @@ TARGETS = (
 
 
 def cloud(d: int, n: int, radius: float) -> Points:
-    """A cloud of deviation 10 away from the center, and a tenth of outliers."""
+    """A cloud of standard deviation 10 away from the center, and a tenth of outliers."""
     rng = np.random.default_rng(0)
     points = radius / 10.0 + 10.0 * rng.normal(size=(n, d))
     points[: n // 10] = radius * rng.uniform(-0.5, 0.5, size=(n // 10, d))
@@ -117,7 +118,7 @@ def cloud(d: int, n: int, radius: float) -> Points:
 
 
 def one(d: int, n: int, ratio: float, epsilon: float) -> None:
-    """One target in this process: the seconds of three releases, and the memory beyond the points."""
+    """One target in this process: the seconds of three releases, and the memory in addition to the points."""
     points = cloud(d, n, ratio)
     plan = dpmedian.plan(n, d, epsilon=epsilon, method="inverse_sensitivity", radius=ratio, resolution=1.0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -139,7 +140,7 @@ def targets() -> None:
 
 
 def gap() -> None:
-    """The score against the paper's len, by brute force over subsets, where the release is likely to lie."""
+    """The score compared with the paper's len, by brute force over subsets, at places where the release is likely."""
     print("score against the paper's len, n = 12, at points around the median: mean of each, largest gap")
     rng = np.random.default_rng(0)
     for d in (2, 3):

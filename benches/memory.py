@@ -1,12 +1,13 @@
-"""Peak resident memory of a release, over what the process held before it: arrays in place, and files.
+"""Peak resident memory of a release in addition to what the process held before, for arrays in place and for files.
 
     python benches/memory.py              # 4 * 10^6 records in 10 dimensions: 305 MiB of float64, 153 of float32
     python benches/memory.py --quick      # a tenth of it: a check that it runs, not a measurement
-    python benches/memory.py --shapes     # other shapes: what the plan states, and what was used
+    python benches/memory.py --shapes     # other shapes: the memory that the plan states, and the memory that was used
 
-Every line is a process of its own that makes the input, releases it once, and reads how much its resident memory was at
-most (Linux's `VmHWM`, which does not count what the parent held). An array may take 1.1 times itself and 64 MiB in all,
-and a file, which stays a file, 64 MiB. Where it is converted pyarrow is loaded and holds some row groups: 256 MiB.
+Every line is a separate process that makes the input, releases it once, and reads its peak resident memory (Linux's
+`VmHWM`, which does not include the memory of the parent). For an array the limit is 1.1 times its size plus 64 MiB in
+total, and for a file that is not converted it is 64 MiB. If a file is converted, pyarrow is loaded and holds some row
+groups: 256 MiB.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ import numpy as np
 import dpmedian
 
 MIB = 2**20
-# Shapes whose plan states most for the sample and ranks, for the vectors of a run, or for second moments.
+# Shapes for which the plan states most for the sample and ranks, for the vectors of a run, or for second moments.
 SHAPES = ((1_000_000, 10), (3_000, 1_000), (100_000, 768), (10_000, 10_000))
 ALLOWED = {"array": (1.1, 64.0), "npy": (0.0, 64.0), "parquet": (0.0, 256.0)}
 
 
 def resident() -> float:
-    """MiB that this process held at most so far."""
+    """The peak memory of this process so far, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -42,7 +43,7 @@ def measure(kind: str, dtype: str, n: int, d: int, path: str) -> None:
         dpmedian.geometric_median(np.random.default_rng(0).normal(size=(100, 10)), epsilon=1e3, delta=1e-6)
     before = resident()
     if kind == "array":
-        # Block by block: the input must not take more to be made than it is.
+        # Block by block, so that making the input takes no more memory than the input itself.
         points = np.empty((n, d), dtype)
         for block in np.array_split(points, 100):
             block[:] = np.random.default_rng(len(block)).normal(size=block.shape)
@@ -73,7 +74,7 @@ def write(kind: str, dtype: str, n: int, folder: Path) -> Path:
 
 
 def shapes_table() -> None:
-    """What a release used beyond the array, and what its plan states, which is for doubles."""
+    """The memory that a release used in addition to the array, and the memory that its plan states for doubles."""
     print("| shape | array, MiB | stated, MiB | used, MiB | |")
     print("|---|---|---|---|---|")
     for n, d in SHAPES:

@@ -1,15 +1,16 @@
-"""Private locations by others, each from a checkout of its authors' code; nothing of it is copied here.
+"""Private locations by others, each run from a checkout of its authors' code; no code of theirs is copied here.
 
     python benches/peers.py DIRECTORY [--runs 10]
 
-prints how far each lies from the center of the inliers, and its excess F(point)/F(median) - 1, beside this library's.
-DIRECTORY holds checkouts, named as their repositories: coin-press (twistedcubic), BalloonMean and PTR-PD-Median
-(12ramsake), google-research (google-research, of which hst_clustering/ is enough). A peer whose checkout is not there
-is left out and named. They run on numpy: what they import beyond it (torch, cupy) is for parts that are not used here.
+prints the distance of each location from the center of the inliers, and its excess F(point)/F(median) - 1, next to
+those of this library. DIRECTORY contains checkouts, named like their repositories: coin-press (twistedcubic),
+BalloonMean and PTR-PD-Median (12ramsake), google-research (google-research, of which hst_clustering/ suffices). A peer
+without a checkout is left out and named. They need numpy only: other imports (torch, cupy) are for parts that are not
+used here.
 
 All get the same budget: rho for zero-concentrated privacy, mu = sqrt(2 rho) for Gaussian privacy, and for the two that
-need (epsilon, delta) the epsilon of rho at that delta. The last table says what each is told about the data beyond
-that. Constants are those of the authors' experiments; nothing was tuned, on either side.
+need (epsilon, delta) the epsilon of rho at this delta. The last table says which information about the data each peer
+gets. Constants are those of the authors' experiments; nothing was tuned on either side.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ Points = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Told:
-    """Public numbers: the budget, a radius around the origin that holds the inliers, and the scale of their noise."""
+    """Public numbers: the budget, a radius around the origin that contains the inliers, and the scale of their
+    noise.
+    """
 
     rho: float
     radius: float
@@ -55,7 +58,7 @@ Release = Callable[[Points, Told], Points | None]
 
 @dataclass(frozen=True)
 class Peer:
-    """A release by somebody else: None, or an exception, where it fails."""
+    """The release of a peer; a failure is None or an exception."""
 
     name: str
     checkout: str
@@ -64,7 +67,7 @@ class Peer:
 
 
 def module(path: Path, name: str, **stand_ins: types.ModuleType) -> types.ModuleType:
-    """A module of a checkout; `stand_ins` take the places of what it imports and what is not used here."""
+    """A module of a checkout; `stand_ins` replace imports that are not used here."""
     sys.path.insert(0, str(path))
     before = {key: sys.modules.get(key) for key in stand_ins}
     sys.modules.update(stand_ins)
@@ -82,7 +85,7 @@ def coinpress(path: Path) -> Release:
     code = module(path, "algos", torch=types.ModuleType("torch"), utils=types.ModuleType("utils"))
 
     def release(points: Points, told: Told) -> Points:
-        # The authors' shares of the budget, for four steps and, where the ball is large, for ten.
+        # The authors' shares of the budget, for four steps and, if the ball is large, for ten.
         steps = 4 if told.radius < 1e3 * told.scale else 10
         shares = [told.rho / (4 * (steps - 1))] * (steps - 1) + [0.75 * told.rho]
         d = points.shape[1]
@@ -111,7 +114,7 @@ def instance_optimal(path: Path) -> Release:
 
     def release(points: Points, told: Told) -> Points:
         n, d = points.shape
-        # Hadamard matrices exist for powers of two: zeros fill up the rest.
+        # Hadamard matrices exist for powers of two, so the rest is padded with zeros.
         power = 1 << (d - 1).bit_length()
         padded = np.hstack([points, np.zeros((n, power - d))])
         return np.asarray(code.random_rotation_mean(padded, power, told.radius, told.rho))[:d]
@@ -166,7 +169,7 @@ PEERS = (
 
 
 def available(directory: Path) -> dict[str, Release]:
-    """The peers whose checkouts are there; the others are named."""
+    """The peers whose checkouts are there; the others are printed."""
     found = {}
     for peer in PEERS:
         path = directory / peer.checkout
@@ -179,9 +182,9 @@ def available(directory: Path) -> dict[str, Release]:
 
 @dataclass(frozen=True)
 class Case:
-    """Data whose inliers have a center that is known to the bench, and what the peers are told about them.
+    """Data whose inliers have a center that the bench knows, and the information that the peers get about them.
 
-    Peers that take minutes on such data run `once`.
+    Peers that take minutes on such data run only `once`.
     """
 
     name: str
@@ -203,7 +206,7 @@ class Case:
         if far:
             direction = rng.normal(size=self.d)
             points[:far] = center + 50.0 * direction / np.linalg.norm(direction) + 0.1 * noise[:far]
-        return rng.permutation(points), center  # some peers pair records by their places
+        return rng.permutation(points), center  # Some peers pair records by their positions.
 
 
 NEAR, FAR = Told(0.1, 100.0, 1.0), Told(0.1, 1e5, 1.0)
@@ -231,7 +234,7 @@ def ours(points: Points, told: Told) -> Points:
 
 
 def mean_of_ball(points: Points, told: Told) -> Points:
-    """The plain way: clip to the public ball, average, add Gaussian noise."""
+    """The simple way: clip to the public ball, average, add Gaussian noise."""
     n, d = points.shape
     inside = points / np.maximum(1.0, np.linalg.norm(points, axis=1, keepdims=True) / told.radius)
     return inside.mean(axis=0) + 2.0 * told.radius / n / math.sqrt(2.0 * told.rho) * np.random.default_rng().normal(
@@ -240,7 +243,7 @@ def mean_of_ball(points: Points, told: Told) -> Points:
 
 
 def runs_of(release: Release, points: Points, told: Told, runs: int, first: int = 0) -> list[Points | None]:
-    """Releases of the same points; None where one failed or is not finite."""
+    """Releases of the same points; None for a release that failed or is not finite."""
     found: list[Points | None] = []
     for run in range(first, first + runs):
         np.random.seed(run)  # noqa: NPY002 (the peers draw from the generator of numpy's module)
@@ -248,7 +251,7 @@ def runs_of(release: Release, points: Points, told: Told, runs: int, first: int 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 point = release(points.copy(), told)
-        except Exception:  # Data that their code was not made for stop it in many ways: all of them count as failures.
+        except Exception:  # Data for which their code was not made stop it in many ways: all count as failures.
             point = None
         found.append(point if point is not None and np.all(np.isfinite(point)) else None)
     return found

@@ -1,13 +1,14 @@
-"""More than 2^30 records, without room for them: a block of positions is admitted many times, as new records each time.
+"""More than 2^30 records without the memory for them: a block of positions is admitted many times, as new records each
+time.
 
     python benches/repeated.py                       # 2^31 records: 512 times a block of 2^22; a few minutes
     python benches/repeated.py --records 2^26        # a check that it runs
     python benches/repeated.py --epsilon 8
 
-The parts lie in the same memory, and every question is asked of each of them, so nothing of the work is spared. Copies
-of all records leave the geometric median where it is: how far a release is from that of the block is the error of the
-release alone, and the plan predicts it. Before it the largest total that there can be is released, that of a gradient
-from far away, where every record contributes the same unit vector: it is n, or something overflowed.
+The parts share the same memory, and every query is made about each of them, so no work is saved. Copies of all records
+do not change the geometric median: the distance of a release from the median of the block is the error of the release
+alone, which the plan predicts. Before the run, the largest possible total is released: a gradient from far away, to
+which every record contributes the same unit vector. It must be n; otherwise something overflowed.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.sources.partitioned import PartitionedSource
 
 BLOCK = 1 << 22
-# What a run may be off, in units of the prediction, which is that of a typical run.
+# The largest accepted error of a run, in units of the prediction, which is for a typical run.
 MOST_ERROR = 4.0
 # A place from which all positions lie in the direction of the first axis, up to rounding.
 FAR = np.array([1e9, -1.0])
 
 
 class Repeated(PartitionedSource):
-    """One block as the records of several parts; counts what it is asked about all records."""
+    """One block as the records of several parts; it counts the queries about all records."""
 
     def __init__(self, block: NDArray[np.float64], times: int) -> None:
         super().__init__([Points(block) for _ in range(times)])
@@ -44,7 +45,7 @@ class Repeated(PartitionedSource):
 
 
 def exact_median(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By Newton's steps from an approximate one: errors of releases are far smaller than what that leaves."""
+    """Newton's steps improve an approximate median, because errors of releases are far smaller than its error."""
     point = nonprivate.geometric_median(block)
     for _ in range(4):
         differences = point - block
@@ -73,7 +74,7 @@ def main() -> None:
 
     gradient = NoisyGradient.of("largest total", plan.calibrated.cost.rho, plan.parameters, releases=1)
     total = float(gradient.at(source, tape, FAR)[0])
-    # Directions differ from the axis by less than 10^-16, so on the lattice by nothing.
+    # Directions differ from the axis by less than 10^-16, so on the lattice they do not differ.
     off, most = abs(total - n), 6.0 * gradient.noise
     print(
         f"largest total: {total:.1f} on multiples of 2^-{gradient.bits}, {off:.1f} from n, at most {most:.1f}: "

@@ -5,14 +5,15 @@
     python benches/scaling.py --embeddings        # only embeddings, by stage, in plain sums
     python benches/scaling.py --against PYTHON    # only (3000, 200), beside the version that this interpreter has
 
-A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads too. A
-release is timed from the call to the point and its error radius: the plan, the validation of the records, and every
-stage. The time between two noisy releases belongs to the stage of the later one, and that after the last one to the
-error radius. All times are medians: `--cpu` counts the processor's time of both threads instead of the clock's, for a
-machine that is not idle. The slope is that of log(seconds) in log(size): 1 is linear. Needs 3 GB of memory.
+A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads, too. A
+release is timed from the call until the point and its error radius are there: the plan, the validation of the records,
+and every stage. The time between two noisy releases belongs to the stage of the later one, and the time after the last
+release to the error radius. All times are medians. With `--cpu` they are processor times of both threads instead of
+wall times, for a machine that is not idle. The slope is that of log(seconds) in log(size): 1 is linear. It needs 3 GB
+of memory.
 
-The shape (3000, 200) is small: there plans, calibration and searches count. It is timed in processes of their own, in
-the processor's time with one thread for linear algebra, whose idle threads would be counted, too.
+The shape (3000, 200) is small, so plans, calibration and searches matter. It is timed in separate processes, as
+processor time with one thread for linear algebra, because idle threads would be counted, too.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ Points = NDArray[np.float64] | NDArray[np.float32]
 clock = time.process_time if "--cpu" in sys.argv else time.perf_counter
 
 THREADS = 2
-# What (10^6, 10) may take, in plain sums.
+# The limit for (10^6, 10), in plain sums.
 MOST_SUMS = 25
-# What embeddings in float32 may take, in plain sums.
+# The limits for embeddings in float32, in plain sums.
 MOST_EMBEDDED = {(100_000, 768): 100, (200_000, 768): 60, (10_000, 10_000): 60}
 SHAPES_EMBEDDED = (*MOST_EMBEDDED, (100_000, 1536))
-# What float32 may take, in units of float64.
+# The limit for float32, relative to the time of float64.
 MOST_SINGLE = 0.75
 
 
 class Stopwatch:
-    """Stands before a tape and charges the time since the last release to the stage that asks for the next one."""
+    """A proxy for a tape that assigns the time since the last release to the stage that makes the next one."""
 
     def __init__(self) -> None:
         self.tape = Tape.draw(bytes(32))
@@ -132,7 +133,7 @@ def table(title: str, shapes: Sequence[tuple[int, int]], sizes: Sequence[int], r
 
 
 def embedded(shapes: Sequence[tuple[int, int]], repeat: int) -> None:
-    """Embeddings in float32: what each stage takes, in plain sums of the same array."""
+    """Embeddings in float32: the time of each stage, in plain sums of the same array."""
     columns = []
     with ThreadPoolExecutor(THREADS) as pool:
         for n, d in shapes:
@@ -161,7 +162,7 @@ def embedded(shapes: Sequence[tuple[int, int]], repeat: int) -> None:
 
 
 def singles(n: int, repeat: int) -> None:
-    """How long float32 takes, in units of the time of float64; they alternate."""
+    """The time of float32 relative to that of float64; the two alternate."""
     points = np.random.default_rng(n).normal(size=(n, 10))
     narrow = points.astype(np.float32)
     pairs = [[sum(release(array).values()) for array in (points, narrow)] for _ in range(repeat)]
@@ -171,7 +172,7 @@ def singles(n: int, repeat: int) -> None:
 
 
 def seconds_of(python: str, options: str) -> float:
-    """The processor's time of one release of (3000, 200) with the version that an interpreter has: a median of 9."""
+    """The processor time of one release of (3000, 200) with the version of an interpreter: a median of 9."""
     program = f"""
 import time, warnings
 import numpy as np, dpmedian
@@ -190,7 +191,7 @@ print(float(np.median([one(seed) for seed in range(10)][1:])))
 
 
 def small_shape(against: str | None, repeat: int) -> None:
-    """With and without a confidence region, which takes second moments; alternating with the other version."""
+    """With and without a confidence region, which needs second moments; alternating with the other version."""
     kinds = {"with a region": (sys.executable, ""), "without": (sys.executable, ", inference=False")}
     if against is not None:
         kinds["the other version"] = (against, "")

@@ -1,26 +1,27 @@
-"""*Private Geometric Median in Nearly-Linear Time* (Kumar, Liu, Tian, Yang, NeurIPS 2025) beside the default method.
+"""*Private Geometric Median in Nearly-Linear Time* (Kumar, Liu, Tian, Yang, NeurIPS 2025) compared with the default
+method.
 
     python benches/successor.py             # six data sets, ten runs: some minutes
     python benches/successor.py --quick     # two runs
 
-The paper's estimator, written from its description; nothing of the authors' code is here, and no constant of the paper
-is claimed. It has three parts:
+A reconstruction of the paper's estimator from its abstract and from summaries. It contains no code of the authors, and
+its constants are not those of the paper. It has three parts:
 
 1. Radius: pairs of a record with k others, drawn at random, are counted within growing radii, until a noisy share of
-   all pairs crosses 0.775 (above threshold). The seed paper counts all n^2 pairs.
+  all pairs exceeds 0.775 (above threshold). The seed paper counts all n^2 pairs.
 2. Center: as in FriendlyCore, a record has a weight that grows from 0 to 1 with the share of its k draws within twice
    the radius, and the weighted mean is released with Gaussian noise.
 3. Boosting: stochastic gradient steps from single records, in phases with ever shorter steps. A phase releases its mean
    iterate with noise for its stability, and the next one starts there.
 
-The paper analyzes the stability of gradient steps. Here a step that would pass its record stops at it: such a step is
-the proximal map of a distance, which never moves two points apart. A phase that shuffles the records once in each of
-its passes then has the sensitivity 2 (step) (passes) for its last iterate and for its mean, without any event.
+The paper analyzes the stability of gradient steps. Here a step that would pass its record stops at the record: such a
+step is the proximal map of a distance, which never moves two points apart. So a phase that shuffles the records once in
+each of its passes has the sensitivity 2 (step) (passes) for its last iterate and for its mean, without conditions.
 
-What is counted: `steps/n` is the number of single-record gradients over n, which is to be compared with the passes of
-the default method. Seconds are processor time: numpy and a Python loop on the one side, and a Rust core on the other.
-The estimator is told a radius R that holds all records, and the least radius r = R/2^40. Its noise is drawn in floating
-point, which would not do in a release.
+`steps/n` is the number of single-record gradients divided by n, which is comparable with the passes of the default
+method. Seconds are processor time, of numpy and a Python loop for the estimator, and of a Rust core for the default
+method. The estimator gets a radius R that contains all records, and the smallest radius r = R/2^40. Its noise is drawn
+in floating point, which would not be safe for a release.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ import dpmedian
 Vector = NDArray[np.float64]
 Points = NDArray[np.float64]
 
-# Shares of rho: radius, center, boosting. Of delta, a half is for the conversion from rho, a half for events.
+# Shares of rho: radius, center, boosting. Half of delta is for the conversion from rho, and half is for failure events.
 RADIUS, CENTER, BOOSTING = 0.15, 0.15, 0.7
-# The share of pairs that the radius holds: 0.9 of the records in one ball have 0.81 of the pairs.
+# The share of pairs that the radius must contain: 0.9 of the records in one ball have 0.81 of the pairs.
 PAIRS = 0.775
-# The weight of a record grows from 0 to 1 while the share of its friends grows between these two.
+# The weight of a record grows from 0 to 1 while its share of near draws grows between these two numbers.
 STRANGER, FRIEND = 0.55, 0.8
 OCTAVES = 40
-# Draws per record, over the logarithm of n/delta.
+# The number of draws per record, divided by the logarithm of n/delta.
 DRAWS = 5.0
-# Boosting: phases, how much shorter the steps of each are, and the most passes of a phase.
+# Boosting: the number of phases, the factor by which steps become shorter, and the largest number of passes of a phase.
 PHASES, SHORTER, MOST_PASSES = 8, 4.0, 10
-# The radius of the first ball, in radii that part 1 found.
+# The radius of the first ball, in units of the radius from part 1.
 BALL = 4.0
 
 
@@ -73,7 +74,8 @@ class Successor:
         n = len(points)
         draws = math.ceil(DRAWS * math.log(2.0 * n / self.delta))
         partners = self.rng.integers(n, size=(n, draws))
-        # How often a record was drawn by others, over the number of draws: a property of the coins alone.
+        # How often a record was drawn by others, divided by the number of draws; it depends on the random numbers
+        # alone.
         load = float(np.bincount(partners.ravel(), minlength=n).max()) / draws
         distances = np.empty((n, draws))
         for start in range(0, n, 1 << 12):
@@ -96,11 +98,11 @@ class Successor:
         raise Lost("no radius holds enough pairs")
 
     def _center(self, points: Points, friends: Vector, radius: float, load: float) -> tuple[Vector, float]:
-        """The weighted mean of records that have many friends, and the typical length of its noise.
+        """The weighted mean of records with many near draws, and the typical length of its noise.
 
-        Two such records share a friend, so they are at most 4 radii apart.
+        Two such records have a near draw in common, so they are at most 4 radii apart.
 
-        A replaced record changes its own weight, and those of the records that have drawn it, by `moved` in all.
+        A replaced record changes its own weight, and those of the records that have drawn it, by `moved` in total.
         """
         weights = np.clip((friends - STRANGER) / (FRIEND - STRANGER), 0.0, 1.0)
         moved = 1.0 + load / (FRIEND - STRANGER)
@@ -117,7 +119,7 @@ class Successor:
 
     def _boost(self, points: Points, center: Vector, ball: float) -> Vector:
         n, d = points.shape
-        # The paper's number of steps is 1/alpha^2, with alpha = sqrt(d)/(n sqrt(rho)) the error that the budget allows.
+        # The paper makes 1/alpha^2 steps, where alpha = sqrt(d)/(n sqrt(rho)) is the error that the budget allows.
         passes = min(max(round(n * self.rho / d), 1), MOST_PASSES)
         multiplier = 1.0 / math.sqrt(2.0 * BOOSTING * self.rho / PHASES)
         # The noise of the first phase is at most a quarter of the ball.

@@ -1,11 +1,11 @@
-"""The utility theorem of the stripped method (docs/default-method.md) beside measured runs.
+"""The utility theorem of the stripped method (docs/default-method.md) compared with measured runs.
 
     python benches/theorem.py             # 1,000 runs at six sizes, two kinds of data: some minutes
     python benches/theorem.py --quick     # a tenth of the runs
 
-The stripped method is: a bisection for the median of every coordinate, a bisection for the core radius, one noisy
-Hessian, and Newton steps, of which the last one gets most of the budget. It is made of the package's own mechanisms.
-The bound is computed from the exact data, so it is no private value; it holds with probability 1 - FAILURE.
+The stripped method consists of a bisection for the median of every coordinate, a bisection for the core radius, one
+noisy Hessian, and Newton steps, the last of which gets most of the budget. It is composed of the package's own
+mechanisms. The bound is computed from the exact data, so it is not private; it holds with probability 1 - FAILURE.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ Matrix = NDArray[np.float64]
 
 RHO, DIMENSION = 0.1, 10
 SIZES = (8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
-# The probability with which the bound may fail: one half of it for the searches, a quarter for the Hessian and the
-# first Newton steps, and a quarter for the last one.
+# The probability with which the bound may fail: half of it is for the searches, a quarter for the Hessian and the first
+# Newton steps, and a quarter for the last Newton step.
 FAILURE = 0.05
-# Shares of rho: the search for the center, for the core radius, the Hessian, the first Newton steps, the last one.
+# Shares of rho: the search for the center, the search for the core radius, the Hessian, the first Newton steps, the
+# last Newton step.
 CENTER, CORE_RADIUS, HESSIAN, FIRST, LAST = 0.2, 0.02, 0.08, 0.2, 0.5
 # The center lies in a public cube of this half side; 24 halvings leave an error of 2^-9 in each coordinate.
 SIDE, HALVINGS = 2.0**15, 24
-# Quarter octaves of the core radius, and the halvings that end at one of them.
+# The range of quarter octaves of the core radius, and the number of halvings that leave one of them.
 QUARTERS, RADIUS_HALVINGS = (-64, 64), 7
 CORE, SMOOTHING = 0.4, 0.3
 FIRST_STEPS = 5
-# What rounding adds to a second moment of one record and one entry, in units of 1/smoothing radius: see hessian.md.
+# The rounding of a second moment for one record and one entry, in units of 1/smoothing radius: see hessian.md.
 ROUNDING = 2.0**-19
-# In place of a distance of nothing: the other bound of a record holds there.
+# It replaces a distance of zero, for which the other bound of a record applies.
 _TINY = 1e-30
 
 
@@ -102,7 +103,7 @@ class Stripped:
 
 
 class Exact:
-    """What the bound needs of the data: distances from the median, and the Hessian there."""
+    """The quantities of the data in the bound: distances from the median, and the Hessian there."""
 
     def __init__(self, points: Matrix) -> None:
         self.points, (self.n, self.d) = points, points.shape
@@ -135,7 +136,7 @@ class Exact:
         return float(np.where(gap >= radius, smooth, np.maximum(1.0 / radius, 1.0 / s)).sum())
 
     def start_error(self, quantile: float) -> float:
-        """The largest distance from the median of a point that Lemma 3 allows: ranks are met within `quantile`."""
+        """The largest distance from the median of a point that Lemma 3 allows: ranks are off by at most `quantile`."""
         resolution = SIDE / 2.0**HALVINGS
         ordered = np.sort(self.points, axis=0)
         low, high = math.floor(0.5 * self.n - quantile) - 1, math.ceil(0.5 * self.n + quantile)
@@ -156,7 +157,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The bound of the theorem, in F, and where it comes from."""
+    """The bound of the theorem, on F, and its ingredients."""
 
     excess: float
     start: float

@@ -1,18 +1,18 @@
-"""The constants and the mechanisms of the default method: what each one is, and what happens without it.
+"""The constants and the mechanisms of the default method: the reason of each, and the results without it.
 
     python benches/tune.py                  # the table: every constant and its reason
     python benches/tune.py bend surprising  # these constants at half and twice their values
     python benches/tune.py --all            # every constant: a quarter of an hour
     python benches/tune.py --ablate         # every mechanism switched off, one at a time: five minutes
     python benches/tune.py --ablate --quick # a third of the runs
-    python benches/tune.py --all --fresh    # on other sets and seeds, which no constant was chosen by
+    python benches/tune.py --all --fresh    # on other sets and seeds, which were not used to choose any constant
 
-A row compares a variant with the method as it is, on the same data and noise. M is the mean excess in units of that of
-one exact Newton step from a gradient with the whole budget, a mean over smooth sets with 5 and with 50 dimensions.
-*Nonsmooth* is the excess on sets with many equal or nearly equal records, relative to that of the method as it is,
-without runs that are lost. *Lost* counts failures and excesses above one of all these runs. *Few* is the share
-of failures of 100 records in the plane, and *silent* counts points of as few records far away that have no note.
-*Large* is M of 150,000 records, of which most queries see a sample, and *passes* is how often they are read.
+A row compares a variant with the method as it is, on the same data and noise. M is the mean excess divided by that of
+one exact Newton step from a gradient with the whole budget, averaged over smooth sets with 5 and with 50 dimensions.
+*Nonsmooth* is the excess on sets with many equal or nearly equal records, divided by that of the method as it is,
+without lost runs. *Lost* counts failures and excesses above one among all these runs. *Few* is the share of failures
+with 100 records in the plane, and *silent* counts points far away from so few records that have no note. *Large* is M
+with 150,000 records, for which most queries use a sample, and *passes* is how often they are read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FACTORS = (0.5, 2.0)
 
 
 class Row(NamedTuple):
-    """A data set of the panel and how often it is released; `kind` says which column it belongs to."""
+    """A data set of the panel and how often it is released; `kind` names its column."""
 
     kind: str
     name: str
@@ -91,7 +91,7 @@ def data(row: Row, seed: int) -> tuple[Points, ArraySource, Yardstick, float]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the panel says of one variant."""
+    """The results of one variant on the panel."""
 
     ratios: dict[str, float]
     """M of each kind."""
@@ -121,7 +121,7 @@ def measure(constants: Constants, rows: Sequence[Row], part: float, seed: int) -
         method = calibrate(PublicParameters.of(row.n, row.d, rho=RHO), RHO, constants)
         runs = max(round(part * row.runs), 2)
         for run in range(seed, seed + runs):
-            # With few records every run has data of its own: a data set may lie well or not.
+            # With few records every run has data of its own, because the result depends on the data set.
             _, source, yardstick, unit = data(row, run if row.n <= 100 else seed + run % 4)
             counts = Counts()
             try:
@@ -148,19 +148,19 @@ def measure(constants: Constants, rows: Sequence[Row], part: float, seed: int) -
 
 
 def others(value: float) -> Iterator[float]:
-    """Half and twice the value; of an integer at least one less and one more."""
+    """Half and twice the value; an integer changes by at least one."""
     for factor in FACTORS:
         other = factor * value
         yield other if not isinstance(value, int) else max(round(other), 0)
 
 
 def without(**values: float) -> Callable[[], contextlib.AbstractContextManager[Constants]]:
-    """A mechanism that constants switch off."""
+    """A mechanism that is switched off by constants."""
     return lambda: contextlib.nullcontext(replace(CONSTANTS, **cast(Any, values)))
 
 
 def patched(owner: type, name: str, made: Any) -> Callable[[], contextlib.AbstractContextManager[Constants]]:
-    """A mechanism that another method replaces."""
+    """A mechanism that is switched off by replacing a function."""
 
     @contextlib.contextmanager
     def patch() -> Iterator[Constants]:
@@ -171,7 +171,7 @@ def patched(owner: type, name: str, made: Any) -> Callable[[], contextlib.Abstra
 
 
 def once(self: Run, theta: Points, isotropic: bool = False) -> None:
-    """The Hessian is measured in each descent at first only."""
+    """In each descent the Hessian is measured only at the beginning."""
     if self.belief.hessian.at is None:
         MEASURE(self, theta, isotropic)
 

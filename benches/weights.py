@@ -1,8 +1,8 @@
 """The error of weighted medians: weights in the sums, against a coin per record and against whole copies.
 
-The same records, weights and privacy: one record with its weight is added or removed, at one rho. With coins a record
-counts with probability weight over cap, as a whole. With copies a record is there ten times at the cap, so the
-release has the budget of which a group of ten costs rho. Errors are distances from the exact weighted median.
+The same records, weights and privacy: one record with its weight is added or removed, at one rho. With coins, a record
+counts as a whole, with probability weight over cap. With copies, a record at the cap is there ten times, so the release
+has the budget with which a group of ten costs rho. Errors are distances from the exact weighted median.
 
     python benches/weights.py [--runs 41] [--n 5000] [--rho 0.1] [--method adaptive]
 """
@@ -31,7 +31,7 @@ WEIGHTS: dict[str, Callable[[np.random.Generator, int], Array]] = {
 
 
 def error(points: Array, exact: Array, rho: float, options: dict[str, Any], seed: int, weights: Any = None) -> float:
-    """The distance of a release from the exact median; a failure, which is rare here, is infinitely far."""
+    """The distance of a release from the exact median; a failure, which is rare here, counts as infinite."""
     asked = {} if weights is None else {"sample_weight": weights, "weight_max": 1.0}
     try:
         release = dpmedian.geometric_median(points, rho=rho, neighbours="add_remove", seed=seed, **asked, **options)
@@ -54,7 +54,7 @@ def main() -> None:
     for name, make in WEIGHTS.items():
         rng = np.random.default_rng(1)
         weights = make(rng, given.n)
-        # Weights go with places, so that they matter.
+        # Weights depend on positions, so that they matter.
         points = rng.normal(size=(given.n, 2)) + np.where(weights > 0.5, 0.0, 1.0)[:, None]
         times = np.rint(COPIES * weights).astype(int)
         copied, mass = np.repeat(points, times, axis=0), round(float(weights.sum()))

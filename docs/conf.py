@@ -64,7 +64,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 
-# What a reader copies is what he types: prompts and outputs stay behind.
+# Copying a block copies only what a reader types, without prompts and outputs.
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 copybutton_exclude = ".linenos, .go"

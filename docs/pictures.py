@@ -21,7 +21,7 @@ PICTURES = Path(__file__).parent / "pictures"
 
 
 def front(release: dpmedian.Release, dark: bool) -> None:
-    """The picture of the front page: a cloud, its mean, which broken devices have pulled away, and the private median.
+    """The picture of the front page: a cloud, its mean, which broken devices pull away, and the private median.
 
     The data are invented. Drawn twice, on a transparent ground, for light and for dark pages.
     """
@@ -54,7 +54,7 @@ def front(release: dpmedian.Release, dark: bool) -> None:
 
 
 def page(release: dpmedian.Release) -> None:
-    """The page of a release as a browser draws it, where there is one; the data are invented, and so is the moment."""
+    """The page of a release as a browser draws it, if a browser is installed; the data and the date are invented."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         print("the picture of a page needs chromium: not drawn anew")

@@ -22,7 +22,7 @@ WEEKS = 13
 
 def main(seed: int | None = None) -> None:
     positions, rng = load_positions(), np.random.default_rng(0)
-    # Weekly releases at epsilon 0.7 cost far less together than 13 times 0.7: their noise adds up like Gaussians.
+    # Weekly releases at epsilon 0.7 cost far less together than 13 times 0.7, because Gaussian noise composes well.
     ledger = dpmedian.Ledger(epsilon=2.5, delta=1e-5)
     plan = dpmedian.plan(*positions.shape, epsilon=0.7, delta=5e-7)
     left = [ledger.remaining]

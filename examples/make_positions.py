@@ -1,6 +1,7 @@
-"""Writes the bundled data set, so that a reader sees where it comes from: 2,000 invented people of an invented city.
+"""Writes the bundled data set, so that readers can see where it comes from: 2,000 invented people of an invented city.
 
-Kilometers east and north of a public grid's origin. Three neighbourhoods, a commuter belt, and 3 % of devices without a
+Kilometers east and north of the origin of a public grid. Three neighborhoods, a commuter belt, and 3 % of devices
+without a
 fix, which report the origin of the grid: the kind of fault that ruins a mean.
 """
 

@@ -1,7 +1,8 @@
-"""Formulas on the pages, as MathML that the browser draws itself: no script, no network, and they follow the dark mode.
+"""Formulas on the pages as MathML, which the browser draws itself: no script, no network, and dark mode works.
 
-Proofs lie beside the code as plain text that an editor shows well: `rho = T D^2/(2 sigma^2)`. `typeset` finds such
-formulas and says them in LaTeX; what it does not take for a formula stays as it is. It changes signs, never an order.
+The proofs beside the code have formulas as plain text that is readable in an editor: `rho = T D^2/(2 sigma^2)`.
+`typeset` finds such formulas and converts them to LaTeX; text that is not recognized as a formula is not changed. Only
+signs change, never their order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ LETTERS = "alpha beta gamma delta epsilon eta kappa lambda mu nu xi pi rho sigma
 GREEK = LETTERS.split()
 FUNCTIONS = {"log2": r"\log_{2}", "sqrt": r"\sqrt", "log": r"\log", "exp": r"\exp", "max": r"\max", "min": r"\min"}
 FUNCTIONS |= {word: f"\\operatorname{{{word}}}" for word in ("tanh", "sinh", "tr", "erfc", "ceil", "floor", "round")}
-# Words that are quantities where they stand in brackets or in an exponent.
+# Words that denote quantities if they are in brackets or in an exponent.
 QUANTITIES = ("median", "bits", "units")
 RELATIONS = {"=": "=", r"\le": "≤", r"\ge": "≥", "<": "<", ">": ">", "+": "+", "-": "\N{MINUS SIGN}"}
 SIGNS = {"<=": r"\le", ">=": r"\ge", "||": r"\|", "+-": r"\pm", "±": r"\pm", "*": r"\cdot", "...": r"\ldots"}
@@ -40,7 +41,9 @@ def name(word: str) -> str | None:
 
 
 class Reader:
-    """Reads formulas from a text; `words` allows words of the language in them, as on a line of its own."""
+    """Reads formulas from a text; with `words`, words of the language are allowed, as in a formula on a line of its
+    own.
+    """
 
     def __init__(self, text: str, words: bool) -> None:
         self.tokens = [(str(found.lastgroup), found[0]) for found in TOKEN.finditer(text)]
@@ -48,7 +51,7 @@ class Reader:
         self.depth = 0
 
     def sequence(self, at: int, closing: str | None = None) -> tuple[list[str], int]:
-        """The longest formula from here, and where it ends; commas are part of it inside brackets only."""
+        """The longest formula from this position, and its end; commas belong to it only inside brackets."""
         parts: list[str] = []
         end, kept = at, 0
         while at < len(self.tokens):
@@ -75,7 +78,7 @@ class Reader:
         return self.words or self.depth > 0
 
     def operand(self, at: int, follows: bool) -> tuple[str, int] | None:
-        """A number, a variable, a function, a script of what it follows, or a bracket, and where it ends."""
+        """A number, a variable, a function, a sub- or superscript, or a bracket, and its end."""
         kind, text = self.tokens[at]
         if kind == "number":
             return text, at + 1
@@ -94,7 +97,7 @@ class Reader:
         return (word(text), at + 1) if self.words else None
 
     def script(self, at: int) -> tuple[str, int] | None:
-        """What stands after ^ or _: a name, a number, or a bracket, of which only the inside is shown."""
+        """The text after ^ or _: a name, a number, or a bracket, of which only the inside is shown."""
         minus = self.tokens[at : at + 1] == [("sign", "-")]
         at += minus
         if at >= len(self.tokens):
@@ -110,7 +113,7 @@ class Reader:
         return "{" + "-" * minus + (found[0][1:-1] if text in ("(", "{") else found[0]) + "}", found[1]
 
     def bracket(self, at: int) -> tuple[str, int] | None:
-        """A bracket with all that it holds, or None where something in it is no formula."""
+        """A bracket with its content, or None if something in it is not a formula."""
         opening = self.tokens[at][1]
         closing = CLOSING[opening]
         self.depth += 1
@@ -140,11 +143,11 @@ def word(text: str) -> str:
 
 
 def typeset(text: str) -> list[str | nodes.math]:
-    """The text in pieces, its formulas as math nodes."""
+    """The text in pieces, with its formulas as math nodes."""
     reader, pieces, at = Reader(text, words=False), list[str | nodes.math](), 0
     while at < len(reader.tokens):
         kind, token = reader.tokens[at]
-        # What follows a hyphen without a space is the end of a compound word, and a slash may stand in a path.
+        # The text after a hyphen without a space is the end of a compound word, and a slash may belong to a path.
         compound = at > 0 and reader.tokens[at - 1][1] in ("-", "/", "_", "^")
         parts, end = ([], at) if kind == "space" or compound else reader.sequence(at)
         if is_formula(parts) and drawn(" ".join(parts)):
@@ -157,7 +160,7 @@ def typeset(text: str) -> list[str | nodes.math]:
 
 
 def is_formula(parts: list[str]) -> bool:
-    """It says more than a number or the name of a function, and does not begin in the middle."""
+    """Whether it is more than a number or the name of a function, and does not begin inside a word."""
     if not parts or parts[0] in ("+", "/", "=", ",", "<", ">", r"\cdot", r"\le", r"\ge", r"\ldots"):
         return False
     words = {*FUNCTIONS.values(), *SIGNS.values()}
@@ -167,7 +170,7 @@ def is_formula(parts: list[str]) -> bool:
 
 
 def short(parts: list[str]) -> list[str | nodes.math]:
-    """A formula in the prose; a long one in pieces between which a line may break."""
+    """A formula in the prose; a long formula is divided into pieces between which a line may break."""
     if len("".join(parts)) < 30:
         formula = " ".join(parts)
         return [nodes.math(formula, formula)]
@@ -186,7 +189,7 @@ def short(parts: list[str]) -> list[str | nodes.math]:
 
 
 def drawn(latex: str, block: bool = False) -> str | None:
-    """MathML, or None where the LaTeX cannot be read."""
+    """The MathML, or None if the LaTeX cannot be parsed."""
     try:
         return latex2mathml.tex2mathml(latex, as_block=block)
     except (SyntaxError, ValueError, IndexError, AttributeError):

@@ -1,8 +1,11 @@
-"""How the gallery orders and runs the examples. Sphinx keeps names of functions in its cache, not functions."""
+"""The order of the examples in the gallery, and how they run.
+
+Sphinx keeps names of functions in its cache, not functions.
+"""
 
 
 def seeded(gallery_conf, script_vars) -> list[str]:
-    """Examples take a seed as their argument; the gallery prints the same each time."""
+    """Examples take a seed as their argument, so that the gallery prints the same output each time."""
     return ["1"]
 
 

@@ -1,4 +1,4 @@
-"""The page of proofs is every Markdown file that lies beside the code, so none can be forgotten or copied."""
+"""The page of proofs contains every Markdown file beside the code, so that none can be forgotten or copied."""
 
 from pathlib import Path
 
