@@ -1,7 +1,7 @@
 //! The curvature of the sum of distances at a point, smoothed at a radius.
 //!
-//! A record at a distance beyond the radius contributes (1 - 1/d) radius/distance, and a record within it contributes
-//! 1. Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions,
+//! A record at a distance beyond the radius contributes (1 - 1/d) radius/distance, and one within it contributes 1.
+//! Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions,
 //! where the distances of records within the radius are smoothed at it. [`super::second_moments`] has the directions.
 //!
 //! **Neighbors and sensitivity**: 1 under both relations. *Proof.* Beyond the radius the quotient radius/distance is at

@@ -9,8 +9,8 @@
 //! max(0, floor(||sum of V||) - sum of (2^30 - W)) in units of 2^-31 of a record.
 //!
 //! **Neighbors and sensitivity**: 2^31 units, which are one record, if a record is replaced, and 2^30 if one is added
-//! or removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by |W
-//! - W'|; together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by
+//! or removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by
+//! |W - W'|; together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by
 //! 2^30 - W; together the change is between -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the
 //! floor keeps the bounds, and so do the maximum with zero and the cap at 2^62, which are contractions. ∎
 //!
