@@ -1,5 +1,6 @@
 """The table of inputs and options in the documentation: every cell is tested."""
 
+import io
 import re
 import warnings
 from functools import cache
@@ -326,12 +327,71 @@ def test_what_cannot_be_read_says_what_to_pass():
         (structured, "pass pandas.DataFrame"),
         (grouped, "pass the frame as points"),
         (iter([(1.0, 2.0)]), "of single rows pass numpy.array"),
+        (
+            [{"a": 1.0}, {"a": 2.0}],
+            r"points\[0\] is dict; pass pandas.DataFrame\(points\), with a column for each name$",
+        ),
+        (io.BytesIO(b"1,2"), "an open file \\(BytesIO\\): pass its path"),
+        (pytest.importorskip("polars").DataFrame({"a": [1.0]}).group_by("a"), "pass the frame as points"),
     ):
         with pytest.raises(TypeError, match=advice):
             dpmedian.Dataset.of(points)
 
 
+def test_rows_and_columns_that_are_exchanged_get_a_hint():
+    for points in (POINTS.T, (POINTS[:, 0], POINTS[:, 1])):
+        with pytest.raises(ValueError, match=r"if your records are columns, pass points.T$"):
+            dpmedian.geometric_median(points, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ValueError, match=r"or a larger budget$"):
+        dpmedian.geometric_median(POINTS[:5], epsilon=1.0, delta=1e-6)
+
+
+def test_a_column_of_text_is_not_sent_to_the_center():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": POINTS[:, 0], "name": ["a"] * N, "y": POINTS[:, 1]}).astype({"name": object})
+    with pytest.raises(
+        TypeError, match=r"columns=\['x', 'y'\], or points\[\['x', 'y'\]\] where a function has no columns=$"
+    ):
+        dpmedian.Dataset.of(frame.astype({"name": "str"}))
+    with pytest.raises(TypeError, match=r"numbers, columns=\['x', 'y'\].* where a function has no columns=$"):
+        dpmedian.Dataset.of(frame)
+    frame.loc[0, "name"] = 1.0
+    with pytest.raises(TypeError, match="or let nonfinite='center' replace such records"):
+        dpmedian.Dataset.of(frame)
+
+
+def test_row_numbers_of_a_frame_are_no_coordinates(tmp_path):
+    """Pandas writes its index into files, where it looks like a column."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas_frame([0, 1, 2, 3], tmp_path)[lambda rows: rows.side != 1]
+    beside = {"unit": "person", "columns": ["x", "y"]}
+    expected = dpmedian.geometric_median(frame, **beside, rho=1.0, seed=1).point
+    frame.drop(columns="side").to_parquet(tmp_path / "a.parquet")
+    table = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "a.parquet")
+    assert "__index_level_0__" in table.column_names
+    pytest.importorskip("pyarrow.feather").write_feather(table, tmp_path / "a.arrow")
+    batches = iter(table.to_batches(max_chunksize=70))
+    for points in (
+        tmp_path / "a.parquet",
+        tmp_path / "a.arrow",
+        table,
+        pytest.importorskip("polars").from_arrow(table),
+        batches,
+    ):
+        assert np.array_equal(dpmedian.geometric_median(points, unit="person", rho=1.0, seed=1).point, expected)
+    assert open_points(tmp_path / "a.parquet").columns == ("x", "y", "person")
+    assert dpmedian.Dataset.of(table, columns=["__index_level_0__"]).columns == ("__index_level_0__",)
+
+    frame.to_csv(tmp_path / "a.csv")
+    for points in (tmp_path / "a.csv", pandas.read_csv(tmp_path / "a.csv")):
+        for nonfinite in ("raise", "center"):
+            assert dpmedian.Dataset.of(points, columns=["y"], nonfinite=nonfinite).columns == ("y",)
+            with pytest.raises(ValueError, match=r"the first column has no name, .*columns=\['x', 'y'\]"):
+                dpmedian.Dataset.of(points, unit="person", nonfinite=nonfinite)
+        assert np.array_equal(dpmedian.geometric_median(points, **beside, rho=1.0, seed=1).point, expected)
+
+
 def test_public_modules_are_loaded_when_they_are_used():
-    for name in dir(dpmedian):
+    for name in (*dir(dpmedian), "flower", "opendp", "sklearn"):
         assert getattr(dpmedian, name) is not None, name
     assert dpmedian.files.open_points is open_points

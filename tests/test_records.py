@@ -250,9 +250,7 @@ def test_columns_of_other_types_are_named():
         if not odd:
             frame["who"] = pandas.to_datetime(frame["who"])
         for points in (frame, polars.DataFrame(columns), arrow.table(columns)):
-            with pytest.raises(
-                TypeError, match=r"column 'who' has type .* not a number; choose .* points\[\['x', 'y'\]\]"
-            ):
+            with pytest.raises(TypeError, match=r"column 'who' has type .* not a number; choose .* points\[\['x'\]\]"):
                 as_records(points).require_finite()
             if odd:
                 assert as_records(points, nonfinite="center").array.shape == (2, 2)
@@ -261,9 +259,7 @@ def test_columns_of_other_types_are_named():
                     as_records(points, nonfinite="center").require_finite()
     # A column of objects has no type of its own, so its first cell that is not a number is named.
     objects = pandas.DataFrame({"x": [1.0, 2.0], "who": pandas.Series([3, "b"], dtype=object)})
-    with pytest.raises(
-        TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x', 'y'\]\]"
-    ):
+    with pytest.raises(TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x'\]\]"):
         as_records(objects).require_finite()
     both = arrow.table({"e": [[1.0]], "x": [1.0]})
     with pytest.raises(TypeError, match=r"column 'e' holds lists \(list<.*double>\).* choose that column alone"):

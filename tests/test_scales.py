@@ -161,9 +161,30 @@ def test_columns_of_different_size_make_a_note_and_scales_do_not():
     plain = released(table()[["income", "age"]], **few)
     note = [note for note in plain.notes if "give public scales" in note]
     assert note
-    assert "interval of age is wider than its value, and that of income is not" in note[0]
+    assert "interval of age is wide for its value, and that of income is not" in note[0]
     assert not any("public scales" in note for note in released(table()[["income", "age"]], scales=SCALES, **few).notes)
     assert not any("public scales" in note for note in released(RNG.normal(50.0, 5.0, size=(N, 3)), **few).notes)
+
+
+def test_the_note_about_scales_does_not_need_a_hopeless_interval():
+    """Life expectancy and income of countries: half of the interval of the first is less than its value."""
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.normal(60.0, 12.0, 1700), rng.lognormal(8.2, 1.2, 1700)])
+    release = released(points, epsilon=1.0)
+    (years, dollars), half = release.point, np.diff(release.confidence_region().intervals, axis=1)[:, 0] / 2.0
+    assert 0.25 * years < half[0] < 0.5 * years
+    assert half[1] < 0.2 * dollars
+    assert any("interval of coordinate 1 is wide for its value, and that of coordinate 2" in n for n in release.notes)
+
+
+def test_a_coordinate_near_zero_makes_no_note_about_scales():
+    """Positions near the meridian of Greenwich, in degrees."""
+    rng = np.random.default_rng(0)
+    points = rng.normal([0.01, 51.5], 0.025, size=(1700, 2))
+    release = released(points, epsilon=0.15)
+    (low, high), _ = release.confidence_region().intervals
+    assert high - low > 0.5 * abs(release.point[0])
+    assert not any("public scales" in note for note in release.notes)
 
 
 def test_a_record_of_an_older_version_has_no_scales():
@@ -178,6 +199,6 @@ def test_a_table_of_groups_shows_the_note_that_columns_of_different_size_get():
     points = np.column_stack([rng.normal(1.0, 0.3, 6000), rng.normal(4000.0, 900.0, 6000)])
     groups = dpmedian.geometric_medians(points, np.arange(6000) % 3, keys=[0, 1, 2], rho=0.1, seed=1, progress=False)
     text = " ".join(str(groups).split())
-    assert "note of 3 of 3 groups: the 95 % interval of coordinate 1 is wider than its value" in text
+    assert "note of 3 of 3 groups: The 95 % interval of coordinate 1 is wide for its value" in text
     assert "e+03" not in text
     assert "note of 3 of 3 groups" in groups._repr_html_()

@@ -336,7 +336,7 @@ def test_a_path_may_be_text(release, tmp_path):
     file = tmp_path / "record.json"
     file.write_text(release.to_json())
     assert str(dpmedian.verify(str(file))) == str(dpmedian.verify(release))
-    with pytest.raises(ValueError, match="or the path of a file that exists"):
+    with pytest.raises(ValueError, match="also the path of a file that exists"):
         dpmedian.verify("nowhere.json")
     with pytest.raises(TypeError, match="record must be a release, a plan, a record or its path, got int"):
         dpmedian.verify(3)

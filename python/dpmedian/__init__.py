@@ -94,6 +94,9 @@ _MOVED = {
 # Public modules that are imported when they are first used.
 _SUBMODULES = ("data", "files", "nonprivate")
 
+# Modules that need an extra: they are imported when they are used, but a tool that reads all names must not need them.
+_EXTRAS = ("flower", "opendp", "sklearn")
+
 # All renderings are registered now, and all functions whose parameters others refer to.
 complete_docstrings()
 del presentation, complete_docstrings
@@ -113,7 +116,7 @@ def __getattr__(name: str) -> Any:
             "dpmedian.release is no function: call dpmedian.geometric_median(points, epsilon=..., delta=...), or on "
             "the command line: dpmedian release FILE"
         )
-    if name in _SUBMODULES:
+    if name in (*_SUBMODULES, *_EXTRAS):
         return importlib.import_module(f"dpmedian.{name}")
     if name in _MOVED:
         raise AttributeError(f"dpmedian.{name} has moved: it is {_MOVED[name]} since version 0.2.0")

@@ -66,8 +66,10 @@ def parse_object(text: str | bytes | bytearray, what: str) -> dict[str, Any]:
         raise ValueError(f"{what}: it is not JSON of a sensible depth") from None
     except ValueError as error:
         remedy = (
-            "" if text[:1] in ("{", b"{") else "; pass the text of a JSON object, or the path of a file that exists"
+            "; pass the text of a JSON object, such as open(path).read(), or to dpmedian.verify also the path of a "
+            "file that exists"
         )
+        remedy = "" if text[:1] in ("{", b"{") else remedy
         raise ValueError(f"{what}: it is not JSON ({error}){remedy}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{what}: it must be a JSON object with the entry 'format'")

@@ -27,7 +27,10 @@ class Budget:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        kinds = "pass epsilon and delta, epsilon alone, rho, or rho and delta"
+        kinds = (
+            "pass epsilon and delta, for example epsilon=1.0, delta=1e-6; or rho, or rho and delta; or epsilon alone "
+            "for pure differential privacy"
+        )
         if self.epsilon is not None and self.rho is not None:
             raise ValueError(f"two budgets at once, epsilon = {self.epsilon!r} and rho = {self.rho!r}: {kinds}")
         if self.epsilon is None and self.rho is None:

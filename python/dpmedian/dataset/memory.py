@@ -14,7 +14,7 @@ from dpmedian.dataset.reading import Reading
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.array import ArraySource
-from dpmedian.sources.columns import labels, numbered, select
+from dpmedian.sources.columns import coordinates, labels, numbered, select
 from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.groups import Grouped, as_group_records
 from dpmedian.sources.labels import Labels, as_labels
@@ -120,6 +120,11 @@ def loaded(points: Any) -> Any:
             f"points must have rows and columns, got a {type(points).__name__}: pass a frame, such as "
             "pandas.read_sql(...), or in DuckDB the relation, connection.sql(...)"
         )
+    if hasattr(points, "readline"):
+        raise TypeError(
+            f"points must have rows and columns, got an open file ({type(points).__name__}): pass its path, or read it "
+            "into a frame, such as pandas.read_csv(...)"
+        )
     if hasattr(points, "__dlpack__") and not hasattr(points, "__array__"):
         return np.from_dlpack(points)
     return points
@@ -157,10 +162,7 @@ def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str
     beside = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
     groups = [frame.place(name, "by") for name in reading.labels]
     if reading.columns is None:
-        places = [i for i in range(len(frame.names)) if i not in (*beside.values(), *groups)]
-        if not places and frame.names:
-            raise ValueError("points need at least one column that is neither the unit nor the weight nor the group")
-        return places, beside
+        return coordinates(frame.names, (*beside.values(), *groups)), beside
     wanted = [str(name) if frame.integer_names else name for name in reading.columns]
     places = select(frame.names, wanted)
     for argument, place in (*beside.items(), *(("by", place) for place in groups)):

@@ -150,10 +150,11 @@ def _records(
 def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool:
     """A first line of names is a header, and one of numbers is a record; in any other case the caller must say.
 
-    In an unattended run the first line may only be a header; otherwise a record would decide what it is.
+    In an unattended run the first line may only be a header; otherwise a record would decide what it is. The first name
+    may be blank: pandas and R write the numbers of the rows below it.
     """
     numbers = sum(not math.isnan(dialect.number_or_nan(cell)) for cell in first)
-    missing = any(cell.strip().lower() in _MISSING for cell in first)
+    missing = any(cell.strip().lower() in _MISSING for i, cell in enumerate(first) if i or cell.strip())
     if numbers == len(first) and not unattended:
         return False
     if numbers or missing:

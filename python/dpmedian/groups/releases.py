@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 from dpmedian.accounting import PrivacyCost
@@ -51,6 +51,16 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    # The views of a Mapping would print the whole table.
+    def keys(self) -> KeysView[Hashable]:
+        return self._values.keys()
+
+    def values(self) -> ValuesView[Release | ReleaseFailed]:
+        return self._values.values()
+
+    def items(self) -> ItemsView[Hashable, Release | ReleaseFailed]:
+        return self._values.items()
 
     @property
     def cost(self) -> PrivacyCost:

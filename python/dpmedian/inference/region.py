@@ -31,7 +31,7 @@ _SHOWN = 6
 # The smallest cosine of a latitude by which degrees of longitude are divided.
 _POLE = 0.01
 
-COINCIDENT = "many records coincide, so the region is a ball that is at least as large as error_radius"
+COINCIDENT = "Many records coincide, so the region is a ball that is at least as large as error_radius."
 LARGE = (
     "the region is large relative to the core radius of the data, so it may cover the median less often than it says"
 )

@@ -16,14 +16,17 @@ __all__ = ["notes_of"]
 # Intervals are compared in at most this many dimensions: in more dimensions the region takes longer than the release.
 _NOTED_DIMENSIONS = 50
 
-# An interval counts as precise if its half width is below this share of its value.
-_SHARP = 0.1
+# The half width of an interval is large if it exceeds this share of its value, and if it is at least so many times as
+# large, compared with its value, as that of another column.
+_LARGE, _LARGER = 0.25, 2.0
 
 # Two places that are closer than this are the same for every purpose.
 _NEARLY_ZERO = 2.0**-500
 
-# If a value is this many times as large as another one, the two probably have different units or meanings.
-_DIFFERENT = 8.0
+# If a value is this many times as large as another one, and the core radius this many times as large as the smaller
+# value, the two probably have different units or meanings. One of two coordinates may be near zero without that, but
+# then the core radius is not much larger.
+_DIFFERENT, _DWARFED = 8.0, 4.0
 
 
 def notes_of(
@@ -53,8 +56,8 @@ def _border_notes(parameters: PublicParameters, point: NDArray[np.float64]) -> t
     if radius is None or parameters.geometry == "sphere" or _from_center(parameters, point) < 0.9 * radius:
         return ()
     return (
-        "the point lies at the border of the public ball: if records lie outside of it, this is the median of "
-        "their projections; check radius= and center=",
+        "The point lies at the border of the public ball: if records lie outside of it, this is the median of "
+        "their projections; check radius= and center=.",
     )
 
 
@@ -77,16 +80,16 @@ def _center_notes(
     if not any(_from_center(parameters, point) <= reach for point in points):
         return ()
     return (
-        "the point lies at the center, to which nonfinite='center' sends every record with a cell that is no number: "
+        "The point lies at the center, to which nonfinite='center' sends every record with a cell that is no number: "
         "if a column holds text, that is all of them; check that every column holds numbers, or choose those that do, "
-        "columns=[...]",
+        "columns=[...].",
     )
 
 
 def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
     """A note if columns of very different size were treated as if they had one unit."""
     plain = parameters.geometry == "euclidean" and parameters.scales is None
-    if result.moments is None or not plain or not 2 <= parameters.d <= _NOTED_DIMENSIONS:
+    if result.moments is None or result.scale is None or not plain or not 2 <= parameters.d <= _NOTED_DIMENSIONS:
         return ()
     intervals = confidence_region(result.point, result.moments, 0.95, result.scale).intervals
     with np.errstate(all="ignore"):
@@ -94,12 +97,13 @@ def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tup
         relative = 0.5 * (intervals[:, 1] - intervals[:, 0]) / sizes
         different = np.ptp(np.log2(sizes)) > math.log2(_DIFFERENT)
     widest, narrowest = int(np.argmax(relative)), int(np.argmin(relative))
-    if not (different and relative[widest] > 1.0 and relative[narrowest] < _SHARP):
+    large = relative[widest] > max(_LARGE, _LARGER * relative[narrowest])
+    if not (different and large and result.scale > _DWARFED * sizes[widest]):
         return ()
     wide, narrow = (columns[i] if columns else f"coordinate {i + 1}" for i in (widest, narrowest))
     return (
-        f"the 95 % interval of {wide} is wider than its value, and that of {narrow} is not: columns of different "
-        "size count in one unit here; give public scales, scales={...}, so that they count alike",
+        f"The 95 % interval of {wide} is wide for its value, and that of {narrow} is not. A difference of 1 counts "
+        "the same in every column, so if the columns have different units, give public scales, scales={...}.",
     )
 
 
@@ -107,6 +111,6 @@ def _weight_notes(parameters: PublicParameters) -> tuple[str, ...]:
     if parameters.weight_max is None:
         return ()
     return (
-        f"weighted: a record counted with its weight over the public cap {parameters.weight_max:g}, and the "
-        "size is about the sum of these",
+        f"Weighted: a record counted with its weight over the public cap {parameters.weight_max:g}, and the "
+        "size is about the sum of these.",
     )

@@ -109,9 +109,14 @@ class Plan(Shown, Recorded):
         found = [enough for made in (self, *self.others) if (enough := made._enough()) is not None]
         enough = min(found, default=None)
         records = "more records" if enough is None else f"more records (about {enough} would do)"
+        across = (
+            ". Rows are records: if your records are columns, pass points.T"
+            if self.d > 100 * (self.n or self.d)
+            else ""
+        )
         raise ValueError(
             f"refused before spending: method {self.method!r} {wrong} at n={self.n}, d={self.d} under this budget; "
-            f"give {records}{further} or a larger budget"
+            f"give {records}{further} or a larger budget{across}"
         )
 
     def _enough(self) -> int | None:

@@ -22,7 +22,6 @@ class ArrivingSource:
 
     `arrivals` yields each record as a list of arrays, or None for a record that did not move, with its weight in units
     of 2^-20. It is read at the first query, which is after the charge.
-    2^-20. It is read at the first query, which is after the charge.
     """
 
     local = None

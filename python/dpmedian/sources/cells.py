@@ -37,13 +37,14 @@ class Intake:
 
     `typed` says that the types of the columns were declared by a schema that is stored with the data and is as public
     as the names; then a column of text does not hold numbers. The types of a frame may come from a reader that looked
-    at the cells, so a single record may have decided them.
+    at the cells, so a single record may have decided them. `choose` says how to choose columns, for the names of those
+    with numbers.
     """
 
     unattended: bool
     d: int | None = None
     typed: bool = False
-    choose: str = "columns=['x', 'y'], or points[['x', 'y']] where a function has no columns="
+    choose: str = "columns={names}, or points[{names}] where a function has no columns="
 
     @classmethod
     def of(cls, nonfinite: str, d: int | None) -> Intake:
@@ -141,7 +142,9 @@ def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArra
             except _Refused as refused:
                 if not intake.unattended:
                     place = f"points[{i}]" if refused.column is None else f"points[{i}, {refused.column}]"
-                    message = f"points must be a rectangular (n, d) array of numbers, but {place} {refused}; {HINT}"
+                    named = isinstance(row, Mapping)
+                    remedy = "pass pandas.DataFrame(points), with a column for each name" if named else HINT
+                    message = f"points must be a rectangular (n, d) array of numbers, but {place} {refused}; {remedy}"
                     raise refused.error(message) from None
             except Exception:
                 if not intake.unattended:
@@ -178,9 +181,11 @@ def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> 
         try:
             values[i] = number(cell, intake.unattended)
         except _Refused as refused:
+            # To replace the records of a column without any number would replace all of them.
+            some = any(isinstance(cell, numbers.Real) for cell in cells)
             raise refused.error(
                 f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
-                f"the columns with numbers, {intake.choose}, or {HINT}"
+                f"the columns with numbers, {intake.choose}{f', or {HINT}' if some else ''}"
             ) from None
     return values
 

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-__all__ = ["as_number", "divide", "labels", "numbered", "select"]
+__all__ = ["as_number", "coordinates", "divide", "labels", "numbered", "select"]
+
+# The names under which pandas writes the index of a frame into Parquet and Arrow.
+_INDEX = re.compile(r"__index_level_\d+__")
+
+# The names of a first column that usually has the numbers of the rows: pandas and R write it without a name, and pandas
+# gives it this name when it reads it again.
+_UNNAMED = ("", "Unnamed: 0")
+
+
+def coordinates(names: Sequence[str], others: Sequence[int] = ()) -> list[int]:
+    """The positions of the coordinates if nobody chose them: all columns except the `others` and an index of pandas.
+
+    A first column without a name is refused, because it usually has the numbers of the rows, and not a coordinate.
+    """
+    if len(names) > 1 and names[0] in _UNNAMED and any(names[1:]) and 0 not in others:
+        raise ValueError(
+            "the first column has no name, so it probably has the numbers of the rows; choose the columns, "
+            f"columns={list(names[1:3])} (--columns), or write the file without them, to_csv(..., index=False)"
+        )
+    found = [i for i, name in enumerate(names) if i not in others and not _INDEX.fullmatch(name)]
+    if names and not found:
+        raise ValueError("points need at least one column that is neither the unit nor the weight nor the group")
+    return found
 
 
 def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int]:
-    """The positions of the wanted columns, by default of all.
+    """The positions of the wanted columns, by default of all that may be coordinates.
 
     A text is first looked up among the names; if it is not a name, it is read as a number. An integer is always a
     number. A name that occurs twice must be given by number.
     """
-    chosen = list(names) if wanted is None else list(wanted)
+    chosen = [names[i] for i in coordinates(names)] if wanted is None else list(wanted)
     if not chosen:
         raise ValueError(f"no columns were chosen; the columns are {_list(names)}")
     places = [_place(names, name) for name in chosen]
@@ -30,8 +54,7 @@ def divide(
     columns.
     """
     others = select(names, beside) if beside else []
-    chosen = [i + 1 for i in range(len(names)) if i not in others] if wanted is None and beside else wanted
-    places = select(names, chosen)
+    places = coordinates(names, others) if wanted is None and beside else select(names, wanted)
     for place in others:
         if place in places:
             raise ValueError(f"column {names[place]!r} was requested twice, as a label and as a coordinate")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -153,12 +153,19 @@ def _read(frame: Frame, intake: Intake) -> tuple[Floats, tuple[str, ...]]:
     names = tuple(column.name for column in frame.columns)
     if frame.whole is not None:
         return np.ascontiguousarray(frame.whole()), names
+    numeric = [column.name for column in frame.columns if column.kind == "numbers"]
+    intake = replace(intake, choose=intake.choose.replace("{names}", _some(numeric or ["x", "y"])))
     dtype: Dtype = np.float32 if frame.columns and all(column.single for column in frame.columns) else np.float64
     columns = [_read_numbers(column, i, intake, dtype) for i, column in enumerate(frame.columns)]
     points: Floats = np.empty((frame.n, len(columns)), dtype)
     for start in range(0, frame.n, _BLOCK):
         points[start : start + _BLOCK] = np.array([column[start : start + _BLOCK] for column in columns]).T
     return points, names
+
+
+def _some(names: Sequence[str]) -> str:
+    """A list of names for a message, in which many names are left out."""
+    return repr(list(names)) if len(names) <= 4 else f"[{', '.join(map(repr, names[:3]))}, ...]"
 
 
 def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:

@@ -220,7 +220,10 @@ def _from_arrow(arrow: Any, column: Any, argument: str) -> Labels | None:
 
 
 def _refusal(argument: str, kind: object) -> str:
-    return f"{argument} must be integers or text, got a column of type {kind}; convert it to text first"
+    return (
+        f"{argument} must be integers or text, got a column of type {kind}; convert it to text first, for "
+        "example dates to months with .dt.strftime('%Y-%m')"
+    )
 
 
 def _from_integers(values: NDArray[Any], missing: NDArray[np.bool_], name: str | None = None) -> Labels:

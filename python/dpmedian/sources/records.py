@@ -159,5 +159,6 @@ def _convert(points: Any, intake: Intake) -> Records:
         return Records(from_array(np.asanyarray(points), intake))
     if isinstance(points, Sequence):
         return Records(from_rows(points, intake))
-    remedy = "; pass the frame as points, and by=... to geometric_medians" if hasattr(points, "ngroups") else ""
+    grouped = "GroupBy" in type(points).__name__
+    remedy = "; pass the frame as points, and by=... to geometric_medians" if grouped else ""
     raise TypeError(f"points must be an array, a frame or rows of numbers, got {kind_of(points)}{remedy}")

@@ -214,7 +214,7 @@ class Localize(Calibrated):
         scale = self.finder.run(source, tape)
         notes: tuple[str, ...] = ()
         if scale == self.finder.radii[0]:
-            notes = (f"the scale of the data is at or below the resolution {scale:.6g}",)
+            notes = (f"The scale of the data is at or below the resolution {scale:.6g}.",)
         rounds, theta, reach = self.rounds(scale), center, self.radius
         if rounds > 0:
             gradient = self.gradient(rounds)
