@@ -265,6 +265,11 @@ class CalibratedMethod(Calibrated):
         return Reads(self.passes, math.ceil(self.passes), seconds=seconds)
 
     @property
+    def seconds(self) -> float:
+        """A guess of the processor time, also of a method whose passes a note states; 0 if unknown."""
+        return 0.0 if self.reads is None else self.reads.seconds
+
+    @property
     def further_seconds(self) -> float:
         """A guess of the time that a run takes in addition to its passes over the records."""
         return 0.0

@@ -145,11 +145,15 @@ class Plan(Shown, Recorded):
                 f"{parameters.failure_probability:g}, and a failure is charged",
                 LikelyFailureWarning,
             )
-        reads = self.calibrated.reads
-        if reads is not None and reads.seconds > _LONG:
+        if self.calibrated.seconds > _LONG:
+            progress = (
+                "progress=True shows how far it is"
+                if self.calibrated.reads is not None
+                else "it cannot show how far it is, because that depends on the records"
+            )
             warn_caller(
-                f"this release may take about {reads.seconds / 60.0:.2g} minutes of the processor's time; "
-                "progress=True shows how far it is",
+                f"this release may take about {self.calibrated.seconds / 60.0:.2g} minutes of the processor's time; "
+                f"{progress}",
                 LongRunWarning,
             )
 

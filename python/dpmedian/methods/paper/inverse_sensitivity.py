@@ -36,10 +36,11 @@ sized = False
 
 DIMENSION_MAX = 3
 
-# Measured on one core: the sweeps over the records per level of the tree of cells, and the seconds per record in a
-# sweep.
+# Measured on one core: the sweeps over the records per level of the tree of cells, the seconds per record in a sweep,
+# and the least seconds of a draw; on the line, the same for sorting.
 _SWEEPS = {2: 16, 3: 64}
-_SECONDS = 6e-9
+_SECONDS, _LEAST = 6e-9, 0.01
+_SECONDS_SORTING, _LEAST_SORTING = 1e-7, 1e-3
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,19 @@ class LatticeDraw(CalibratedMethod):
         """None: parts of the records are read many times, and a note says how often."""
         return None
 
+    @property
+    def _sweeps(self) -> int:
+        """The sweeps over the records in two or three dimensions."""
+        return _SWEEPS[self.parameters.d] * math.ceil(math.log2(self.mechanism.lattice.extent))
+
+    @property
+    def seconds(self) -> float:
+        if self.parameters.n is None:
+            return 0.0
+        if self.parameters.d == 1:
+            return max(_SECONDS_SORTING * self.parameters.n, _LEAST_SORTING)
+        return max(_SECONDS * self._sweeps * self.parameters.n, _LEAST)
+
     def bound(self, failure_probability: float | None = None) -> Bound:
         """The theorem at beta = `failure_probability`, or at the failure probability that the caller gave."""
         n, d, lattice = self.parameters.size, self.parameters.d, self.mechanism.lattice
@@ -165,14 +179,11 @@ class LatticeDraw(CalibratedMethod):
         """The time and memory to expect from public parameters: the run itself must not tell anything about its
         trials.
         """
-        lattice = self.mechanism.lattice
         copy = 16 * n if d == 1 else 8 * n * d
         if d == 1:
-            return f"expect one sort of the records ({max(1e-7 * n, 1e-3):.1g} s) and {copy / 2**20 + 1.0:.0f} MiB"
-        sweeps = _SWEEPS[d] * math.ceil(math.log2(lattice.extent))
-        seconds = max(sweeps * n * _SECONDS, 0.01)
+            return f"expect one sort of the records ({self.seconds:.1g} s) and {copy / 2**20 + 1.0:.0f} MiB"
         return (
-            f"expect about {sweeps} sweeps over the records ({seconds:.1g} s on one core) and "
+            f"expect about {self._sweeps} sweeps over the records ({self.seconds:.1g} s on one core) and "
             f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
         )
 
