@@ -181,4 +181,4 @@ def test_the_page_of_a_release_shows_shares(tmp_path):
     release = dpmedian.geometric_median(points, **ledger.per_release(4), ledger=ledger)
     page = release.report(tmp_path / "page.html", ledger=ledger).read_text()
     assert 'data-name="share">25.0 %<' in page
-    assert "75.0 % of what adds up, which is rho" in page
+    assert "Shares are of rho, which adds up, and 75.0 % of it is left." in page

@@ -175,8 +175,11 @@ class _Future:
     def __init__(self, value: Any) -> None:
         self.value, self.key = value, str(id(self))
 
-    def result(self) -> Any:
+    def result(self, timeout: float | None = None) -> Any:
         return self.value
+
+    def done(self) -> bool:
+        return True
 
     def exception(self) -> None:
         return None

@@ -69,7 +69,7 @@ class Ledger:
     >>> charge.mark("released")
     >>> round(ledger.remaining, 3)
     0.603
-    Four more releases with this rho fit.
+    >>> round(ledger.split(4), 5)  # Four more releases with this rho fit.
     0.00575
     """
 
