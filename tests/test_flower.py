@@ -19,6 +19,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from dpmedian.flower import PrivateGeometricMedian
 from dpmedian.flower_messages import updates
 from dpmedian.steps.lengths import Lengths
+from dpmedian.tape import Tape
 
 logging.getLogger("flwr").setLevel(logging.CRITICAL)
 
@@ -266,6 +267,63 @@ def test_a_malformed_reply_is_a_drop_out_of_a_step(strategy, kind, neighbours):
 
     broken = bits(lambda node, arrays: MALFORMED[kind](honest(node, arrays)) if node == 4 else honest(node, arrays))
     assert broken == bits(lambda node, arrays: still(node, arrays) if node == 4 else honest(node, arrays))
+
+
+# What hostile clients send who know the model, the point from which updates are measured, and the victim's own model.
+KNOWING = {
+    "not finite": lambda victim, center: np.where(np.arange(LARGE) % 2, np.nan, np.inf),
+    "huge": lambda victim, center: np.full(LARGE, 1e300),
+    "the center": lambda victim, center: center,
+    "the same": lambda victim, center: victim,
+    "the opposite": lambda victim, center: 2.0 * center - victim,
+    "as long as the victim's": lambda victim, center: (
+        center + np.linalg.norm(victim - center) * AWAY / np.linalg.norm(AWAY)
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("kind", KNOWING)
+def test_hostile_clients_that_adapt_to_the_model_learn_no_more_about_a_client(strategy, monkeypatch, kind, neighbours):
+    """Noisy values of a run are replayed with another update of one client, or without the client.
+
+    Everything that is released and every movement of the model is the same, and the tape raises if an exact value
+    differs by more than its sensitivity. Hostile clients choose their updates from the models that they saw before.
+    """
+
+    def run(tape, victim):
+        monkeypatch.setattr("dpmedian.running.capped_tape", lambda cost, key=None: tape())
+        seen = []
+
+        def behaviour(node, arrays):
+            now = arrays["weight"].numpy().ravel().astype(float)
+            if not seen or (seen[-1] != now).any():
+                seen.append(now)
+            if node == 1 and victim != "honest":
+                return None if victim is None else model(weight=np.full((100, 200), 1e9))
+            honest = large(node, arrays)["weight"].numpy().ravel().astype(float)
+            if node % 3:
+                return large(node, arrays)
+            center = now + (0.5 * (now - seen[-2]) if len(seen) > 1 else 0.0)
+            return model(weight=KNOWING[kind](honest, center).reshape(100, 200))
+
+        made = strategy(neighbours=neighbours, aggregate="step", rho=1.0)
+        made.start(Clients(behaviour, nodes=range(1, 41)), beginning(), num_rounds=3)
+        return [now.tolist() for now in seen]
+
+    tapes = []
+
+    def record():
+        tapes.append(Tape.record(len(tapes).to_bytes(32, "little"), neighbours))
+        return tapes[-1]
+
+    models = run(record, "honest")
+    assert len(models) == 3
+    assert len(tapes) == 6, "a step and a length in each round"
+    for victim in ["another"] if neighbours == "replace" else [None]:
+        again = iter(tapes)
+        assert run(lambda again=again: next(again).replay(), victim) == models
 
 
 def test_a_client_has_one_record_in_a_step_however_often_it_replies(strategy):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpmedian
-from conftest import EXTREMES
+from conftest import EXTREMES, opened
 from contract.registry import SOURCES
 from dpmedian import Dataset, Ledger, ReleaseFailed, robust_step
 from dpmedian.sources.arriving import ArrivingSource, layers_of
@@ -76,6 +76,49 @@ def test_it_replays_on_neighbors(relation):
             replayed = tape.replay()
             assert outcome(plan, arriving(rng.permutation(np.array(other)), plan, n), replayed) == expected
             assert len(replayed.entries()) == len(tape.entries()) == (1 if relation == "replace" else 2)
+
+
+def other_way(record, center):
+    """The record on the other side of the center: as far as numbers allow, the opposite contribution."""
+    with np.errstate(all="ignore"):
+        return 2.0 * center - record
+
+
+# What hostile senders may send who know the public center and even the record that they want to expose.
+HOSTILE = {
+    "none": lambda record, center: [],
+    "not finite": lambda record, center: [np.full(4, np.nan), np.array([np.inf, 1.0, -np.inf, 0.0])],
+    "huge": lambda record, center: [np.full(4, 1.7e308), np.array([-1e300, 1.0, 0.0, 1e150])],
+    "tiny": lambda record, center: [center + 5e-324, center + 1e-200, np.nextafter(center, np.inf)],
+    "the center": lambda record, center: [center],
+    "the same record": lambda record, center: [record],
+    "the opposite": lambda record, center: [other_way(record, center)],
+    "nearly the same": lambda record, center: [np.nextafter(record, 0.0), record * (1.0 + 1e-12)],
+    "a sum of ties": lambda record, center: [center + np.full(4, 0.5), center - np.eye(4)[0]],
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("threshold", [0.0, 1e-3, 2.0])
+def test_no_company_gives_a_record_more_influence_than_the_sensitivity(kind, threshold):
+    """The exact sums with and without a record, or with another record, differ by at most the stated sensitivity."""
+    center = np.array([0.3, -1e-3, 7.0, 0.0])
+    statistic = dpmedian.statistics.RobustStep(4, center, threshold, 34)
+
+    def exact(records):
+        source = ArrivingSource(((layers_of(x), 1 << 20) for x in records), 4, False, None)
+        return opened(source.answer(statistic)).astype(float)
+
+    rng, most = np.random.default_rng(3), 0.0
+    for record in [center + 3.0, center + 1e-9, center, np.full(4, -1e300), *rng.normal(size=(6, 4))]:
+        others = 50 * HOSTILE[kind](record, center) + list(rng.normal(size=(5, 4)))
+        without, with_it = exact(others), exact([*others, record])
+        most = max(most, np.linalg.norm(with_it - without))
+        assert np.linalg.norm(with_it - without) <= statistic.sensitivity.add_remove
+        for other in (other_way(record, center), np.full(4, np.inf), center, np.array([0.0, 1e9, -1e9, 1.0])):
+            assert np.linalg.norm(with_it - exact([*others, other])) <= statistic.sensitivity.replace
+    # The bound is reached, so that a record with more influence would be noticed.
+    assert most > (1.0 - 1e-9) * 2.0**34
 
 
 @RELATIONS

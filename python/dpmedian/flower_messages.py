@@ -31,7 +31,7 @@ def layers(message: Message, model: ArrayRecord) -> Parts | None:
         if set(record) != set(model):
             return None
         arrays = {key: record[key].numpy() for key in model}
-        if any(arrays[key].shape != array.numpy().shape for key, array in model.items()):
+        if any(arrays[key].shape != tuple(array.shape) for key, array in model.items()):  # without reading the model
             return None
         if any(arrays[key].dtype.kind not in "fiu" for key in model):
             return None
