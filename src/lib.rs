@@ -1,6 +1,7 @@
 //! The differentially private geometric median: the exact core under the Python package `dpmedian`.
 //!
-//! The privacy argument rests on one idea: *sum integers, add integer noise, convert last*. The folders are:
+//! The privacy argument rests on one idea: the exact answer is a sum of integers, the noise is an integer, and only the
+//! noisy sum is converted to a double. The folders are:
 //!
 //! | folder | contents |
 //! |---|---|
@@ -16,8 +17,9 @@
 //! | [`runtime`] | the admitted records, threads, sums over blocks, interrupts and progress |
 //! | [`nonprivate`] | exact answers without privacy, for comparison |
 //!
-//! Points are nalgebra views throughout: a C-order array of shape (n, d) has the same memory as a d x n matrix with one
-//! record per column. This crate does not know Python: the crate in `crates/python` makes the Python module from it.
+//! Points are nalgebra views throughout. A d x n matrix with one record per column has the same memory layout as a
+//! C-order array of shape (n, d), so arrays of numpy are not copied. This crate does not depend on Python. The crate in
+//! `crates/python` builds the Python module on top of this crate.
 
 pub mod mechanism;
 pub mod nonprivate;

@@ -304,9 +304,9 @@ def test_a_message_is_opaque_at_both_ends():
         Message.answered(answers * 2, question)
     with pytest.raises(ValueError, match="another query"):
         Message.answered(answers, Gradient(np.zeros(3), 20))
-    with pytest.raises(ValueError, match="no such message"):
+    with pytest.raises(ValueError, match="not a message of the expected kind"):
         Message.answered([Message(b"anything")], question)
-    with pytest.raises(ValueError, match="no such message"):
+    with pytest.raises(ValueError, match="not a message of the expected kind"):
         Message.answered([Message.records(points)], question)
     assert isinstance(Message.gathered([Message.records(points)]), Points)
     assert repr(answers[0]) == f"Message({len(answers[0].__reduce__()[1][0])} bytes)"

@@ -1,9 +1,9 @@
 //! The inner loop of DPGD: noisy projected gradient descent.
 //!
-//! **Neighbors**: those of the tape. **Sensitivity**: that of the lattice gradient, see
-//! [`crate::statistics::gradient`]. **Cost**: `steps` Gaussian releases with `noise_multiplier` times that sensitivity;
-//! the tape draws the noise, and the rest is post-processing. **Failure**: none; iterates stay finite for any noise and
-//! any step.
+//! **Neighbors**: the relation of the tape. **Sensitivity**: the sensitivity of the lattice gradient, which
+//! [`crate::statistics::gradient`] proves. **Cost**: `steps` Gaussian releases, each with a standard deviation of
+//! `noise_multiplier` times the sensitivity. The tape draws the noise, and the other computations are post-processing.
+//! **Failure**: none. The iterates stay finite for any noise and any step size.
 
 use crate::numeric::float_scale::finite;
 use crate::postprocess::projection::Feasible;
@@ -25,9 +25,9 @@ pub struct Descent {
     pub feasible: Feasible,
     /// The step size for the gradient of the *sum* of distances.
     pub step: f64,
-    /// Number of noisy gradients.
+    /// The number of noisy gradients.
     pub steps: usize,
-    /// The gradient's lattice: multiples of 2^-bits.
+    /// The lattice of the gradient: its coordinates are multiples of 2^-bits.
     pub bits: u32,
     /// The standard deviation of the noise divided by the sensitivity of the gradient.
     pub noise_multiplier: f64,
@@ -36,14 +36,14 @@ pub struct Descent {
 /// The result of a descent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iterates {
-    /// The mean of theta_1, ..., theta_T, which contains the start and not the last iterate.
+    /// The mean of theta_1, ..., theta_T. It includes the start theta_1, and excludes the last iterate theta_(T+1).
     pub average: Vec<f64>,
     /// The last iterate, theta_(T+1).
     pub last: Vec<f64>,
 }
 
 impl Descent {
-    /// theta_(t+1) = projection of theta_t - step * (gradient + noise).
+    /// Runs the descent: theta_(t+1) is the projection of theta_t - step * (gradient + noise) to the feasible set.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl Descent {
         let mut average = vec![0.0; theta.len()];
         for step in 0..self.steps {
             for (average, theta) in average.iter_mut().zip(&theta) {
-                // Unlike the sum, the running mean cannot overflow.
+                // The running mean cannot overflow, while a sum of the iterates could.
                 *average += (theta - *average) / (step + 1) as f64;
             }
             let mut part = StepPulse { pulse, done: step as f64, steps: self.steps as f64 };
@@ -71,7 +71,7 @@ impl Descent {
     }
 }
 
-/// The pulse of one step within the whole loop.
+/// The progress callback for one step, as a part of the whole loop.
 struct StepPulse<'a> {
     pulse: &'a mut dyn Pulse,
     done: f64,
@@ -214,8 +214,8 @@ mod tests {
         }
     }
 
-    /// A tiny budget in a huge ball: steps overflow. Formerly a coordinate became NaN, and every later gradient
-    /// exceeded its sensitivity.
+    /// With a tiny budget in a huge ball, steps overflow. If a coordinate became NaN, every later gradient would exceed
+    /// its sensitivity.
     #[test]
     fn steps_that_overflow_leave_finite_iterates_and_keep_the_sensitivity() {
         let radius = 2f64.powi(1000);

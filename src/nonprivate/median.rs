@@ -2,18 +2,20 @@
 //!
 //! Newton's method on F(theta) = sum ||theta - x_i||, extended for the nonsmooth points at the records:
 //!
-//! - A record may itself be the median. Whenever a step would reach as far as the nearest record, that record is tried.
-//!   A record x with multiplicity m is the median if and only if the unit vectors of the others sum to a norm of at
-//!   most m; otherwise the step of Vardi and Zhang leaves it downhill.
-//! - If the quadratic model is poor (along a line of records there is no curvature), the step length comes from an
-//!   exact search along the line, which costs one pass and then O(n) per evaluation.
-//! - Large data start from the median of every sixteenth record, so that few passes read all of them.
+//! - A record may itself be the median. If a step would be as long as the distance to the nearest record, this record
+//!   is tried. A record x with multiplicity m is the median if and only if the sum of the unit vectors of the other
+//!   records has a norm of at most m. If x is not the median, the step of Vardi and Zhang leads away from x and
+//!   decreases F.
+//! - If the quadratic model is poor, for example because the records lie in a line and F has no curvature, an exact
+//!   search along the step finds the step length. It needs one pass over the records and then O(n) per evaluation.
+//! - With many records, the search starts from the median of every sixteenth record, so that few passes read all
+//!   records.
 //!
-//! The search ends with a certificate. By convexity F - F* <= ||g|| ||theta - theta*||, and n ||theta - theta*|| <= F +
-//! F* <= 2 F, so the relative gap is at most 2 ||g||/n for every subgradient g. If records lie nearly in a line, or so
-//! close to the median that rounding theta turns their unit vectors, this bound may stay above 1e-10 although the gap
-//! is far below; the tests then use a sharper bound, by duality. Sums are taken in a fixed order, so the bits are the
-//! same for any number of threads.
+//! The search ends with a certificate. Let F* = F(theta*) be the minimum. By convexity F - F* <= ||g|| ||theta -
+//! theta*|| for every subgradient g, and n ||theta - theta*|| <= F + F* <= 2 F. So the relative gap (F - F*)/F is at
+//! most 2 ||g||/n. This bound may stay above 1e-10 although the gap is much smaller, if records lie nearly in a line,
+//! or so close to the median that rounding theta turns their unit vectors. For such data the tests use a sharper bound,
+//! by duality. Sums are taken in a fixed order, so the bits are the same for any number of threads.
 
 use nalgebra::{Cholesky, DMatrix, DVector};
 
@@ -25,16 +27,17 @@ use crate::runtime::parallel_fold::map_blocks;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 
-/// The relative gap at which the search ends: a hundredth of the promised gap.
+/// The relative gap at which the search ends. It is a hundredth of the promised gap of 1e-10.
 const GAP: f64 = 1e-12;
-/// Usually about ten Newton steps suffice; only data without curvature need more.
+/// The largest number of steps. About ten Newton steps usually suffice; only data without curvature need more.
 const STEPS: usize = 200;
-/// Up to this dimension the Hessian is computed; above it conjugate gradients apply it.
+/// The largest dimension in which the Hessian matrix is computed. In higher dimensions, conjugate gradients solve for
+/// the step without the matrix.
 const DENSE: usize = 24;
 /// With more records than this, the search starts from the median of a part of them.
 const PART: usize = 4096;
-/// If all records span about one, a record that is nearer than this counts as being at the point: cubes of smaller
-/// distances are not normal doubles, and such records change the objective by less than its precision.
+/// A record that is nearer than this counts as lying at the point, if the records have an extent of about one. Cubes of
+/// smaller distances are not normal doubles, and such records change the objective by less than its precision.
 const AT: f64 = f64::from_bits((1023 - 300) << 52);
 
 /// The mass of each record: one, or its weight, which is positive.
@@ -72,7 +75,8 @@ impl Slope {
         (self.gradient.norm() - self.coincident).max(0.0)
     }
 
-    /// Whether this point is better: lower, or with a smaller gradient if rounding hides the descent.
+    /// Whether this point is better than another. It is better if F is lower, or if F is equal up to rounding and the
+    /// gradient is smaller.
     fn improves(&self, other: &Slope) -> bool {
         let rounding = 1e-13 * other.objective;
         self.objective < other.objective - rounding
@@ -132,7 +136,7 @@ fn slope(points: &Points<'_>, masses: Masses<'_>, theta: &[f64], pulse: &mut dyn
     Ok(total)
 }
 
-/// The part sum u u^T/r of a block's Hessian, lower triangle; the other part is the weight times the identity.
+/// The lower triangle of the sum of u u^T/r over a block. The Hessian is the weight times the identity minus this sum.
 struct BlockOuter<'a>(Block<'a>, &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockOuter<'_> {
@@ -158,7 +162,7 @@ impl Kernel for BlockOuter<'_> {
     }
 }
 
-/// The same part multiplied by a vector, for a block.
+/// The sum of u u^T/r over a block, multiplied by a vector.
 struct BlockProduct<'a>(Block<'a>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockProduct<'_> {
@@ -182,7 +186,7 @@ impl Kernel for BlockProduct<'_> {
     }
 }
 
-/// The sum in eight lanes, like the sum of squares.
+/// The inner product, summed in eight lanes in a fixed order.
 #[inline(always)]
 fn dot(x: &[f64], y: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -248,7 +252,8 @@ fn newton(
     Ok(step)
 }
 
-/// The records relative to a line: the position of the foot of each along it, and its squared distance from it.
+/// The records of a block relative to a line. For each record: the position of its nearest point on the line, and its
+/// squared distance from the line.
 struct BlockFeet<'a>(Block<'a>, &'a [f64], &'a [f64], usize, Masses<'a>);
 
 impl Kernel for BlockFeet<'_> {
@@ -292,11 +297,11 @@ fn exact_length(
         pulse.beat(0.0)?;
         (low, high) = (high, 4.0 * high);
     }
-    // Bisection: if the derivative jumps, as it does at records, no other method is faster.
+    // Bisection, because the derivative jumps at records, where other methods are not faster.
     loop {
         pulse.beat(0.0)?;
         let middle = low + (high - low) / 2.0;
-        // This also holds if one of them is NaN.
+        // This condition also holds if one of the numbers is NaN.
         if !(low < middle && middle < high) || high - low <= 1e-17 * guess {
             return Ok(high);
         }
@@ -304,13 +309,13 @@ fn exact_length(
     }
 }
 
-/// The geometric median of at least one record, for any finite doubles below 2^1000: the relative gap of the objective is
-/// below 1e-10.
+/// The geometric median of one or more records with any finite coordinates below 2^1000. The relative gap of the
+/// objective is below 1e-10.
 pub fn geometric_median(points: &Points<'_>, pulse: &mut dyn Pulse) -> Result<Vec<f64>, Interrupted> {
     median_of(points, Masses(None), pulse)
 }
 
-/// The same for records with positive weights: the minimizer of sum w ||theta - x||.
+/// The geometric median of records with positive weights, which minimizes the sum of w ||theta - x||.
 ///
 /// # Panics
 ///
@@ -340,7 +345,7 @@ fn median_of(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> 
     if n == 2 && masses.of(0) == masses.of(1) {
         return Ok(points.dense().view().row_iter().map(|row| row[0] / 2.0 + row[1] / 2.0).collect());
     }
-    // Cubes of distances must neither overflow nor vanish.
+    // The records are scaled so that cubes of distances neither overflow nor underflow.
     let power = -exponent(extent);
     if (-100..=100).contains(&power) {
         return descend(points, masses, pulse);
@@ -352,7 +357,7 @@ fn median_of(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> 
     Ok(theta.iter().zip(&origin).map(|(t, o)| finite(o + scale(*t, -power))).collect())
 }
 
-/// The median of numbers; with an even number of them, the middle between the two central ones.
+/// The median of numbers. With an even number of numbers, it is the mean of the two middle numbers.
 fn middle(mut values: Vec<f64>) -> f64 {
     let half = values.len() / 2;
     let odd = values.len() % 2 == 1;
@@ -360,7 +365,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     if odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) / 2.0 + upper / 2.0 }
 }
 
-/// The median of weighted numbers; if half of the weight is on either side, the middle between the two.
+/// The median of weighted numbers. If half of the weight lies on either side of a gap, it is the middle of the gap.
 fn weighted_middle(values: &[f64], masses: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -398,8 +403,8 @@ fn descend(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> Re
             break;
         }
         let step = if here.coincident > 0.0 {
-            // Vardi and Zhang: leave the record in the direction of the others' pull, shortened by the pull of the
-            // record itself.
+            // The step of Vardi and Zhang: away from the record, along the sum of the unit vectors of the other
+            // records, shortened by the multiplicity of the record.
             &here.gradient * (-(here.steepness() / here.gradient.norm()) / here.weight)
         } else {
             newton(points, masses, &theta, &here, pulse)?
@@ -557,9 +562,10 @@ mod tests {
         assert_eq!(median(1, &[5.0, 1.0, 9.0]), [5.0]);
         assert_eq!(median(1, &[5.0, 1.0, 9.0, 6.0]), [5.5]);
         assert_eq!(median(2, &[0.1; 14]), [0.1, 0.1]);
-        // Two of three records at one place pull as strongly as any other record can.
+        // If two of three records are equal, they are the median, because the third has only a unit vector against the
+        // two.
         assert_eq!(median(2, &[7.0, 1.0, 0.0, 0.0, 7.0, 1.0]), [7.0, 1.0]);
-        // A corner of at least 120 degrees is the median of its triangle.
+        // If a triangle has an angle of at least 120 degrees, this corner is the median of the three corners.
         assert_eq!(median(2, &[-10.0, 1.0, 0.0, 0.0, 10.0, 1.0]), [0.0, 0.0]);
     }
 
@@ -574,7 +580,7 @@ mod tests {
                 assert!((scale(*t, -power) - m).abs() < 1e-7, "2^{power}");
             }
         }
-        // The records differ by far less than the square root of the smallest double, next to a large coordinate.
+        // The records differ by much less than the square root of the smallest double, and one coordinate is large.
         let tiny = points.map_with_location(|i, _, x| if i == 0 { 1e300 } else { x * 1e-250 });
         let theta = geometric_median(&admitted(&tiny), &mut Silent).unwrap();
         let flat = points.rows(1, 2).into_owned();

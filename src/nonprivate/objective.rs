@@ -1,8 +1,8 @@
 //! The objective, which is the sum of distances from a point to the records, and other functions of the distances.
 //!
-//! Sums of doubles depend on their order, so the order is fixed: records are summed one after the other in blocks whose
-//! size depends on the dimension alone, and then the blocks in order. The result has the same bits for any number of
-//! threads.
+//! Sums of doubles depend on their order, so the order is fixed. Records are summed one after the other in blocks, and
+//! then the sums of the blocks are added in order. The size of a block depends on the dimension alone. So the result
+//! has the same bits for any number of threads.
 
 use crate::numeric::distance::distances;
 use crate::runtime::parallel_fold::map_blocks;

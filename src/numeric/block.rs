@@ -1,8 +1,10 @@
-//! Contiguous records as a kernel reads them: doubles, or singles that are widened in registers.
+//! Contiguous records as a kernel reads them: doubles, or singles that the kernel converts to doubles (widens) in
+//! registers.
 
 use nalgebra::{DMatrixView, Scalar};
 
-/// A coordinate in memory. Every single is a double, so sums of widened singles have the bits of a converted array.
+/// A coordinate in memory. Every single is exactly a double, so a kernel gives the same bits for singles as for an
+/// array that was converted to doubles.
 pub(crate) trait Coordinate: Scalar + Copy + Into<f64> {}
 
 impl Coordinate for f64 {}
@@ -81,9 +83,9 @@ impl<'a> Lying<'a> {
         }
     }
 
-    /// The `first` record and those after it, as many as there are and as the buffer holds. Singles are widened into
-    /// the buffer; a small buffer stays in the first-level cache. The function is opaque to the compiler, which would
-    /// otherwise compile the caller's loop twice, for memory and for the buffer.
+    /// The records from `first` on, at most as many as the buffer holds. Singles are widened into the buffer, which
+    /// should be small enough for the first-level cache. The function is not inlined, because the compiler would
+    /// otherwise compile the caller's loop twice, once for memory and once for the buffer.
     #[inline(always)]
     pub(crate) fn records_from<'b, const D: usize>(self, first: usize, buffer: &'b mut [[f64; D]]) -> &'b [[f64; D]]
     where

@@ -1,8 +1,8 @@
-//! Runtime dispatch to the vector instructions of the processor; no other module does this.
+//! Selects at run time which vector instructions of the processor a kernel uses. No other module does this.
 //!
-//! A kernel is a value whose `run` is compiled once for every instruction set below and once for the baseline. The bits
-//! agree on every path: Rust neither contracts nor reassociates floating-point operations, and no kernel chooses its
-//! order of summation by the width of a register.
+//! A kernel is a value whose `run` is compiled once for every instruction set below and once for the baseline. All
+//! versions give the same bits, because Rust neither fuses nor reorders floating-point operations, and because no
+//! kernel makes its order of summation depend on the width of a register.
 
 use multiversion::target::target_cfg_f;
 
@@ -15,8 +15,8 @@ pub trait Kernel {
     /// Does the work.
     fn run(self) -> Self::Output;
 
-    /// Does the same work, with the same bits, if fused multiply-add is available: for kernels whose products are
-    /// exact, so that both ways agree.
+    /// Does the same work, with the same bits, if fused multiply-add is available. Only kernels whose products are
+    /// exact implement it, because only then fused operations give the same bits.
     #[inline(always)]
     fn run_fused(self) -> Self::Output
     where
@@ -25,8 +25,8 @@ pub trait Kernel {
         self.run()
     }
 
-    /// Does the same work, with the same bits, if there are also 32 registers of eight doubles: for kernels that keep
-    /// more sums in registers.
+    /// Does the same work, with the same bits, if there are also 32 registers of eight doubles. Kernels that can keep
+    /// more sums in registers implement it.
     #[inline(always)]
     fn run_wide(self) -> Self::Output
     where
@@ -36,9 +36,9 @@ pub trait Kernel {
     }
 }
 
-/// Runs a kernel on the widest instruction set that this processor has.
-// The macro calls a function that was compiled for an instruction set only after it has detected that set. Rust cannot
-// see this and requires `unsafe`.
+/// Runs a kernel with the widest instruction set of this processor.
+// This is sound because the macro calls a function that was compiled for an instruction set only after it has detected
+// this instruction set. Rust cannot check this, so it requires `unsafe`.
 #[multiversion::multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+fma+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt",

@@ -1,5 +1,5 @@
 //! Distances in doubles, with the same bits on every instruction set. Sums over coordinates run in eight lanes, which
-//! are added in a fixed order; values that would over- or underflow are scaled first.
+//! are added in a fixed order. Values whose squares would overflow or underflow are scaled first.
 
 use crate::numeric::block::{Block, Coordinate, Lying};
 #[cfg(test)]
@@ -8,14 +8,16 @@ use crate::numeric::dispatch::{Kernel, vectorised};
 use crate::numeric::float_scale::norm;
 use crate::numeric::lanes::Lanes;
 
-/// Up to this dimension the code is compiled for each dimension, and the lanes are over records.
+/// The largest dimension that counts as few. Up to this dimension, code is compiled for each dimension, and SIMD lanes
+/// hold different records.
 pub(crate) const FEW: usize = 16;
 
-/// The number of records in a group in few dimensions: enough to hide a division behind the work on other records.
+/// The number of records in a group in few dimensions. It is large enough that the processor works on other records
+/// while it waits for a division.
 pub(crate) const GROUP: usize = 32;
 
-/// The number of records that are read at a time in few dimensions: whole groups, and few enough for the first-level
-/// cache.
+/// The number of records that are read at a time in few dimensions. It is a multiple of a group, and the records fit
+/// the first-level cache.
 pub(crate) const READ: usize = 4 * GROUP;
 
 /// One number for every record of a group. It is aligned to a cache line, so that wide registers load from one line.
@@ -23,9 +25,9 @@ pub(crate) const READ: usize = 4 * GROUP;
 #[repr(align(64))]
 pub(crate) struct Row<T>(pub(crate) [T; GROUP]);
 
-/// A number that the compiler cannot see. Loops over a group of records then become vector instructions. With a known
-/// length the compiler may unroll them first and use gather and scatter across the coordinates, which takes much
-/// longer. In other loops, such as the sum of unit vectors, a known length is faster.
+/// Hides a loop length from the compiler, so that loops over a group of records become vector instructions. If the
+/// length were known, the compiler might unroll the loop first and use gather and scatter instructions, which are much
+/// slower. In other loops, such as the sum of unit vectors, a known length is faster.
 #[inline(always)]
 pub(crate) fn opaque(length: usize) -> usize {
     std::hint::black_box(length)
@@ -57,12 +59,12 @@ macro_rules! with_dimension {
 }
 pub(crate) use with_dimension;
 
-/// A kernel in few dimensions, with lanes over the records. It is compiled for every dimension, which takes most of the
-/// time of a build, so it exists only for processors with fused multiply-add. On other processors (on x86 those without
-/// AVX2) `run` uses the code of [`Many`], which gives the same bits.
+/// A kernel in few dimensions, whose SIMD lanes hold different records. It is compiled for every dimension, which takes
+/// most of the build time. So it is compiled only for processors with fused multiply-add. On other processors (on x86
+/// those without AVX2) `run` uses the code of [`Many`], which gives the same bits.
 pub(crate) struct Few<K>(pub(crate) K);
 
-/// A kernel in many dimensions, with lanes over the coordinates.
+/// A kernel in many dimensions, whose SIMD lanes hold different coordinates.
 pub(crate) struct Many<K>(pub(crate) K);
 
 /// Runs a kernel in the form that suits the dimension.
@@ -74,7 +76,7 @@ where
     if (1..=FEW).contains(&d) { vectorised(Few(kernel)) } else { vectorised(Many(kernel)) }
 }
 
-/// The same as [`by_dimension`], on the baseline instruction set.
+/// [`by_dimension`] with the baseline instruction set.
 #[cfg(test)]
 pub(crate) fn portable_by_dimension<K, Output>(d: usize, kernel: K) -> Output
 where
@@ -114,7 +116,8 @@ pub(crate) fn all_usual(squares: &[f64; GROUP]) -> bool {
     squares.iter().fold(true, |all, x| all & (SMALL <= *x) & (*x <= LARGE))
 }
 
-/// The sum of squares in eight lanes over the coordinates, added in a fixed order: the same bits for any vector width.
+/// The sum of squares, summed in eight lanes in a fixed order, so that the result has the same bits on every
+/// instruction set.
 #[inline(always)]
 pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -131,7 +134,7 @@ pub(crate) fn sum_of_squares(vector: &[f64]) -> f64 {
     sum_lanes(lanes)
 }
 
-/// The sum of squares of a difference that is not stored, added in the same order.
+/// The squared distance, summed in the order of [`sum_of_squares`], without storing the difference.
 #[inline(always)]
 pub(crate) fn squared_distance<T: Coordinate>(theta: &[f64], record: &[T]) -> f64 {
     let (theta, theta_rest) = theta.as_chunks::<8>();
@@ -149,7 +152,7 @@ pub(crate) fn squared_distance<T: Coordinate>(theta: &[f64], record: &[T]) -> f6
     sum_lanes(lanes.0)
 }
 
-/// The order in which eight lanes are added.
+/// Adds eight lanes in a fixed order.
 #[inline(always)]
 pub(crate) fn sum_lanes([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
@@ -213,8 +216,8 @@ fn few_distances<const D: usize>(block: Lying<'_>, theta: &[f64], distances: &mu
     }
 }
 
-/// The code for records outside of a whole group, or in an unusual group. There are few, so it is not compiled for
-/// every dimension.
+/// Computes the distances of records that are not part of a whole group, and of groups with unusually large or small
+/// distances. Such records are rare, so this function is not compiled for every dimension.
 #[inline(never)]
 fn single_distances(block: Block<'_>, theta: &[f64], distances: &mut [f64]) {
     many_distances(block, theta, distances);
@@ -227,7 +230,7 @@ fn many_distances(block: Block<'_, impl Coordinate>, theta: &[f64], distances: &
     }
 }
 
-/// One distance, whatever its magnitude.
+/// One distance, of any magnitude.
 #[inline(always)]
 pub(crate) fn distance<T: Coordinate>(theta: &[f64], record: &[T]) -> f64 {
     let squares = squared_distance(theta, record);

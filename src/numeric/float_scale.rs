@@ -1,6 +1,6 @@
-//! The range of doubles: a public map into it, and norms and scalings that neither over- nor underflow on the way.
+//! A public map from any double to an allowed coordinate, and norms and scalings without overflow or underflow.
 
-/// Coordinates are at most this large in magnitude, so that no difference of two of them overflows.
+/// The largest absolute value of a coordinate. With this limit, the difference of two coordinates does not overflow.
 pub const LARGEST: f64 = f64::from_bits((1000 + 1023) << 52);
 
 /// Maps any double to a coordinate: NaN becomes 0, and other values are clamped to [`LARGEST`] in magnitude.

@@ -1,4 +1,5 @@
-//! Computations on released values. This module sees no record: a poor result costs accuracy, never privacy.
+//! Computations on released values. This module does not see any record, so a poor result affects the accuracy but not
+//! the privacy.
 
 pub mod posterior;
 pub mod projection;

@@ -1,18 +1,19 @@
 //! Posteriors of noisy binary searches: for an index of a grid, and for the median of every coordinate at once.
 //!
-//! Each posterior is a distribution of the place of the result: over indices, or over cells of the line relative to a
-//! public center. A query divides the mass in half; its noisy answer, as log-odds, weighs the two sides. Everything
-//! here is post-processing of noisy answers: a poor prior costs queries, never privacy.
+//! A posterior is a probability distribution of the position of the result: over indices, or over cells of the line
+//! relative to a public center. A query is made at the point that divides the probability mass in half. The noisy
+//! answer, converted to log-odds, multiplies the mass on the two sides of this point. Everything here is
+//! post-processing of noisy answers: a poor prior leads to more queries but does not affect the privacy.
 
 use std::ops::RangeInclusive;
 
-/// One answer changes the odds by at most this factor (as a logarithm), so that later answers can outweigh it.
+/// The largest change of the log-odds by one answer. The limit allows later answers to correct a wrong answer.
 const CAUTION: f64 = 30.0;
 
-/// Weighs the two parts by the log-odds that the result lies in the larger part. The mass is first divided by its
-/// total, so that it stays near 1.
+/// Multiplies the mass of the less likely of two parts. `evidence` is the log-odds that the result lies in the part
+/// with the larger values. The mass is first divided by its total, so that the total stays near 1.
 fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
-    // Evidence that is NaN says nothing.
+    // Evidence that is NaN has no effect.
     let unlikely = (-evidence.clamp(-CAUTION, CAUTION).abs()).min(0.0).exp();
     let (below, beyond) = if evidence < 0.0 { (1.0, unlikely) } else { (unlikely, 1.0) };
     for (part, weight) in [(smaller, below), (larger, beyond)] {
@@ -29,8 +30,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A prior over 0, ..., size - 1: indices within `width` of the likely index are about equally likely; the weight
-    /// of others falls off with the square of the distance.
+    /// A prior over 0, ..., size - 1. Indices within `width` of `likely` are about equally likely. The weight of other
+    /// indices decreases with the square of their distance.
     pub fn new(size: usize, likely: f64, width: f64) -> Self {
         assert!(size > 0 && width > 0.0, "a grid of {size} indices with a prior of width {width}");
         let prior = |index: usize| {
@@ -40,7 +41,7 @@ impl Grid {
         Self { mass: (0..size).map(prior).collect(), asked: 0, total: 1.0 }
     }
 
-    /// The index at which the mass up to it and the mass beyond it are as equal as possible.
+    /// Returns the index for the next query. The mass up to this index and the mass beyond it are as equal as possible.
     pub fn ask(&mut self) -> usize {
         self.total = self.mass.iter().sum();
         let half = 0.5 * self.total;
@@ -55,17 +56,17 @@ impl Grid {
         self.asked
     }
 
-    /// Weighs the posterior by the log-odds that the index lies beyond the one that was queried last.
+    /// Updates the posterior. `evidence` is the log-odds that the result lies beyond the index of the last query.
     pub fn learn(&mut self, evidence: f64) {
         weigh(self.mass.split_at_mut(self.asked + 1), evidence, self.total);
     }
 
-    /// The likeliest index.
+    /// The most likely index.
     pub fn mode(&self) -> usize {
         (1..self.mass.len()).fold(0, |best, index| if self.mass[index] > self.mass[best] { index } else { best })
     }
 
-    /// The probability of all indices farther than `around` from the likeliest one.
+    /// The probability of all indices farther than `around` from the most likely index.
     pub fn doubt(&self, around: usize) -> f64 {
         let mode = self.mode();
         let near: f64 = self.mass[mode.saturating_sub(around)..(mode + around + 1).min(self.mass.len())].iter().sum();
@@ -73,17 +74,19 @@ impl Grid {
     }
 }
 
-/// Which octaves of the distance from the public center are likely beforehand; the weight of others falls off with the
-/// square of their number.
+/// The octaves of the distance from the public center that are likely a priori. The weight of other octaves decreases
+/// with the square of their distance to these.
 #[derive(Clone, Copy)]
 pub enum Likely {
-    /// Values near the current scale, whose octave is the first one; also values of size 1, in case the scale is wrong.
+    /// Values near the current scale, whose octave is the first octave. Values near 1 are also likely, in case the
+    /// scale is wrong.
     First,
-    /// Values of about this octave, with this width, if nothing is known about the scale.
+    /// Values near this octave, with this width. For searches in which the scale is not known.
     Around(f64, f64),
 }
 
-/// A prior on the line that is uniform within signed octaves: any distance is found in a few queries.
+/// A prior on the line that is uniform within each octave, for positive and negative values. With this prior a few
+/// queries find any distance.
 struct Octaves {
     edges: Vec<f64>,
     below: Vec<f64>,
@@ -110,7 +113,7 @@ impl Octaves {
         Self { edges, below }
     }
 
-    /// An edge at this point; `near` is the likely range of the number of octave edges at or below it.
+    /// An edge at the point `at`. `near` is the likely range of the number of octave edges at or below this point.
     fn edge(&self, at: f64, near: RangeInclusive<usize>) -> Edge {
         let octave = place(at, &self.edges, near);
         Edge { at, octave, below: interpolate(at, octave, &self.edges, &self.below) }
@@ -129,8 +132,8 @@ impl Octaves {
     }
 }
 
-/// A point of the line, the number of octave edges at or below it, and the prior mass below it. A search makes many
-/// queries between points of earlier queries, so these numbers are kept.
+/// A point of the line, the number of octave edges at or below this point, and the prior mass below this point. The two
+/// numbers are stored because a search makes many queries between points of earlier queries.
 #[derive(Clone, Copy)]
 struct Edge {
     at: f64,
@@ -138,7 +141,8 @@ struct Edge {
     below: f64,
 }
 
-/// The number of ascending values that are at or below x; the likely range `near` is searched first.
+/// The number of values that are at or below x. The values are ascending. The likely range `near` of the result is
+/// searched first.
 fn place(x: f64, values: &[f64], near: RangeInclusive<usize>) -> usize {
     let (low, high) = near.into_inner();
     let search = |low: usize, high: usize| low + values[low..high].partition_point(|value| *value <= x);
@@ -148,8 +152,8 @@ fn place(x: f64, values: &[f64], near: RangeInclusive<usize>) -> usize {
     if enough && not_more { found } else { search(0, values.len()) }
 }
 
-/// The piecewise linear function through (xs, ys), both ascending, and constant beyond them; `next` of the xs are at or
-/// below x.
+/// Evaluates the piecewise linear function through the points (xs, ys) at x. Both lists are ascending, and the function
+/// is constant outside of the range of xs. `next` is the number of xs at or below x.
 fn interpolate(x: f64, next: usize, xs: &[f64], ys: &[f64]) -> f64 {
     if next == 0 {
         ys[0]
@@ -161,7 +165,8 @@ fn interpolate(x: f64, next: usize, xs: &[f64], ys: &[f64]) -> f64 {
     }
 }
 
-/// One coordinate: cells between ascending edges, their mass, its cumulative sums, and the last query.
+/// The posterior of one coordinate: cells between ascending edges, the mass of each cell, cumulative sums of the mass,
+/// and the last query.
 struct Line {
     edges: Vec<Edge>,
     mass: Vec<f64>,
@@ -191,8 +196,8 @@ impl Line {
         (place, if inside > 0.0 { ((target - below) / inside).clamp(0.0, 1.0) } else { 0.5 })
     }
 
-    /// The next query. Cells narrower than the resolution, or too narrow for doubles, are not divided: the query is at
-    /// their edge.
+    /// The next query. Cells that are narrower than the resolution, or too narrow for doubles, are not divided; then
+    /// the query is at the edge of the cell.
     fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
         self.total = self.sum();
         (self.place, self.share) = self.find(0.5 * self.total);
@@ -207,7 +212,8 @@ impl Line {
         self.asked
     }
 
-    /// Divides the cell at the last query. Positive evidence says that the median lies beyond it.
+    /// Divides the cell at the last query, and updates the posterior. Positive evidence means that the median lies
+    /// beyond the query.
     fn learn(&mut self, prior: &Octaves, evidence: f64) {
         let (place, share) = (self.place, self.share);
         let near = self.edges[place].octave..=self.edges[place + 1].octave;
@@ -256,12 +262,13 @@ impl Coordinates {
         self.lines.iter_mut().map(|line| line.ask(&self.prior, self.resolution)).collect()
     }
 
-    /// Weighs every coordinate by the log-odds that its median lies beyond the last query.
+    /// Updates every coordinate. `evidence` is, for each coordinate, the log-odds that its median lies beyond the last
+    /// query.
     pub fn learn(&mut self, evidence: &[f64]) {
         assert_eq!(evidence.len(), self.lines.len(), "one answer for every coordinate");
         self.lines.iter_mut().zip(evidence).for_each(|(line, evidence)| line.learn(&self.prior, *evidence));
-        // Each addition depends on the one before, but not on the sums of other lines. Without branches in between they
-        // run in parallel.
+        // Each addition depends on the previous addition of the same line, but not on other lines. Without branches in
+        // between, the processor adds up several lines at once.
         self.lines.iter_mut().for_each(Line::add_up);
     }
 
@@ -286,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers without noise, worth a factor e^4.
+    /// Searches with answers without noise. Each answer changes the odds by a factor e^4.
     fn searched(targets: &[f64], first: i32, resolution: f64, questions: usize) -> Vec<f64> {
         let mut posterior = Coordinates::new(targets.len(), (first, 1000), 1e300, resolution, Likely::First);
         for _ in 0..questions {

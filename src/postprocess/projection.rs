@@ -1,4 +1,5 @@
-//! Euclidean projection onto the paper's feasible sets: a ball, and the intersection of two.
+//! Euclidean projection onto the feasible sets of the algorithms of Haghifam et al.: a ball, and the intersection of
+//! two balls.
 
 use crate::numeric::float_scale::{finite, norm};
 
@@ -33,7 +34,7 @@ impl Ball {
     }
 
     /// Moves `x` to the nearest point of the ball, up to rounding. Any `x` becomes finite: a coordinate that is NaN
-    /// becomes that of the center, and others are clamped like those of records.
+    /// becomes the coordinate of the center, and other coordinates are clamped like coordinates of records.
     pub fn project(&self, x: &mut [f64]) {
         self.make_finite(x);
         let offset: Vec<f64> = x.iter().zip(&self.center).map(|(x, c)| x - c).collect();
@@ -46,8 +47,8 @@ impl Ball {
         }
     }
 
-    /// Makes any point finite, so that no difference or norm overflows. Clamping moves a point no farther from any
-    /// admitted point, so after the projection it is still no farther from any feasible point.
+    /// Makes any point finite, so that no difference or norm overflows. Clamping does not increase the distance from
+    /// any admitted point, so it does not increase the distance from any feasible point either.
     fn make_finite(&self, x: &mut [f64]) {
         for (x, c) in x.iter_mut().zip(&self.center) {
             *x = if x.is_nan() { *c } else { finite(*x) };
@@ -66,7 +67,7 @@ impl Ball {
 pub enum Feasible {
     /// One ball.
     Ball(Ball),
-    /// The intersection of two balls, which must meet.
+    /// The intersection of two balls. The balls must intersect.
     Lens(Ball, Ball),
 }
 
@@ -80,9 +81,9 @@ impl Feasible {
 
     /// Moves `x` to the nearest point of the set, up to rounding. Any `x` becomes finite.
     ///
-    /// The nearest point of the intersection is `x` itself, or the nearest point of one ball if that lies in the other
-    /// ball, or otherwise a point of the rim, in which the two spheres meet: the rim's point in the direction of `x`
-    /// from the axis.
+    /// If `x` lies in the intersection, it does not move. If the nearest point of one ball lies in the other ball, it
+    /// is the result. Otherwise the result lies on the rim, where the two spheres intersect: it is the point of the rim
+    /// in the direction from the axis to `x`.
     pub fn project(&self, x: &mut [f64]) {
         let (first, second) = match self {
             Self::Ball(ball) => return ball.project(x),
@@ -104,7 +105,7 @@ impl Feasible {
     }
 }
 
-/// Moves `x` to the nearest point of the rim, or of the first ball if the spheres do not meet.
+/// Moves `x` to the nearest point of the rim, or of the first ball if the spheres do not intersect.
 fn rim(first: &Ball, second: &Ball, x: &mut [f64]) {
     let axis: Vec<f64> = second.center.iter().zip(&first.center).map(|(b, a)| b - a).collect();
     let separation = norm(&axis);
@@ -113,7 +114,7 @@ fn rim(first: &Ball, second: &Ball, x: &mut [f64]) {
     let (apart, other) = (separation / first.radius, second.radius / first.radius);
     let along = ((apart * apart + 1.0 - other * other) / (2.0 * apart)).clamp(-1.0, 1.0);
     if along.is_nan() {
-        // The centers coincide, or the two radii are too unequal to be compared.
+        // The centers are equal, or the ratio of the radii is too extreme for doubles.
         return first.project(x);
     }
     let across = (1.0 - along * along).max(0.0).sqrt() * first.radius;

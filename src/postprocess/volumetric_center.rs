@@ -1,41 +1,42 @@
-//! The volumetric center of a ball cut by half-spaces, at which the cutting-plane method makes its next query.
+//! The volumetric center of a ball cut by half-spaces. The cutting-plane method makes its next query at this center.
+//! "Paper" in this file is Haghifam et al., whose cutting-plane method this is.
 //!
 //! | paper | here |
 //! |---|---|
-//! | Theta_t | [`VolumetricCenter`], of the ball that localization left, cut by the half-spaces kept so far |
+//! | Theta_t | [`VolumetricCenter`], of the ball that localization found, cut by the half-spaces that are kept |
 //! | Center(Theta_t) | [`VolumetricCenter::center`], the volumetric center |
 //! | Theta_{t+1} | [`VolumetricCenter::cut`], exactly through the center |
 //! | tau | the fraction of the volume that a cut removes |
 //!
 //! **Why the volumetric center.** It minimizes V(x) = log det H(x) / 2, where H is the Hessian of the logarithmic
-//! barrier. So it is the center of the largest ellipsoid of the family {z: |z - x|_H <= 1}, and each of these
-//! ellipsoids lies inside the set: a John ellipsoid within a smooth family, computed by d x d linear algebra instead of
-//! a semidefinite program. Every cut raises min V by at least an absolute constant, so the volume falls at a rate that
+//! barrier. The ellipsoids {z: |z - x|_H <= 1} lie inside the set, and the volumetric center is the center of the
+//! largest of them. It is similar to the center of the John ellipsoid, but needs only d x d linear algebra instead of a
+//! semidefinite program. Every cut raises min V by at least an absolute constant, so the volume falls at a rate that
 //! does not depend on the dimension (Vaidya 1996; for cuts through the center, Anstreicher 1998). The analytic center
-//! has no such bound: many cuts with nearly the same normal push it away, while here they share one leverage. The
-//! center of gravity has the best proven tau, 1/e, but must be sampled, and a rate that depends on how well a random
-//! walk has mixed is not a guarantee.
+//! has no such bound, because many cuts with nearly the same normal push it away. The center of gravity has the best
+//! proven tau, 1/e, but it must be sampled, and then the rate is guaranteed only if the random walk has mixed.
 //!
 //! **The ball stays a ball.** Its barrier -log(r^2 - |x|^2) is, up to a constant, the log-determinant barrier of the
 //! matrix [[r, x'], [x, r I]]. So a ball cut by half-spaces is a linear matrix inequality, for which V stays convex
-//! (Anstreicher 2000). An approximation by tangent planes would need exponentially many.
+//! (Anstreicher 2000). Approximating the ball by tangent planes instead would need exponentially many planes.
 //!
-//! Everything here is post-processing of released directions: a poor center costs accuracy, never privacy. Sums are
-//! added in a fixed order and nothing is contracted, so the bits do not depend on the machine.
+//! Everything here is post-processing of released directions, so a poor center affects the accuracy but not the
+//! privacy. Sums are added in a fixed order, and no operations are fused, so the bits do not depend on the machine.
 
 use nalgebra::{Cholesky, DMatrix, DVector, DVectorView, Dyn};
 
-/// The fraction of the volume that plans assume a cut to remove. The proofs give a much smaller constant;
-/// `benches/cutting_plane.py tau` measures more than this in every dimension, also against an adversary who knows the
-/// set.
+/// The fraction of the volume that a cut removes, as plans assume. The proofs give a much smaller constant.
+/// `benches/cutting_plane.py tau` measures a larger fraction than 1/3 in every dimension, also against an adversary who
+/// knows the set.
 pub const TAU: f64 = 1.0 / 3.0;
 
-/// A cut whose leverage falls below this is dropped. Leverages sum to at most d, so at most 50 d cuts are kept.
+/// A cut whose leverage falls below this number is dropped. Leverages sum to at most d, so at most 50 d cuts are kept.
 /// Dropping a cut lowers V by at most -ln(1 - 0.02)/2 = 0.0101, a small part of what a cut adds, and never removes a
 /// point from the set.
 const REDUNDANT: f64 = 0.02;
 
-/// A slack below this fraction of the ball's radius has too few correct bits for another cut: the set has collapsed.
+/// A slack below this fraction of the radius of the ball has too few correct bits for another cut. Then the set counts
+/// as collapsed.
 const COLLAPSED: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// The center is accepted if the last move is shorter than this part of the inscribed ellipsoid.
@@ -45,7 +46,7 @@ const ACCURACY: f64 = 0.01;
 /// warm start needs about ten moves.
 const MOVES: usize = 40;
 
-/// The set cannot be cut further in double precision; the centers found so far stay valid.
+/// An error: the set cannot be cut further in double precision. The centers found so far stay valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collapsed;
 
@@ -96,7 +97,7 @@ impl VolumetricCenter {
         self.offsets.len()
     }
 
-    /// Keeps the half {z: direction . (z - center) <= 0} and moves to its center.
+    /// Keeps the half {z: direction . (z - center) <= 0}, and moves to the volumetric center of this half.
     ///
     /// A direction without a positive finite length is ignored. After an error the region is unchanged.
     pub fn cut(&mut self, direction: DVectorView<'_, f64>) -> Result<(), Collapsed> {
@@ -138,7 +139,7 @@ impl VolumetricCenter {
     fn settle(&self, start: DVector<f64>) -> Option<Local> {
         let mut local = Local::at(start, &self.normals, &self.offsets)?;
         for _ in 0..MOVES {
-            // If Q <= Hessian <= 3 Q, half of the step by Q halves the error or better in every direction.
+            // Because Q <= Hessian <= 3 Q, half of the Newton step with Q at least halves the error in every direction.
             let mut step = Cholesky::new(local.metric.clone())?.solve(&local.gradient);
             step *= -0.5;
             let length = local.length(&step);
@@ -152,7 +153,7 @@ impl VolumetricCenter {
             let next = Local::at(&local.point + &step, &self.normals, &self.offsets)?;
             let settled = length < ACCURACY;
             if next.value > local.value + 1e-9 {
-                // Far from the center the quadratic model may be poor along the step; a shorter step must descend.
+                // Far from the center the quadratic model may be poor along the step. A shorter step still descends.
                 let short = Local::at(&local.point + &step * 0.25, &self.normals, &self.offsets)?;
                 if short.value > local.value {
                     return Some(local);
@@ -168,7 +169,7 @@ impl VolumetricCenter {
         Some(local)
     }
 
-    /// Drops cuts that hardly shape the inscribed ellipsoid; the center stays in place until the next cut.
+    /// Drops cuts that hardly change the inscribed ellipsoid. The center does not move until the next cut.
     fn drop_redundant(&mut self) {
         let before = self.offsets.len();
         // The largest index first, so that the smaller ones stay valid.
@@ -211,8 +212,8 @@ impl Local {
         let pulled = &inverse * &point;
         let quadratic = point.dot(&pulled);
 
-        // The contribution of the ball to the gradient, and to a metric that agrees with its Hessian in the middle of
-        // the ball.
+        // The contribution of the ball to the gradient and to the metric. The metric equals the Hessian at the center
+        // of the ball.
         let outward = 2.0 * trace / (ball * ball) + 8.0 * quadratic / (ball * ball * ball);
         let mut gradient = &point * outward + &pulled * (4.0 / (ball * ball));
         let mut metric = inverse * (4.0 / (ball * ball));
@@ -308,8 +309,8 @@ mod tests {
             let best = (1..10_000).map(|i| i as f64 / 10_000.0).min_by(|a, b| value(*a).total_cmp(&value(*b))).unwrap();
             assert!((center[0] - best).abs() < 0.02 * best, "{dimension}: {} against {best}", center[0]);
             assert!(center.iter().skip(1).all(|x| x.abs() < 1e-12));
-            // The center of mass of half a ball lies at a depth of about 0.8/sqrt(d); the analytic center would stay at
-            // 0.577.
+            // The center of mass of half a ball lies at a depth of about 0.8/sqrt(d), and the analytic center at 0.577
+            // in any dimension.
             assert!(best < 1.2 / (dimension as f64).sqrt());
         }
     }

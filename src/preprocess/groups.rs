@@ -1,4 +1,4 @@
-//! The groups that a unit contributes to: a limited number, chosen by the unit's own rows.
+//! The groups to which a unit contributes. Their number is limited, and the unit's own rows determine them.
 
 use super::labels::NONE;
 use super::reduce::Grouped;
@@ -8,15 +8,15 @@ use super::reduce::Grouped;
 pub struct Contributions {
     /// For each row the contribution that it belongs to, or [`NONE`]. Contributions are ordered by group, then by unit.
     pub codes: Vec<i64>,
-    /// The position at which the contributions of each group begin, and the end.
+    /// The position at which the contributions of each group begin, and at the end the number of contributions.
     pub starts: Vec<i64>,
 }
 
 /// Lets every unit contribute to the `most` groups in which it has the most rows; of groups with equally many rows, the
 /// earlier ones are chosen.
 ///
-/// `units` and `groups` have a code for each row; a row with [`NONE`] is left out. The choice is a map of the unit's
-/// own rows: it depends neither on other units nor on the sizes of the groups.
+/// `units` and `groups` have a code for each row; a row with [`NONE`] is left out. The choice depends on the unit's own
+/// rows only, not on other units or on the sizes of the groups.
 ///
 /// # Panics
 ///

@@ -1,12 +1,12 @@
 //! Ids and labels as codes: two labels get the same code if and only if they are equal.
 //!
-//! Labels are compared as a whole. If digests were compared, a collision would make one unit of two, and adding a unit
-//! would become a replacement.
+//! Labels are compared in full. If digests were compared, two units with the same digest would become one unit, and
+//! adding a unit would have the effect of replacing a unit.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The code of a row without a label, or with a label that is not a key.
+/// The code of a row that has no label, or whose label is not among the keys.
 pub const NONE: i64 = -1;
 
 /// The labels of all rows.
@@ -14,7 +14,7 @@ pub const NONE: i64 = -1;
 pub enum Labels<'a> {
     /// One number for each row.
     Integers(&'a [i64]),
-    /// The concatenated texts of all rows, and the end of each.
+    /// The concatenated texts of all rows, and the position at which each text ends.
     Text {
         /// All texts.
         bytes: &'a [u8],
@@ -24,7 +24,7 @@ pub enum Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Texts that are concatenated in `bytes`; `None` if the ends are not ascending, or not within `bytes`.
+    /// Labels from texts that are concatenated in `bytes`. `None` if the ends are not ascending or not within `bytes`.
     pub fn text(bytes: &'a [u8], ends: &'a [i64]) -> Option<Self> {
         let mut last = 0;
         for &end in ends {
@@ -68,8 +68,8 @@ pub fn ranks(labels: &Labels<'_>, missing: Option<&[bool]>) -> (Vec<i64>, usize)
     }
 }
 
-/// For each row the position of its label among the keys, or [`NONE`]; `None` if a key occurs twice, or if labels and
-/// keys are of different types.
+/// For each row the position of its label among the keys, or [`NONE`] if the label is not a key. The result is `None`
+/// if a key occurs twice, or if labels and keys have different types.
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
 //! One record per unit, from the unit's own rows.
 //!
-//! Rows are sorted by a counting sort, which is stable: the rows of a unit keep their order for any other units. Every
-//! unit is then reduced on its own, with its own stopping rule, so its record has the same bits for any other units and
-//! any number of threads.
+//! Rows are sorted by a counting sort, which is stable, so the rows of a unit keep their order. Every unit is then
+//! reduced separately, with a stopping rule that depends on this unit only. So the record of a unit has the same bits
+//! whatever the other units and the number of threads are.
 
 use std::cmp::Ordering;
 
@@ -18,25 +18,26 @@ use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 /// How the rows of a unit become one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reducer {
-    /// Their geometric median; for two rows the midpoint.
+    /// The geometric median of the rows; for two rows their midpoint.
     Median,
-    /// Their mean.
+    /// The mean of the rows.
     Mean,
-    /// The first of them, in the order of the table.
+    /// The first row, in the order of the table.
     First,
 }
 
-/// The number of coordinates that are reduced between two beats. A median reads its rows about ten times.
+/// The number of coordinates that are reduced between two calls of the progress callback. A median reads its rows about
+/// ten times.
 const COORDINATES_PER_WAVE: usize = 1 << 19;
 
-/// A unit with more rows than this is reduced by all threads together, with beats in between.
+/// A unit with more rows than this is reduced by all threads together.
 const ROWS_ALONE: usize = 1 << 14;
 
-/// The rows of every code, in their order.
+/// The rows of every code, in the order of the table.
 pub(super) struct Grouped {
     /// The rows, by code.
     pub(super) rows: Vec<usize>,
-    /// The position at which the rows of each code begin, and the end.
+    /// The position at which the rows of each code begin, and at the end the number of rows.
     pub(super) starts: Vec<usize>,
 }
 
@@ -108,7 +109,7 @@ pub fn reduce(
             pool::for_each_in_parallel(blocks, |(block, target)| {
                 for (offset, record) in target.chunks_exact_mut(d).enumerate() {
                     let rows = gathered(table, grouped.of(first + 64 * block + offset));
-                    reduced(rows, d, reducer, record, &mut Silent).expect("a silent pulse interrupts nobody");
+                    reduced(rows, d, reducer, record, &mut Silent).expect("a silent pulse does not interrupt");
                 }
             });
         }
@@ -118,7 +119,8 @@ pub fn reduce(
     Ok(records)
 }
 
-/// The pulse of a large unit. The beats of its kernels refer to this unit, not to the progress of all units.
+/// The progress callback for a large unit. It passes on interrupts but not the progress, because the progress of one
+/// unit is not the progress of all units.
 struct Alone<'a> {
     pulse: &'a mut dyn Pulse,
     done: f64,
@@ -130,7 +132,7 @@ impl Pulse for Alone<'_> {
     }
 }
 
-/// The finite rows among these, clamped, in order.
+/// The finite rows among `rows`, clamped, in order.
 fn gathered(table: DMatrixView<'_, f64>, rows: &[usize]) -> Vec<f64> {
     let mut kept = Vec::with_capacity(rows.len() * table.nrows());
     for &row in rows {
@@ -246,7 +248,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same bits for any other units, any positions of the rows, and any number of threads.
+        /// A record has the same bits for any other units, any positions of its rows, and any number of threads.
         #[test]
         fn a_record_depends_on_its_own_rows_only(
             own in prop::collection::vec((-9i32..9, -9i32..9), 1..12),

@@ -7,11 +7,11 @@ use crate::runtime::pool;
 /// The number of positions that one thread maps at a time.
 const BLOCK: usize = 1 << 12;
 
-/// Every position as a unit vector. It is NaN if a coordinate is not finite or the latitude is beyond a pole.
-/// Longitudes that differ by 360 degrees are the same.
+/// Converts every position to a unit vector. The vector is NaN if a coordinate is not finite or if the latitude is not
+/// between -90 and 90 degrees. Longitudes that differ by 360 degrees are the same.
 ///
-/// Each position is mapped on its own, by the scalar functions: with vectorized ones, the rounding could depend on
-/// neighboring values.
+/// Each position is mapped separately, by scalar functions. With vectorized functions, the rounding could depend on the
+/// neighboring values in memory.
 ///
 /// # Panics
 ///

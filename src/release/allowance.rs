@@ -8,27 +8,29 @@
 use super::error::Error;
 use super::noise::{Noise, Request};
 
-/// The charge rounds every cost up, and the sum here does not; neither has a relative error as large as this.
+/// The tolerance of the comparison. The charge rounds every cost up, and the sum of the tape does not, but the relative
+/// errors of both are below 1e-9.
 const ROOM: f64 = 1.0 + 1e-9;
 
-/// A cost in the same terms as the charge.
+/// A cost, with the same two parts as the charge.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Spent {
     /// The sum of (sensitivity/sigma)^2 over Gaussian releases.
     mu_squared: f64,
-    /// The sum of the bounded ranges of choices and lattice draws.
+    /// The sum of the bounded ranges (eta) of choices and lattice draws.
     ranges: f64,
 }
 
 impl Spent {
-    /// The cost of one release. Laplace and geometric noise is not counted: a mechanism that compares noisy values,
-    /// such as AboveThreshold, is charged once for all of them.
+    /// The cost of one release. Laplace and geometric noise is not counted, because it occurs only in mechanisms that
+    /// compare noisy values, such as AboveThreshold. Such a mechanism is charged once for all of its values.
     fn on(request: &Request) -> Self {
         let ratio = request.sensitivity / request.noise.scale();
         match request.noise {
             Noise::Gaussian { .. } => Self { mu_squared: ratio * ratio, ranges: 0.0 },
             Noise::Choice { .. } => Self { mu_squared: 0.0, ranges: ratio },
-            // The sensitivity is that of a single score, and two scores may move in opposite directions.
+            // The sensitivity is the sensitivity of a single score. Two scores may move in opposite directions, hence
+            // the factor 2.
             Noise::Lattice { .. } => Self { mu_squared: 0.0, ranges: 2.0 * ratio },
             Noise::Laplace { .. } | Noise::Geometric { .. } => Self::default(),
         }
@@ -46,10 +48,10 @@ impl Allowance {
     /// Sets the limit. It can be set only once, because a second limit would forget what was already counted.
     pub(in crate::release) fn set(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
         if !(mu_squared >= 0.0 && ranges >= 0.0) {
-            return Err(Error::Refused(format!("an allowance is not negative, got {mu_squared} and {ranges}")));
+            return Err(Error::Refused(format!("an allowance must not be negative, got {mu_squared} and {ranges}")));
         }
         if self.limit.is_some() {
-            return Err(Error::Refused("this tape has an allowance already".into()));
+            return Err(Error::Refused("this tape already has an allowance".into()));
         }
         self.limit = Some(Spent { mu_squared, ranges });
         Ok(())

@@ -7,12 +7,12 @@ use crate::runtime::pulse::Interrupted;
 /// The reason why a release, or a mechanism with many releases, stopped before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The pulse requested it.
+    /// The progress callback requested an interrupt.
     Interrupted,
-    /// A replay does not match its recording: the privacy argument is broken, or the data sets are not neighbors.
+    /// A replay does not match its recording. Either the privacy argument is wrong, or the data sets are not neighbors.
     Mismatch(String),
-    /// The query has no private answer: the value has another form or no finite sensitivity, or no sampler accepts the
-    /// noise. The refusal depends on public parameters only.
+    /// The release is refused, for example because the value has another form or no finite sensitivity, or because no
+    /// sampler accepts the noise. Whether a release is refused depends on public parameters only.
     Refused(String),
     /// Records could not be read: their file was truncated or changed.
     Unreadable(String),

@@ -1,7 +1,7 @@
 //! Exact integers that only the tape can open.
 //!
-//! The answer of a statistic carries its sensitivity. Code outside of this folder cannot read its values: there is no
-//! accessor, no comparison and no serialization, and `Debug` shows the form and the length only.
+//! The answer of a statistic stores its sensitivity. Code outside of this folder cannot read the values of an answer:
+//! there is no accessor, no comparison and no serialization, and `Debug` shows only the form and the length.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,24 +12,27 @@ use super::sensitivity::Sensitivity;
 use crate::runtime::identity::{Identity, distinct};
 use crate::statistics::wire::Parameters;
 
-/// Values are clamped to this magnitude when the tape opens them, so that noise can be added in 64 bits.
+/// The largest absolute value after clamping. The tape clamps the values that it opens, so that noise can be added in
+/// 64 bits.
 const LARGEST: i128 = 1 << 62;
 
 /// How an exact answer may be released, and what its sensitivity bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// The answer is released as a whole; the sensitivity is the L2 distance of the vectors.
+    /// A vector that is released as a whole. The sensitivity bounds the L2 distance of two vectors.
     Vector,
-    /// Every entry has this sensitivity on its own; one entry that was picked can be released.
+    /// A table, from which one entry can be picked and released. The sensitivity bounds the change of each single
+    /// entry.
     Table,
-    /// Scores of candidates, of which an index is chosen. The sensitivity is the range: by how much the difference of
-    /// two scores may move.
+    /// Scores of candidates. The index of one candidate is released. The sensitivity is the range, which is the largest
+    /// change of the difference of two scores.
     Scores,
 }
 
 impl Form {
-    /// An upper bound on how much rounding `values` values to the lattice moves the distance of two neighbors: every
-    /// value moves by less than 1, and the difference of two scores by less than 2.
+    /// An upper bound on the change of the distance of two neighbors if this number of values is rounded to the
+    /// lattice. The difference of two values changes by less than 1, and the difference of two differences of scores by
+    /// less than 2.
     pub fn rounding(self, values: usize) -> f64 {
         match self {
             Self::Vector => (values as f64).sqrt().next_up(),
@@ -39,11 +42,11 @@ impl Form {
     }
 }
 
-/// The information that makes an answer a part of a sum over all records.
+/// What an answer about some of the records stores, so that it can be added to answers about other records.
 #[derive(Clone)]
 pub(in crate::release) struct Shard {
     pub(in crate::release) question: Identity,
-    /// The admissions of the records that the answer is about.
+    /// The identities of the sets of records that the answer is about.
     pub(in crate::release) admissions: Vec<Identity>,
     /// Whether the records have weights, so that the sensitivity is [`Sensitivity::weighted`].
     pub(in crate::release) weighted: bool,
@@ -54,9 +57,9 @@ pub(in crate::release) struct Shard {
 pub struct Query {
     /// The name of the statistic.
     pub statistic: &'static str,
-    /// Its public parameters.
+    /// The public parameters of the statistic.
     pub parameters: Parameters,
-    /// The index of the entry that was picked from the answer, if one was.
+    /// The index of the entry that was picked from the answer, or `None` for the whole answer.
     pub entry: Option<usize>,
 }
 
@@ -70,9 +73,9 @@ impl Query {
 /// The stored integers.
 #[derive(Clone)]
 enum Values {
-    /// Totals of 128 bits, which no number of records overflows.
+    /// Totals with 128 bits, which cannot overflow for any number of records.
     Wide(Vec<i128>),
-    /// Totals that fit 64 bits, in half of the memory.
+    /// Totals that fit 64 bits, which need half of the memory.
     Narrow(Vec<i64>),
 }
 
@@ -100,17 +103,17 @@ impl Values {
     }
 }
 
-/// Exact integers with their sensitivity.
+/// Exact integers and their sensitivity.
 #[derive(Clone)]
 pub struct Exact {
-    /// Values are rounded and clamped once, by the tape. If shards were rounded or clamped, the result would depend on
-    /// the partition of the records.
+    /// The tape rounds and clamps the values once, after all shards are summed. If each shard were rounded or clamped,
+    /// the result would depend on the partition of the records.
     values: Values,
-    /// Values are multiples of 2^-surplus lattice units, and the tape rounds them to whole units.
+    /// The values are multiples of 2^-surplus lattice units. The tape rounds them to whole units.
     surplus: u32,
     sensitivity: Sensitivity,
     form: Form,
-    /// Only whole answers of statistics that add over records are shards; any other answer belongs to no sum.
+    /// Set only for whole answers of statistics that add over records. Other answers cannot be summed.
     shard: Option<Shard>,
     /// The query that it answers; `None` for integers of a caller.
     query: Option<Arc<Query>>,
@@ -127,25 +130,25 @@ impl Exact {
         Self { values: Values::Narrow(values), ..Self::vector(Vec::new(), sensitivity) }
     }
 
-    /// A vector that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity is that
-    /// of the rounded values: rounding moves the distance of two neighbors by at most 1 in every coordinate, so in
-    /// total by at most the root of their number.
+    /// A vector that is released as a whole, with values in units of 2^-surplus of its lattice. The sensitivity must
+    /// hold for the rounded values. Rounding changes the distance of two neighbors by at most 1 in every coordinate, so
+    /// in total by at most the square root of the number of values.
     pub(crate) fn rounded(values: Vec<i128>, surplus: u32, sensitivity: Sensitivity) -> Self {
         Self { surplus, ..Self::vector(values, sensitivity) }
     }
 
-    /// The answer as a sum over weighted records, in units that are 2^-bits of its units without weights.
+    /// The answer as a sum over weighted records. Its units are 2^-bits times the units without weights.
     pub(crate) fn weighted(self, bits: u32) -> Self {
         let sensitivity = self.sensitivity.weighted(self.form.rounding(self.len()));
         Self { surplus: self.surplus + bits, sensitivity, ..self }
     }
 
-    /// The answer about the records that hidden coins have kept.
+    /// The answer about the records that hidden coins have kept, with the sensitivity of weighted records.
     pub(crate) fn thinned(self) -> Self {
         Self { sensitivity: self.sensitivity.weighted(0.0), ..self }
     }
 
-    /// The answer without a finite sensitivity, which no tape releases.
+    /// The answer with an infinite sensitivity. No tape releases such an answer.
     pub(crate) fn unbounded(self) -> Self {
         Self { sensitivity: Sensitivity::new(f64::INFINITY, f64::INFINITY), ..self }
     }
@@ -160,14 +163,15 @@ impl Exact {
         Self { form: Form::Scores, ..Self::vector(values, sensitivity) }
     }
 
-    /// The answer as a shard: the query adds over records, and the answer is about those of some admissions.
+    /// The answer as a shard. The query must add over records, and `admissions` are the sets of records that the answer
+    /// is about.
     pub(crate) fn into_shard(self, question: Identity, admissions: &[Identity]) -> Self {
         Self { shard: Some(Shard { question, admissions: admissions.to_vec(), weighted: false }), ..self }
     }
 
-    /// The weighted sum for such a query, in units that are 2^-bits of its units without weights. It is a shard as
-    /// well: the weight of a record is a part of the record and is in one shard, and the values are rounded to the
-    /// lattice once, when all shards are summed.
+    /// The weighted sum as a shard. Its units are 2^-bits times the units without weights. Weighted sums can be shards
+    /// because the weight of a record belongs to the record, which is in one shard only, and because the values are
+    /// rounded to the lattice once, after all shards are summed.
     pub(crate) fn into_weighted_shard(self, bits: u32, question: Identity, admissions: &[Identity]) -> Self {
         let whole = self.weighted(bits);
         Self { shard: Some(Shard { question, admissions: admissions.to_vec(), weighted: true }), ..whole }
@@ -183,9 +187,9 @@ impl Exact {
         self.query.as_deref()
     }
 
-    /// A caller's own integers, as a vector or as scores, with a sensitivity that the caller has proved and that is the
-    /// same under both relations. They are never shards: for sums of such values the caller must prove the sensitivity.
-    /// This is for building blocks; all other code queries a statistic.
+    /// A caller's own integers, as a vector or as scores. The caller has proved the sensitivity, which is the same
+    /// under both relations. Such integers are never shards: a caller who sums them must prove the sensitivity of the
+    /// sum. Only the building blocks use this function; all other code queries a statistic.
     pub fn stated(values: &[i64], sensitivity: f64, scores: bool) -> Self {
         let form = if scores { Form::Scores } else { Form::Vector };
         let values = values.iter().copied().map(i128::from).collect();
@@ -207,7 +211,7 @@ impl Exact {
         self.len() == 0
     }
 
-    /// How far the values may move between neighbors.
+    /// How far the values can move between neighbors.
     pub fn sensitivity(&self) -> Sensitivity {
         self.sensitivity
     }
@@ -217,13 +221,13 @@ impl Exact {
         self.form
     }
 
-    /// One entry of a table or of a vector, as a vector of length one: an entry moves by no more than its vector. A
-    /// single score has no sensitivity of its own. Shards are summed before an entry is picked, because an entry does
-    /// not know its index.
+    /// One entry of a table or of a vector, as a vector of length one. An entry of a vector moves by no more than the
+    /// vector. A single score cannot be picked, because its sensitivity is not known. Shards must be summed before an
+    /// entry is picked, because entries cannot be summed: a sum could mix entries with different indices.
     pub fn pick(&self, index: usize) -> Result<Self, Error> {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),
-            None => Err(Error::Refused(format!("there is no entry {index} among {}", self.len()))),
+            None => Err(Error::Refused(format!("there is no entry {index}: the answer has {} entries", self.len()))),
             Some(value) => {
                 let query = self.query().map(|query| Arc::new(Query { entry: Some(index), ..query.clone() }));
                 Ok(Self { query, ..Self::rounded(vec![value], self.surplus, self.sensitivity) })
@@ -231,28 +235,29 @@ impl Exact {
         }
     }
 
-    /// The answer of all shards together. A record is in one shard only, so the sum moves as far as one shard does. For
-    /// this all shards must answer the same query, which adds over records, and no two may be about the same records.
+    /// The sum of the answers of all shards. A record is in one shard only, so the sum moves as far as the answer of
+    /// one shard. Therefore all shards must answer the same query, the query must add over records, and no two shards
+    /// may be about the same records.
     pub fn sum(shards: &[&Self]) -> Result<Self, Error> {
         let first = shards.first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
         let mut values = vec![0i128; first.len()];
         let (mut of, mut admissions) = (None, Vec::new());
         for exact in shards {
             let Some(shard) = &exact.shard else {
-                let reason = "only answers of a statistic that adds over records are shards, and sums of them";
-                return Err(Error::Refused(format!("{exact:?} is no shard: {reason}")));
+                let reason = "only whole answers of a statistic that adds over records can be summed";
+                return Err(Error::Refused(format!("{exact:?} cannot be summed: {reason}")));
             };
             let alike = exact.form == first.form && exact.len() == first.len() && exact.surplus == first.surplus;
             let own = (shard.question, shard.weighted);
             let of_one = *of.get_or_insert(own) == own;
             if !(alike && of_one && exact.sensitivity == first.sensitivity) {
-                return Err(Error::Refused(format!("{first:?} and {exact:?} are no shards of one answer")));
+                return Err(Error::Refused(format!("{first:?} and {exact:?} do not answer the same query")));
             }
             admissions.extend_from_slice(&shard.admissions);
             values.iter_mut().zip(exact.values.iter()).for_each(|(total, x)| *total = total.saturating_add(x));
         }
         let admissions = distinct(admissions)
-            .ok_or_else(|| Error::Refused("these are no shards of one answer: they have records in common".into()))?;
+            .ok_or_else(|| Error::Refused("these answers cannot be summed: they have records in common".into()))?;
         let shard = of.map(|(question, weighted)| Shard { question, admissions, weighted });
         let values = Values::Wide(values);
         let (surplus, sensitivity, form) = (first.surplus, first.sensitivity, first.form);
@@ -263,11 +268,12 @@ impl Exact {
     ///
     /// [`Message`]: super::message::Message
     pub(in crate::release) fn shard_of(&self) -> Result<&Shard, Error> {
-        let reason = || Error::Refused(format!("{self:?} is no shard, which another process could use"));
+        let reason =
+            || Error::Refused(format!("{self:?} cannot be sent to another process, because it cannot be summed"));
         self.shard.as_ref().ok_or_else(reason)
     }
 
-    /// The values are multiples of 2^-surplus.
+    /// The number s such that the values are multiples of 2^-s.
     pub(in crate::release) fn surplus(&self) -> u32 {
         self.surplus
     }
@@ -277,8 +283,8 @@ impl Exact {
         self.values.iter().flat_map(|value| [value as u64, (value >> 64) as u64])
     }
 
-    /// A shard with these halves. It takes the sensitivity of the query that it answers, which does not know of
-    /// weights.
+    /// A shard with these halves. Its sensitivity is computed from the query that it answers, and from whether the
+    /// records have weights.
     pub(in crate::release) fn from_halves(
         halves: &[u64],
         surplus: u32,
@@ -303,28 +309,31 @@ impl Exact {
     /// The values for the tape, rounded to the lattice and then clamped to 62 bits.
     ///
     /// Clamping is a contraction in every coordinate, so the sensitivities of vectors and of entries of a table still
-    /// hold. The range of scores would not: if all scores move together, a clamp could stop one of them and not
-    /// another. Scores are therefore counted from the smallest one, t_i = s_i - min s, and t_i is capped. *This keeps
-    /// the range.* Let no difference of two scores move by more than R. Because t_i = max over j of (s_i - s_j), t_i
-    /// moves by some a with |a| <= R and t_j by some b with |b| <= R. The difference a - b is the move of t_i - t_j =
-    /// s_i - s_j, so |a - b| <= R. The cap is monotone and a contraction, so it keeps the signs of the moves and
-    /// shortens them to a' and b'. If a and b have the same sign, |a' - b'| <= max(|a'|, |b'|) <= R; otherwise |a' -
-    /// b'| = |a'| + |b'| <= |a| + |b| = |a - b| <= R. ∎ A choice depends on differences only, and up to the cap the
-    /// differences of t are those of s.
+    /// hold. The range of scores would not hold: if all scores s_i move together, clamping could stop one score and not
+    /// another. So the tape takes the difference t_i = s_i - min s from the smallest score, and caps t_i.
+    ///
+    /// *Claim.* The capped t_i have the same range. *Proof.* Let R be the range, so no difference of two scores moves
+    /// by more than R. Because t_i = max over j of (s_i - s_j), t_i moves by some a with |a| <= R, and t_j by some b
+    /// with |b| <= R. The difference a - b is the change of t_i - t_j = s_i - s_j, so |a - b| <= R. The cap is monotone
+    /// and a contraction, so it keeps the signs of the changes and shortens them to a' and b'. If a and b have the same
+    /// sign, |a' - b'| <= max(|a'|, |b'|) <= R. Otherwise |a' - b'| = |a'| + |b'| <= |a| + |b| = |a - b| <= R. ∎
+    ///
+    /// A choice depends on differences of scores only. Without the cap, t has the same differences as s.
     pub(in crate::release) fn open(&self) -> Vec<i64> {
-        // Half a unit, or 0 if the values are on the lattice already.
+        // Half a unit, or 0 if the values are already on the lattice.
         let half = 1i128 << self.surplus >> 1;
         let rounded = |value: i128| value.saturating_add(half) >> self.surplus;
         let origin = match self.form {
             Form::Scores => self.values.iter().map(rounded).min().unwrap_or(0),
             Form::Vector | Form::Table => 0,
         };
-        // A difference of more than 128 bits is beyond the clamp as well.
+        // A difference that saturates 128 bits also exceeds the clamp.
         let clamped = |value: i128| rounded(value).saturating_sub(origin).clamp(-LARGEST, LARGEST) as i64;
         self.values.iter().map(clamped).collect()
     }
 
-    /// The values for the tape; a vector that needs no rounding or clamping is not copied.
+    /// The values for the tape, as [`Self::open`] returns them. A vector that needs neither rounding nor clamping is
+    /// not copied.
     pub(in crate::release) fn opened(&self) -> Cow<'_, [i64]> {
         let within = |value: &i64| (-LARGEST..=LARGEST).contains(&i128::from(*value));
         match &self.values {
@@ -425,7 +434,7 @@ mod tests {
         assert!(Exact::sum(&[&stated, &stated]).is_err());
         assert!(Exact::sum(&[&stated, &Exact::stated(&[1], 2.0, false)]).is_err());
         let [a, b] = shards([table(), table()]);
-        assert!(Exact::sum(&[&a.pick(0).unwrap(), &b.pick(1).unwrap()]).is_err(), "entries do not know their index");
+        assert!(Exact::sum(&[&a.pick(0).unwrap(), &b.pick(1).unwrap()]).is_err(), "entries cannot be summed");
         assert_eq!(Exact::sum(&[&a, &b]).unwrap().pick(1).unwrap().open(), [4]);
     }
 
@@ -453,8 +462,8 @@ mod tests {
     }
 
     proptest! {
-        /// Scores near the limits of 62 bits that move together by any amount, and relative to each other by at most
-        /// the range.
+        /// Takes scores near the limits of 62 bits. All of them move together by any amount, and relative to each other
+        /// by at most the range.
         #[test]
         fn opened_scores_keep_their_range(
             near in prop::collection::vec((prop::sample::select(vec![-2i128, -1, 0, 1, 2]), -9i128..10, 0i128..9), 1..6),

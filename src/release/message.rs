@@ -1,13 +1,13 @@
-//! Exact answers, queries and records in transit between the processes of one run; both ends see opaque values.
+//! Messages with exact answers, queries or records between the processes of one run. Both processes see opaque values.
 //!
 //! If a data set lies in several processes, its sums and sampled records must be brought together in one of them. A
-//! [`Message`] carries them from one process to another. It shows nothing in a program, a log or a traceback, but its
-//! bytes are not encrypted, like the records in these processes: if the network between the machines is not trusted,
-//! the connection must be encrypted. All of the processes are inside the trust boundary, and none of them is
-//! authenticated here.
+//! [`Message`] carries them from one process to another. A program, a log or a traceback cannot show the content of a
+//! message. The bytes of a message, however, are not encrypted. If the network between the machines is not trusted, the
+//! connection must be encrypted. All processes are inside the trust boundary, and messages do not authenticate them.
 //!
-//! A message contains identities, so that answers to two queries, or about the same records, are not summed in the
-//! other process either. An answer takes its sensitivity from the query, which never left the process.
+//! A message contains the identities of the query and of the records. So the receiving process, too, refuses to sum
+//! answers to different queries or about the same records. The receiver computes the sensitivity of an answer from its
+//! own copy of the query.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use crate::runtime::weighting::WHOLE_WEIGHT;
 use crate::statistics::Statistic;
 use crate::statistics::wire::{self, Parameters};
 
-/// The first word of a message; other bytes are not a message of this crate.
+/// The first word of every message of this crate.
 const MARK: u64 = 0x6470_6d65_6469_616e;
 
 /// The content of a message.
@@ -57,7 +57,7 @@ impl Message {
     /// A message with a query, for other processes.
     pub fn query(query: &dyn Statistic) -> Result<Self, Error> {
         if !query.adds_over_records() {
-            return Err(Error::Refused(format!("{} cannot be asked of records elsewhere", query.name())));
+            return Err(Error::Refused(format!("{} cannot be answered by another process", query.name())));
         }
         let Parameters { floats, numbers } = query.parameters();
         let mut writing = Writing::new(Kind::Query);
@@ -68,7 +68,7 @@ impl Message {
         Ok(writing.done())
     }
 
-    /// The query in a message from another process.
+    /// The query in a message.
     pub fn queried(&self) -> Result<Box<dyn Statistic>, Error> {
         let mut reading = self.read(Kind::Query)?;
         let identity = reading.identities()?.first().copied().ok_or_else(broken)?;
@@ -78,7 +78,7 @@ impl Message {
         wire::read(&name, &Parameters { floats, numbers }, identity).map_err(|bad| Error::Refused(bad.0))
     }
 
-    /// A message with an answer that is a shard, for the process that made the query.
+    /// A message with an answer, for the process that created the query. The answer must be a shard.
     pub fn answer(exact: &Exact) -> Result<Self, Error> {
         let shard = exact.shard_of()?;
         let mut writing = Writing::new(Kind::Answer);
@@ -98,7 +98,7 @@ impl Message {
         let facts = reading.numbers()?;
         let halves = reading.numbers()?;
         if about != [query.identity()] {
-            return Err(Error::Refused("this answers another query than the one that was asked".into()));
+            return Err(Error::Refused("this message answers another query".into()));
         }
         let (&[surplus, form, weighted @ (0 | 1)], true) = (facts.as_slice(), halves.len().is_multiple_of(2)) else {
             return Err(broken());
@@ -110,8 +110,8 @@ impl Message {
         Ok(exact.about(Query::of(query.name(), query.parameters())))
     }
 
-    /// A message with records in the order of their rows, and their weights if they have any, for the process that
-    /// gathers them.
+    /// A message with records in the order of their rows, and with their weights if they have weights, for the process
+    /// that collects them.
     pub fn records(points: &Points<'_>) -> Result<Self, Error> {
         let weights = points.weighting().map(|weighting| weighting.weights().to_vec());
         let rows = match &weights {
@@ -129,7 +129,7 @@ impl Message {
         Ok(writing.done())
     }
 
-    /// The records of several messages, one after the other. It refuses records that may occur twice.
+    /// The records of several messages, one after the other. Messages that may contain the same records are refused.
     pub fn gathered(messages: &[Self]) -> Result<Points<'static>, Error> {
         let (mut shape, mut coordinates) = (None, Vec::new());
         let (mut admissions, mut weights) = (Vec::new(), Vec::new());
@@ -138,7 +138,7 @@ impl Message {
             admissions.extend(reading.identities()?);
             let facts = reading.numbers()?;
             if *shape.get_or_insert_with(|| facts.clone()) != facts {
-                return Err(Error::Refused("records of two kinds make no data set".into()));
+                return Err(Error::Refused("records with and without weights cannot be in one data set".into()));
             }
             coordinates.extend(reading.numbers()?.into_iter().map(f64::from_bits));
             for weight in reading.numbers()? {
@@ -155,12 +155,13 @@ impl Message {
         if fit { Ok(whole.weighted(weights)) } else { Err(broken()) }
     }
 
-    /// Hidden places of min(m, n) records among several shards with these sizes, as one message for each shard.
+    /// The hidden positions of a uniform sample of min(m, n) records. The records lie in several shards with these
+    /// sizes, and each shard gets a message with its positions.
     pub fn uniform_places(stream: Stream, sizes: &[usize], m: usize) -> Result<Vec<Self>, Error> {
         Ok(Self::divided(&sample::uniform_places_of(stream, sizes.iter().sum(), m)?, sizes))
     }
 
-    /// Hidden places that are chosen by coins.
+    /// The hidden positions of a sample that independent coins choose, as one message for each shard.
     pub fn coin_places(stream: Stream, sizes: &[usize], probability: (u64, u32)) -> Result<Vec<Self>, Error> {
         Ok(Self::divided(&sample::coin_places_of(stream, sizes.iter().sum(), probability)?, sizes))
     }
@@ -177,7 +178,7 @@ impl Message {
         sizes.iter().map(one).collect()
     }
 
-    /// The records of a shard at places that another process chose.
+    /// The records of a shard at positions that another process chose.
     pub fn sampled(&self, points: &Points<'_>) -> Result<Points<'static>, Error> {
         let places: Vec<usize> = self.read(Kind::Places)?.numbers()?.into_iter().map(|place| place as usize).collect();
         if places.iter().any(|place| *place >= points.n()) {
@@ -194,7 +195,7 @@ impl Message {
 }
 
 fn broken() -> Error {
-    Error::Refused("this is no such message of a run".into())
+    Error::Refused("this is not a message of the expected kind".into())
 }
 
 /// A message that is being written.
@@ -327,7 +328,7 @@ mod tests {
                 let expected = query.answer(&whole, &mut Silent).unwrap();
                 assert_eq!(sum.sensitivity(), expected.sensitivity(), "{}", again.name());
                 assert_eq!(opened(&sum), opened(&expected), "{}", again.name());
-                assert!(Exact::sum(&[&sum, &returned]).is_err(), "records that were away are known again");
+                assert!(Exact::sum(&[&sum, &returned]).is_err(), "the same records are recognized after a transfer");
             }
         }
     }
@@ -348,7 +349,7 @@ mod tests {
         let message = Message::answer(&answer).unwrap();
         assert!(message.answered(&asked).is_err());
         assert!(message.answered(&other).is_ok());
-        assert!(Message::answer(&answer.pick(0).unwrap()).is_err(), "an entry is no shard");
+        assert!(Message::answer(&answer.pick(0).unwrap()).is_err(), "an entry is not a shard");
     }
 
     #[test]
@@ -387,7 +388,7 @@ mod tests {
                 assert_eq!(sample.dense().view(), expected.dense().view());
                 let weights = |points: &Points<'_>| points.weighting().map(|found| found.weights().to_vec());
                 assert_eq!(weights(&sample), weights(&expected));
-                assert_eq!(sample.admissions(), whole.admissions(), "they know where they come from");
+                assert_eq!(sample.admissions(), whole.admissions(), "samples keep the identities of their records");
             }
         }
     }

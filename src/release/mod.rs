@@ -1,10 +1,10 @@
 //! The privacy boundary: exact integers enter with their sensitivity, and leave with noise.
 //!
-//! A statistic makes an [`exact::Exact`]; code outside of this folder cannot read its values. A [`tape::Tape`] opens
-//! it, takes the sensitivity from the value itself, under the neighbor relation that the tape was created with, and
-//! draws the noise. So the sensitivity that is charged cannot differ from the one that was proved, and a mechanism
-//! cannot leak what it cannot read. An [`allowance::Allowance`] keeps the tape within the charge. The boundary stops
-//! mistakes; it does not stop an attacker in the same process.
+//! The answer of a statistic is an [`exact::Exact`], whose values code outside of this folder cannot read. A
+//! [`tape::Tape`] opens the answer and draws the noise. It takes the sensitivity from the answer, for the neighbor
+//! relation that was given when the tape was created. So the sensitivity that is charged is always the sensitivity that
+//! was proved, and a mechanism cannot leak values, because it cannot read them. An [`allowance::Allowance`] keeps the
+//! tape within the charge. The boundary prevents mistakes. It does not stop an attacker in the same process.
 
 pub mod allowance;
 pub mod error;

@@ -10,7 +10,7 @@ use crate::sampler::{Choice, DiscreteGaussian, DiscreteLaplace, Geometric};
 pub enum Noise {
     /// The discrete Gaussian with an integer standard deviation.
     Gaussian {
-        /// Standard deviation.
+        /// The standard deviation.
         sigma: u64,
     },
     /// Two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
@@ -44,8 +44,8 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// The scale of the noise in lattice units: the standard deviation, or the change that lowers the probability by a
-    /// factor e.
+    /// The scale of the noise in lattice units: the standard deviation of a Gaussian, or otherwise the change of the
+    /// value that divides the probability by e.
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { sigma } => sigma as f64,
@@ -60,13 +60,14 @@ impl Noise {
 pub(in crate::release) enum Sampler {
     /// Noise on every coordinate.
     Additive(Additive),
-    /// An index of one of several values; the values stay exact.
+    /// The sampler of an index. No noise is added to the values.
     Choice(Choice),
-    /// A point that a [`super::tape::Selection`] draws; there are no values.
+    /// A [`super::tape::Selection`] draws the point, and there are no values.
     Lattice,
 }
 
-/// Noise that is added to a value. Choices and lattice draws have another type, so their noise cannot be requested.
+/// The sampler of noise that is added to a value. Choices and lattice draws are not variants of this type, because they
+/// add no noise.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::release) enum Additive {
     Gaussian(DiscreteGaussian),
@@ -87,25 +88,25 @@ impl Additive {
 /// One release: its name, the noise, and the sensitivity in lattice units under the tape's relation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The stage and the quantity, for instance `fine gradient`.
+    /// The name of the release, made of the stage and the quantity, for instance `fine gradient`.
     pub name: String,
     /// The noise on every coordinate.
     pub noise: Noise,
-    /// The largest distance between the exact values of two neighbors: the L2 distance, or for a choice the range,
-    /// which is by how much the difference of two values may move.
+    /// The largest distance between the exact values of two neighbors. It is an L2 distance, or for a choice the range,
+    /// which is the largest change of the difference of two values.
     pub sensitivity: f64,
     sampler: Sampler,
 }
 
 impl PartialEq for Sampler {
-    /// The sampler is determined by the noise, which requests compare.
+    /// Samplers are always equal here, because the noise determines the sampler and requests compare the noise.
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
 impl Request {
-    /// Checks the noise and the sensitivity once. Only the tape creates requests: it takes the sensitivity from the
+    /// Checks the noise and the sensitivity. Only the tape creates requests, and it takes the sensitivity from the
     /// value.
     pub(in crate::release) fn new(name: &str, noise: Noise, sensitivity: f64) -> Result<Self, Error> {
         let sensitivity = finite(name, sensitivity)?;
@@ -120,12 +121,12 @@ impl Request {
         Ok(Self { name: name.into(), noise, sensitivity, sampler })
     }
 
-    /// The sampler with its checked parameters.
+    /// The sampler, whose parameters were checked.
     pub(in crate::release) fn sampler(&self) -> Sampler {
         self.sampler
     }
 
-    /// The distance that `sensitivity` bounds between neighbors.
+    /// The distance between the values of two neighbors that `sensitivity` bounds.
     pub(in crate::release) fn distance(&self, a: &[i64], b: &[i64]) -> f64 {
         if let Sampler::Choice(_) = self.sampler {
             let moved = || a.iter().zip(b).map(|(a, b)| i128::from(*a) - i128::from(*b));
@@ -140,5 +141,7 @@ pub(in crate::release) fn finite(name: &str, sensitivity: f64) -> Result<f64, Er
     if sensitivity.is_finite() && sensitivity >= 0.0 {
         return Ok(sensitivity);
     }
-    Err(Error::Refused(format!("{name:?} has no finite sensitivity under this relation, so no noise covers it")))
+    Err(Error::Refused(format!(
+        "{name:?} has no finite sensitivity under this neighbor relation, so it cannot be released with any noise"
+    )))
 }

@@ -1,6 +1,6 @@
-//! Tapes for the tests: [`Record`] keeps what happened, and [`Replay`] returns the recorded outputs on another data
-//! set. Meanwhile it checks that the same releases were requested and that the exact values moved by no more than their
-//! sensitivity.
+//! Tapes for the tests. [`Record`] records every release of a run. [`Replay`] returns the recorded outputs in a run on
+//! another data set. It checks that the second run requests the same releases, and that the exact values differ from
+//! the recorded values by at most the sensitivity.
 
 use super::error::Error;
 use super::noise::Request;
@@ -9,18 +9,18 @@ use super::streams::Streams;
 use super::tape::kind::Kind;
 use super::tape::{Selection, State, Tape};
 
-/// What a recording tape kept of one release. It contains private data and is for tests only.
+/// One recorded release. It contains private data and is for tests only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What was requested.
+    /// The request.
     pub request: Request,
     /// The values before the noise.
     pub exact: Vec<i64>,
-    /// The values after it.
+    /// The values after the noise.
     pub noisy: Vec<i64>,
 }
 
-/// Fresh noise, and a record of every release.
+/// A tape that draws fresh noise and records every release.
 pub struct Record {
     state: State,
     entries: Vec<Entry>,
@@ -66,7 +66,7 @@ impl Kind for Record {
 
 impl Tape for Record {}
 
-/// A tape that returns the recorded outputs, and compares each with what is requested now.
+/// A tape that returns the recorded outputs, and compares each recorded request with the present request.
 pub struct Replay {
     state: State,
     entries: Vec<Entry>,
@@ -74,13 +74,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays a recording that was made with the same key and relation. It has an allowance of its own.
+    /// Replays a recording that was made with the same key and relation. The new tape has its own allowance.
     pub fn new(streams: Streams, neighbours: Neighbours, entries: Vec<Entry>) -> Self {
         Self { state: State::new(streams, neighbours), entries, position: 0 }
     }
 
-    /// The entries that were replayed so far, with the exact values of this data set: as many as in the recording if
-    /// the run requested all of them.
+    /// The entries that were replayed so far, with the exact values of this data set. At the end of a run there should
+    /// be as many entries as in the recording.
     pub fn entries(&self) -> &[Entry] {
         &self.entries[..self.position]
     }
@@ -104,7 +104,7 @@ impl Kind for Replay {
         };
         if entry.request != *request || entry.exact.len() != exact.len() {
             return mismatch(format!(
-                "release {position}: asked for {request:?} of {} values, recorded {:?} of {}",
+                "release {position}: requested {request:?} of {} values, recorded {:?} of {}",
                 exact.len(),
                 entry.request,
                 entry.exact.len()
@@ -113,7 +113,7 @@ impl Kind for Replay {
         let distance = request.distance(&entry.exact, exact);
         if distance > request.sensitivity {
             return mismatch(format!(
-                "release {position} ({}): neighbours differ by {distance}, the declared sensitivity is {}",
+                "release {position} ({}): the values of neighbors differ by {distance}, but the stated sensitivity is {}",
                 request.name, request.sensitivity
             ));
         }
@@ -140,7 +140,7 @@ mod tests {
     use crate::runtime::pulse::Interrupted;
 
     const NEIGHBOURS: Neighbours = Neighbours::Replace;
-    /// A multiplier that gives a sigma of at least 2^30 for the sensitivities below.
+    /// A noise multiplier that gives a sigma of at least 2^30 for the sensitivities below.
     const MULTIPLIER: f64 = (1u64 << 30) as f64;
 
     fn vector(values: &[i64], sensitivity: f64) -> Exact {

@@ -1,21 +1,24 @@
 //! Hidden random samples of the records.
 //!
-//! A sample is chosen by hidden randomness, see [`Stream`], from the number of records alone, never from their values.
-//! It must stay hidden, and so must its order and, under add/remove, the number of its records. If the sample were
-//! known, a release about it would not be a release about a person who is known not to be in it. In addition, the
-//! places of units that are ordered by an identifier shift if one of them changes.
+//! Hidden randomness ([`Stream`]) and the number of records determine a sample; the values of the records do not. The
+//! sample must stay hidden, and so must its order and, under add/remove, the number of its records. There are two
+//! reasons. If the sample were known, a release about the sample would also tell that it is not about the persons
+//! outside of the sample. And if units are ordered by an identifier, their positions shift when one unit changes.
 //!
-//! **Sensitivities carry over.** *Replacement:* the choice is a set of places, the same for both data sets. The place
-//! of the replaced record is in the set or not, so the samples are neighbors that differ in one replaced record, at the
-//! same place, or they are equal. This holds for [`uniform`] and for [`by_coins`]. *Add/remove:* the coins of the
-//! records before the last one are the same with and without it, so the samples with an appended record are neighbors
-//! or equal. The distribution of the coins does not depend on the rows of the records, so the record may be in any row.
-//! In every case the coupled samples are equal or neighbors of the same relation, every answer about them moves by no
-//! more than its sensitivity, and the mixture over the hidden choice keeps the bound of the whole run. ∎
+//! **Claim.** An answer about a sample has the sensitivity that it would have about all records. *Proof for
+//! replacement.* A sample is a set of positions, and this set is the same for both data sets. If it contains the
+//! position of the replaced record, the samples are neighbors that differ in this record; otherwise they are equal.
+//! This holds for [`uniform`] and for [`by_coins`]. *Proof for add/remove.* Let the added record be the last one. The
+//! coins of the other records are the same with and without the added record, so the samples are neighbors or equal.
+//! The distribution of the coins does not depend on the order of the records, so the added record may be in any row.
 //!
-//! A sample of a fixed size is refused under add/remove: one record more would push another one out of the sample. The
-//! samples would then be neighbors that *replace* a record, which has another sensitivity than the one that the tape
-//! takes from the answer.
+//! In every case, the coupled samples are equal or neighbors of the same relation, so every answer about them moves by
+//! no more than its sensitivity. The bound of the whole run holds for each hidden choice, so it also holds for the
+//! mixture over all choices. ∎
+//!
+//! A sample of a fixed size is refused under add/remove. An added record would push another record out of the sample.
+//! The two samples would then differ by a *replaced* record, but the tape would take the sensitivity for an added
+//! record.
 
 use std::collections::HashSet;
 
@@ -38,7 +41,8 @@ pub fn uniform(points: &Points<'_>, stream: Stream, m: usize) -> Result<Points<'
 pub(super) fn uniform_places_of(stream: Stream, n: usize, m: usize) -> Result<Vec<usize>, Error> {
     if stream.neighbours() == Neighbours::AddRemove {
         return Err(Error::Refused(
-            "a sample of a fixed size is for neighbours that replace a record; flip coins instead".into(),
+            "a sample of a fixed size is possible only if neighbors replace a record; use a sample by coins instead"
+                .into(),
         ));
     }
     Ok(uniform_places(&mut stream.generator(), n, m))
@@ -52,31 +56,34 @@ pub fn by_coins(points: &Points<'_>, stream: Stream, probability: (u64, u32)) ->
 /// The places of such a sample among n records.
 pub(super) fn coin_places_of(stream: Stream, n: usize, (numerator, halvings): (u64, u32)) -> Result<Vec<usize>, Error> {
     if halvings > 63 || numerator > 1 << halvings {
-        return Err(Error::Refused(format!("{numerator}/2^{halvings} is no probability with at most 63 halvings")));
+        return Err(Error::Refused(format!(
+            "{numerator}/2^{halvings} is not a probability, or has more than 63 halvings"
+        )));
     }
     let mut rng = stream.generator();
     let mut heads = || rng.next_u64().checked_shr(64 - halvings).unwrap_or(0) < numerator;
     Ok((0..n).filter(|_| heads()).collect())
 }
 
-/// Hidden coins that round the weights of one data set: one coin for each of its rows, in whichever process the row is.
+/// Hidden coins that round the weights of one data set. Each row has one coin, which does not depend on the process
+/// that holds the row.
 ///
-/// The coins have a key of their own, which reveals neither the stream that it comes from nor the noise of the tape, so
-/// that it can be sent to the processes that hold parts of the records. Like all hidden randomness it must not be
-/// shown.
+/// The coins have their own key. The key reveals neither the stream from which it was derived nor the noise of the
+/// tape. So the key can be sent to the processes that hold parts of the records. Like all hidden randomness, the key
+/// must not be shown.
 pub struct Coins {
     key: [u8; 32],
 }
 
 impl Coins {
-    /// Coins of a stream.
+    /// Derives coins from a stream.
     pub fn of(stream: Stream) -> Self {
         let mut key = [0; 32];
         stream.generator().fill_bytes(&mut key);
         Self { key }
     }
 
-    /// The coins of another process of the run.
+    /// The coins with the key from another process of the run.
     pub fn from_key(key: [u8; 32]) -> Self {
         Self { key }
     }
@@ -86,23 +93,24 @@ impl Coins {
         &self.key
     }
 
-    /// The coins of the rows from this one on.
+    /// The coins of the given row and of all later rows.
     fn words_from(&self, row: usize) -> impl Iterator<Item = u64> {
         let mut rng = ChaCha20Rng::from_seed(self.key);
-        // A coin has 64 bits, which are two words.
+        // A coin has 64 bits, which are two words of the generator.
         rng.set_word_pos(2 * row as u128);
         std::iter::repeat_with(move || rng.next_u64())
     }
 }
 
-/// A copy of the records with one weight each, at most [`WHOLE_WEIGHT`], rounded to few significant bits by hidden
-/// coins. The records are a whole data set, or a part of it whose first record is in the row `first`.
+/// A copy of the records, with one weight for each record. A weight is at most [`WHOLE_WEIGHT`] and is rounded to few
+/// significant bits by hidden coins. The records are a whole data set, or the part of a data set that begins with the
+/// row `first`.
 ///
-/// A weight is a part of its record, and so is its coin. Let the other records have the same coins in two neighboring
-/// data sets. Then they have the same rounded weights, whether a record is replaced, with its weight, or added. (Coins
-/// are independent and identically distributed, so the distribution of the weighted records as a set does not depend on
-/// the rows, and an added record may be assumed to be the last.) So the weighted records are neighbors of the same
-/// relation, and answers about them move by at most the sensitivities that they carry.
+/// A weight and its coin belong to their record. Let the unchanged records have the same coins in two neighboring data
+/// sets. Then they also have the same rounded weights, both if a record and its weight are replaced and if a record is
+/// added. (Coins are independent and identically distributed. So the distribution of the set of weighted records does
+/// not depend on the order of the rows, and the added record may be assumed to be the last.) So the sets of weighted
+/// records are neighbors of the same relation, and answers about them move by at most their sensitivities.
 pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32]) -> Result<Points<'static>, Error> {
     if weights.len() != points.n() || weights.iter().any(|&weight| weight > WHOLE_WEIGHT) {
         return Err(Error::Refused("every record must have one weight, of at most 2^20".into()));
@@ -113,13 +121,14 @@ pub fn weighted(points: &Points<'_>, coins: &Coins, first: usize, weights: &[u32
     Ok(weighted)
 }
 
-/// Keeps every weighted record with the probability given by its weight, by a coin of its own. The result has no
-/// weights and is in the order of the rows. The coins are the last part of the stream.
+/// Keeps every weighted record with the probability given by its weight, using one coin for each record. The result has
+/// no weights and keeps the order of the rows. The coins come from the last part of the stream.
 ///
-/// A coin belongs to its record: let the other records have the same coins in two neighboring data sets. An added
-/// record is kept or not, and a replaced record is kept in both data sets, in one or in neither. So the sets of kept
-/// records are equal, or neighbors of either relation. A record that is added in a middle row shifts the rows after it,
-/// so answers about the kept records must have a distribution that does not depend on the rows.
+/// A coin belongs to its record. Let the unchanged records have the same coins in two neighboring data sets. An added
+/// record is kept or not kept. A replaced record is kept in both data sets, in one of them or in neither. So the sets
+/// of kept records are equal, or they are neighbors of one of the two relations. A record that is added in a middle row
+/// shifts the rows after it. So the distribution of an answer about the kept records must not depend on the order of
+/// the rows.
 pub(crate) fn kept(points: &Points<'_>, stream: &Stream) -> Points<'static> {
     let mut rng = stream.part(PARTS - 1);
     let mut coin = || (rng.next_u64() >> (u64::BITS - WEIGHT_BITS)) as u32;
@@ -128,19 +137,20 @@ pub(crate) fn kept(points: &Points<'_>, stream: &Stream) -> Points<'static> {
     points.unweighted(&rows)
 }
 
-/// A copy of the records at these places, if all of them could be read.
+/// A copy of the records at these positions, or an error if a record could not be read.
 pub(super) fn gathered(points: &Points<'_>, places: &[usize]) -> Result<Points<'static>, Error> {
     let sample = points.gathered(places);
     points.check().map_err(Error::Unreadable)?;
     Ok(sample)
 }
 
-/// A uniform set of min(m, n) places among n, ascending, by Floyd's algorithm, which needs memory for the sample only.
+/// A uniform set of min(m, n) positions among n, in ascending order. Floyd's algorithm needs memory for the sample
+/// only.
 ///
-/// *Why it is uniform.* Suppose that before the step with place j the set is uniform among the sets of k places below
-/// j. A set of k + 1 places that contains j arises from one such set, by drawing j or one of its k places. A set of k +
-/// 1 places without j arises from each of its k + 1 subsets of k places, by drawing the missing place. Both cases have
-/// k + 1 ways of equal probability.
+/// *Proof that the set is uniform.* Suppose that before the step for position j, the set is uniform among the sets of k
+/// positions below j. A set of k + 1 positions that contains j arises from one such set, by drawing j or one of the k
+/// positions of the set. A set of k + 1 positions without j arises from each of its k + 1 subsets of k positions, by
+/// drawing the missing position. So each set arises in k + 1 ways, and all of these ways have the same probability. ∎
 fn uniform_places<R: Rng>(rng: &mut R, n: usize, m: usize) -> Vec<usize> {
     let m = m.min(n);
     let mut chosen = HashSet::with_capacity(m);
@@ -172,7 +182,7 @@ mod tests {
         Draw::new(Streams::from_key([7; 32]), neighbours).hidden()
     }
 
-    /// Records whose only coordinate is their own place.
+    /// Records whose only coordinate is their own position.
     fn numbered(n: usize) -> Points<'static> {
         Points::admit(DMatrix::from_fn(1, n, |_, i| i as f64), None, None, &mut Silent).unwrap()
     }
@@ -193,10 +203,10 @@ mod tests {
             let found = of(n, &weights);
             let kind = |kind: usize| found.iter().filter(|&place| place % 3 == kind).count();
             assert_eq!((kind(0), kind(2)), (0, n / 3));
-            // Of 13333 coins, 3333 +- 50 fall so; a difference of five standard deviations has probability below 1e-6,
-            // and the key is fixed.
+            // Of 13333 coins, 3333 +- 50 have this result. A difference of five standard deviations has a probability
+            // below 1e-6, and the key is fixed.
             assert!(kind(1).abs_diff(n / 12) < 250, "{}", kind(1));
-            // The coins of the first records depend neither on later records nor on the weights of others.
+            // The coins of the first records depend neither on later records nor on the weights of other records.
             let before = |found: &[usize], end| found.iter().copied().filter(|&place| place < end).collect::<Vec<_>>();
             assert_eq!(of(n - 1, &weights[..n - 1]), before(&found, n - 1));
             let changed: Vec<u32> = (0..n).map(|i| if i == 7 { 0 } else { weights[i] }).collect();

@@ -1,17 +1,17 @@
-//! Neighboring data sets, and how far an exact answer may move between them.
+//! Neighbor relations, and the largest distance between exact answers about two neighbors.
 
 /// When two data sets are neighbors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbours {
-    /// They have the same number of records, which is public, and differ in one of them.
+    /// Neighbors have the same number of records, which is public, and differ in one record.
     Replace,
-    /// One has one record more than the other; the number of records is private.
+    /// One neighbor has one record more than the other. The number of records is private.
     AddRemove,
 }
 
 /// The largest distance between the exact answers of two neighbors, in lattice units of the answer, rounded up.
 ///
-/// It is infinite if there is no bound; the tape then refuses the answer.
+/// The sensitivity is infinite if there is no bound. The tape refuses such an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sensitivity {
     replace: f64,
@@ -24,8 +24,9 @@ impl Sensitivity {
         Self { replace, add_remove }
     }
 
-    /// The sensitivity of a sum over records. Adding or removing a record moves the sum by its contribution, of length
-    /// at most `norm`; replacing a record moves it by the difference of two contributions, at most `diameter`.
+    /// The sensitivity of a sum over records. Adding or removing a record moves the sum by the contribution of the
+    /// record, whose length is at most `norm`. Replacing a record moves the sum by the difference of two contributions,
+    /// whose length is at most `diameter`.
     pub(crate) const fn of_sum(norm: f64, diameter: f64) -> Self {
         Self { replace: diameter, add_remove: norm }
     }
@@ -38,26 +39,28 @@ impl Sensitivity {
         }
     }
 
-    /// The sensitivity in units that are 2^-bits as large. Powers of two are exact.
+    /// The sensitivity in units that are smaller by the factor 2^-bits. Multiplying by a power of two is exact.
     pub(crate) fn scaled(self, bits: u32) -> Self {
         let unit = f64::from(bits).exp2();
         Self { replace: self.replace * unit, add_remove: self.add_remove * unit }
     }
 
-    /// The sensitivity of the same answer about weighted records. The answer is rounded to the lattice afterwards,
-    /// which adds `rounding`.
+    /// The sensitivity of this answer for weighted records. The weighted answer is rounded to the lattice, which adds
+    /// `rounding`.
     ///
-    /// *Proof for a sum.* A record contributes c phi, with a weight c in [0, 1] that is a part of the record. If it is
-    /// added or removed, the sum moves by c |phi|, which is no more than without weights. If it is replaced, the sum
-    /// moves by |c phi - c' phi'|, a convex function of (c, c'). Its maximum is at a corner, where it is 0, the norm of
-    /// one contribution, or the distance of two contributions, so the larger of the two sensitivities bounds it. ∎ This
-    /// includes the number of records, which a replacement cannot change, and the sum of the weights, which it can.
-    /// *Proof for an answer about records that hidden coins have kept* (see [`crate::statistics::Statistic::coins`]): a
-    /// coin belongs to its record. Let the other records have the same coins in both data sets. Then the replaced
-    /// record is kept in both, in one or in neither, so the sets of kept records are equal, or neighbors of either
-    /// relation. If one set has a record more, the rows of later records shift, and the same random numbers would lead
-    /// to other choices for them. The bound for this case is therefore about distributions: the statistic must couple
-    /// its own choices for a record that is added in any row, see [`crate::statistics::PairCounts`]. ∎
+    /// *Proof for a sum.* A record contributes c phi, where the weight c in [0, 1] is a part of the record. If the
+    /// record is added or removed, the sum moves by c |phi|, which is at most the change without weights. If the record
+    /// is replaced, the sum moves by |c phi - c' phi'|, which is a convex function of (c, c'). So the maximum is at a
+    /// corner, where the value is 0, the norm of one contribution, or the distance of two contributions. The larger of
+    /// the two sensitivities bounds all of these. ∎ This bound also covers the sum of the weights, which a replacement
+    /// can change although it does not change the number of records.
+    ///
+    /// *Proof for an answer about records that hidden coins have kept* (see [`crate::statistics::Statistic::coins`]). A
+    /// coin belongs to its record. Let the unchanged records have the same coins in both data sets. Then the replaced
+    /// record is kept in both data sets, in one of them or in neither. So the sets of kept records are equal, or they
+    /// are neighbors of one of the two relations. If one set has a record more, the rows of later records shift, and
+    /// the same random numbers would lead to other choices for these records. So the statistic must couple its own
+    /// choices for a record that is added in any row, as [`crate::statistics::PairCounts`] does. ∎
     pub fn weighted(self, rounding: f64) -> Self {
         let up = |x: f64| if rounding > 0.0 { (x + rounding).next_up() } else { x };
         Self { replace: up(self.replace.max(self.add_remove)), add_remove: up(self.add_remove) }

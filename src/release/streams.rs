@@ -1,5 +1,5 @@
-//! Randomness by position: every release has streams of its own, so the noise depends on the key and the position of
-//! the release, never on a thread.
+//! Random numbers by position. Every release has its own streams. So the noise depends only on the key and on the
+//! position of the release in the run, never on a thread.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -9,7 +9,7 @@ use super::noise::{Additive, Request, Sampler};
 use super::sensitivity::Neighbours;
 use crate::runtime::pool;
 
-/// The number of coordinates that share a stream; the blocks of a longer vector are drawn in parallel.
+/// The number of coordinates that share a stream. The noise of a longer vector is drawn in blocks, in parallel.
 const BLOCK: usize = 1024;
 
 /// Streams are numbered release * 2^24 + block.
@@ -18,8 +18,8 @@ const BLOCKS_PER_RELEASE: u32 = 24;
 /// The number of independent parts of hidden randomness.
 pub(crate) const PARTS: usize = 1 << BLOCKS_PER_RELEASE;
 
-/// A key and the number of the next stream. It cannot be copied, because two copies would give two releases the same
-/// noise.
+/// A key and the number of the next stream. This type cannot be copied, because two copies would give two releases the
+/// same noise.
 pub struct Streams {
     key: [u8; 32],
     next: u64,
@@ -27,31 +27,33 @@ pub struct Streams {
 
 /// Hidden randomness that a statistic uses, such as a pairing of the records.
 ///
-/// It is independent of the data and the same in a replay. It is *hidden* and not public: nothing may show it. If a
-/// statistic is within its sensitivity for every pair of coupled choices, the release as a mixture over the choices
-/// keeps its privacy bound, because the divergences are jointly quasi-convex; this holds for the whole run at once. A
-/// choice that is shown would need a distribution that does not depend on the data, and a pairing of n records shows n,
-/// which is private under add/remove.
+/// Hidden randomness is independent of the data, and a replay uses the same one. It is *hidden*: nothing may show it.
+/// Suppose that a statistic keeps its sensitivity for every pair of coupled choices. Then the release, as a mixture
+/// over the choices, keeps its privacy bound, because the divergences of differential privacy are jointly quasi-convex.
+/// This holds for the whole run at once. Choices could be shown only if their distribution did not depend on the data.
+/// This is not the case: a pairing of n records reveals n, which is private under add/remove.
 ///
-/// It cannot be copied, and using it consumes it. Two uses of one stream would be two dependent choices, and the bound
-/// of a release holds for independent choices. A statistic that owns a stream makes the same choice in every query.
+/// A stream cannot be copied, and using it consumes it. Two uses of one stream would give two dependent choices, but
+/// the bound of a release holds for independent choices. A statistic that owns a stream makes the same choice in every
+/// query.
 pub struct Stream {
     rng: ChaCha20Rng,
     neighbours: Neighbours,
 }
 
 impl Stream {
-    /// The generator from its beginning: a query that is made twice makes the same hidden choice.
+    /// The generator, which always begins at the same position. So a query that is made twice makes the same hidden
+    /// choice.
     pub(crate) fn generator(&self) -> ChaCha20Rng {
         self.part(0)
     }
 
-    /// One of [`PARTS`] independent generators, from its beginning. How much is drawn from one part, which may depend
-    /// on the number of records, does not shift the others.
+    /// One of [`PARTS`] independent generators, which always begins at the same position. How many numbers are drawn
+    /// from one part may depend on the number of records. This does not change the numbers of other parts.
     ///
     /// # Panics
     ///
-    /// If there is no such part.
+    /// If `part` is not below [`PARTS`].
     pub(crate) fn part(&self, part: usize) -> ChaCha20Rng {
         assert!(part < PARTS, "there is no part {part} of hidden randomness");
         let mut rng = self.rng.clone();
@@ -66,19 +68,19 @@ impl Stream {
 }
 
 impl Streams {
-    /// A key from the operating system.
+    /// Streams with a key from the operating system.
     pub fn from_system() -> Result<Self, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(Self::from_key(key))
     }
 
-    /// A given key, for tests and simulations only.
+    /// Streams from a given key, for tests and simulations only.
     pub fn from_key(key: [u8; 32]) -> Self {
         Self { key, next: 0 }
     }
 
-    /// Hidden randomness; it takes the position of a release.
+    /// Hidden randomness. It uses up the position of one release.
     pub(in crate::release) fn hidden(&mut self, neighbours: Neighbours) -> Stream {
         Stream { rng: self.single(), neighbours }
     }
@@ -89,7 +91,7 @@ impl Streams {
         self.stream(release, 0)
     }
 
-    /// Skips the position of a release, which a replay does not draw.
+    /// Skips the position of a release, for a replay, which draws no noise.
     pub(in crate::release) fn advance(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
@@ -101,7 +103,7 @@ impl Streams {
         rng
     }
 
-    /// The values plus noise, each coordinate independently, or the index of a choice among the values. A lattice draw
+    /// The values plus independent noise on each coordinate, or the index of a choice among the values. A lattice draw
     /// has no values and is refused.
     pub(in crate::release) fn answer(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error> {
         match request.sampler() {
@@ -118,7 +120,7 @@ impl Streams {
             let mut rng = self.stream(release, block as u64);
             for value in values {
                 let noisy = i128::from(*value).saturating_add(noise.sample(&mut rng));
-                // The sum is clamped, not the noise, so this is post-processing of the noisy integer.
+                // Clamping is post-processing, because it clamps the noisy sum and not the noise.
                 *value = noisy.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
             }
         };
@@ -153,8 +155,9 @@ mod tests {
     }
 
     /// Compares the mean square of N draws with that of the continuous noise, which differs by less than 1e-8 at this
-    /// width. Its relative standard deviation is sqrt(2/N) for the Gaussian and sqrt(5/N) for the other two. A
-    /// difference of six standard deviations has probability below 1e-6, and the key is fixed.
+    /// width. The relative standard deviation of the mean square is sqrt(2/N) for the Gaussian and sqrt(5/N) for the
+    /// two other distributions. A difference of six standard deviations has probability below 1e-6, and the key is
+    /// fixed.
     #[test]
     fn noise_has_the_scale_that_was_asked_for() {
         const N: usize = 40_000;

@@ -1,9 +1,10 @@
 //! The tape: the only place where noise is added to exact integers.
 //!
-//! Every release of every mechanism goes through [`Tape`]. A tape has a neighbor relation from its creation on and
-//! takes the sensitivity from the value that it opens; no other sensitivity can be stated. [`Draw`] adds fresh noise;
-//! the tapes of [`super::recording`] keep what happened, or return it. A mechanism cannot tell them apart, so the tests
-//! replay the code that runs. A tape with an [`Allowance`] releases no more than was charged.
+//! Every release of every mechanism goes through [`Tape`]. The neighbor relation of a tape is fixed when it is created.
+//! The tape takes the sensitivity from the value that it opens, and a caller cannot state another one. [`Draw`] adds
+//! fresh noise. The tapes of [`super::recording`] record a run or replay it. A mechanism does not know which kind of
+//! tape it has, so the tests replay the same code that runs in production. A tape with an [`Allowance`] releases no
+//! more than was charged.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -16,18 +17,20 @@ use super::streams::{Stream, Streams};
 use super::trace::{Trace, Traced};
 use crate::runtime::pulse::Interrupted;
 
-/// The rate of a choice is a ratio with a denominator below 2^63 and at most this many binary places of eta.
+/// The largest number of binary places of eta in the rate of a choice. The rate is a ratio of integers with a
+/// denominator below 2^63.
 const ETA_BITS: u32 = 30;
 
 /// The standard deviation in lattice units: `noise_multiplier` times the sensitivity, rounded up. The factor covers the
 /// rounding of both products.
 ///
-/// It is 0 if there is no such number; no sampler accepts 0.
+/// The result is 0 if the product is not a positive number. No sampler accepts 0.
 pub fn gaussian_sigma(sensitivity: f64, noise_multiplier: f64) -> u64 {
     (sensitivity * noise_multiplier * (1.0 + 1e-15)).ceil() as u64
 }
 
-/// p/q with range * p/q <= eta, exactly: eta is rounded down to as many binary places as fit.
+/// A ratio p/q such that range * p/q <= eta holds exactly. For this, eta is rounded down to as many binary places as
+/// fit.
 fn choice_rate(range: u64, eta: f64) -> Result<(u64, u64), Error> {
     let refused = |reason: String| Err(Error::Refused(reason));
     if !(1..1 << 63).contains(&range) {
@@ -41,7 +44,7 @@ fn choice_rate(range: u64, eta: f64) -> Result<(u64, u64), Error> {
     Ok((p as u64, range << bits))
 }
 
-/// Candidates that are too many to list: an exact sampler over them, and the score that it uses.
+/// An exact sampler over candidates that are too many to list, and their scores.
 pub trait Selection {
     /// Draws a candidate with the randomness of `rng` alone.
     fn draw(&mut self, rng: &mut ChaCha20Rng) -> Result<Vec<i64>, Interrupted>;
@@ -49,12 +52,12 @@ pub trait Selection {
     /// The exact score of a candidate.
     fn score(&self, candidate: &[i64]) -> i64;
 
-    /// By how much the score of a candidate may move between neighbors.
+    /// The largest change of the score of a candidate between neighbors.
     fn sensitivity(&self) -> Sensitivity;
 }
 
-/// The operations in which the kinds of tape differ. The trait is sealed, because a tape in another folder would see
-/// exact values.
+/// The operations that differ between the kinds of tape. The trait is sealed, because a tape in another folder could
+/// see exact values.
 pub(in crate::release) mod kind {
     use super::*;
 
@@ -63,10 +66,10 @@ pub(in crate::release) mod kind {
         /// The state that every kind has.
         fn state(&self) -> &State;
 
-        /// The same state, mutable.
+        /// The state that every kind has, for changes.
         fn state_mut(&mut self) -> &mut State;
 
-        /// The exact values plus noise, each coordinate independently.
+        /// The exact values plus independent noise on each coordinate.
         fn release(&mut self, request: &Request, exact: &[i64]) -> Result<Vec<i64>, Error>;
 
         /// A candidate drawn by its score.
@@ -76,7 +79,8 @@ pub(in crate::release) mod kind {
 
 /// The tape, which adds noise to exact integers.
 ///
-/// It refuses an answer of another form, or without a finite sensitivity under its relation.
+/// A tape refuses an answer that has another form than the release needs, or no finite sensitivity under the relation
+/// of the tape.
 pub trait Tape: kind::Kind + Send + Sync {
     /// The neighbor relation of everything that this tape releases.
     fn neighbours(&self) -> Neighbours {
@@ -88,11 +92,11 @@ pub trait Tape: kind::Kind + Send + Sync {
         self.state().trace.entries()
     }
 
-    /// Sets a limit, once, for all later releases: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on
-    /// the sum of the bounded ranges of choices and draws. A release that exceeds the limit by more than rounding is an
-    /// error and opens nothing.
+    /// Sets two limits for all later releases: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on the
+    /// sum of the bounded ranges of choices and draws. The limits can be set only once. A release that would exceed a
+    /// limit by more than rounding errors fails without opening a value.
     ///
-    /// Laplace and geometric noise is not counted, and a tape without an allowance has no limit.
+    /// Laplace and geometric noise is not counted. A tape for which this function was not called has no limit.
     fn allow(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
         self.state_mut().allowance.set(mu_squared, ranges)
     }
@@ -107,30 +111,31 @@ pub trait Tape: kind::Kind + Send + Sync {
 
     /// A vector of length one plus two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
     ///
-    /// **Cost**: pure, sensitivity p/q. For a longer vector it would be p/q times the L1 sensitivity, which no value
-    /// carries. The rate is chosen by the caller, who must be charged for what the caller proves.
+    /// **Cost**: pure differential privacy with epsilon = sensitivity * p/q. A longer vector would need its L1
+    /// sensitivity, which answers do not store. The caller chooses the rate and must charge the cost that the caller
+    /// proves.
     fn laplace(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_single(self, name, exact, Noise::Laplace { p, q })
     }
 
     /// A vector of length one plus one-sided geometric noise: P(k) proportional to exp(-k p/q), k >= 0.
     ///
-    /// **Cost**: not bounded on its own, because one-sided noise reveals where it starts. A mechanism that compares
-    /// such values, as AboveThreshold does, proves what they cost together.
+    /// **Cost**: not bounded for a single value, because one-sided noise reveals a lower bound of the value. A
+    /// mechanism that compares several such values, as AboveThreshold does, must prove their common cost.
     fn geometric(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_single(self, name, exact, Noise::Geometric { p, q })
     }
 
-    /// The exponential mechanism: an index, with weights exp(-score * rate). The rate is eta divided by the range of
-    /// the scores, or by `at_least` if that is larger.
+    /// The exponential mechanism: an index i with probability proportional to exp(-score_i * rate). The rate is eta
+    /// divided by the larger of `at_least` and the range of the scores.
     ///
     /// **Cost**: bounded range eta, because the log-odds of two indices move by at most eta between neighbors.
     ///
-    /// Scores with range 0 are refused: if nothing moves there is nothing to hide, and no tape is needed.
+    /// Scores with range 0 are refused, because they do not depend on the data and no tape is needed.
     fn choose(&mut self, name: &str, exact: &Exact, eta: f64, at_least: u64) -> Result<usize, Error> {
         check_form(name, exact, Form::Scores)?;
         if exact.is_empty() {
-            return Err(Error::Refused("there is nothing to choose from".into()));
+            return Err(Error::Refused("there are no candidates to choose from".into()));
         }
         let own = finite(name, exact.sensitivity().under(self.neighbours()))?;
         // A range beyond 2^63 saturates and is then refused.
@@ -143,15 +148,15 @@ pub trait Tape: kind::Kind + Send + Sync {
         Ok(chosen[0] as usize)
     }
 
-    /// Adds to the trace the release of a mechanism that compared noisy values: an index, or nothing if none was found.
-    /// The mechanism has charged `epsilon` for it.
+    /// Adds to the trace the release of a mechanism that compared noisy values. The release is an index, or nothing if
+    /// no value was found. The mechanism was charged `epsilon` for this release.
     fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
         self.state_mut().trace.outcome(name, sensitivity, epsilon, found);
     }
 
-    /// A candidate drawn by its score, with weights 2^(-score * rate / 2^71). Only the candidate is released. A
-    /// recording keeps its score, and a replay checks that a neighbor's score of the same candidate is within the
-    /// sensitivity.
+    /// Draws a candidate with probability proportional to 2^(-score * rate / 2^71). Only the candidate is released. A
+    /// recording also stores the score of the candidate. A replay checks that the score of the same candidate on a
+    /// neighbor differs by at most the sensitivity.
     ///
     /// **Cost**: 2 ln 2 * rate/2^71 * sensitivity, as pure differential privacy and as bounded range.
     fn draw(&mut self, name: &str, rate: u64, selection: &mut dyn Selection) -> Result<Vec<i64>, Error> {
@@ -170,7 +175,7 @@ pub trait Tape: kind::Kind + Send + Sync {
     }
 }
 
-/// A vector plus noise on every coordinate.
+/// Releases a vector with noise on every coordinate.
 fn release_vector<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> Result<Vec<i64>, Error>
 where
     T: kind::Kind + ?Sized,
@@ -183,15 +188,15 @@ where
     Ok(noisy)
 }
 
-/// A vector of length one plus noise whose privacy depends on the L1 distance, which the L2 sensitivity understates in
-/// more dimensions.
+/// Releases a vector of length one. This is for noise whose privacy depends on the L1 distance, which the L2
+/// sensitivity bounds only in one dimension.
 fn release_single<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> Result<Vec<i64>, Error>
 where
     T: kind::Kind + ?Sized,
 {
     if exact.len() != 1 {
-        let reason = "this noise is for a vector of one, because a sensitivity is an L2 distance";
-        return Err(Error::Refused(format!("{name:?}: {reason}; pick an entry, got {exact:?}")));
+        let reason = "this noise needs a vector of length one, because sensitivities are L2 distances";
+        return Err(Error::Refused(format!("{name:?}: {reason}; got {exact:?}, pick an entry")));
     }
     release_vector(tape, name, exact, noise)
 }
@@ -205,7 +210,7 @@ fn check_form(name: &str, exact: &Exact, form: Form) -> Result<(), Error> {
     Err(Error::Refused(format!("{name:?} needs the form {form:?}, not {exact:?}{hint}")))
 }
 
-/// The state that every kind of tape has: the source of its noise, its relation, its limit, and what it released.
+/// The state of every kind of tape: the source of its noise, its relation, its limit, and the trace of its releases.
 pub struct State {
     pub(in crate::release) streams: Streams,
     pub(in crate::release) neighbours: Neighbours,
@@ -220,7 +225,7 @@ impl State {
     }
 }
 
-/// Fresh noise, which every run outside of the tests uses.
+/// A tape that draws fresh noise. Every run outside of the tests uses this kind.
 pub struct Draw(State);
 
 impl Draw {
@@ -320,7 +325,7 @@ mod tests {
         for range in [1, 2, 3, (1 << 34) + 1, (1 << 62) - 1, 1 << 62, (1 << 63) - 1] {
             for eta in [1e-12, 0.1, 1.0, 7.3, 1e6] {
                 let (p, q) = choice_rate(range, eta).unwrap();
-                // range p/q is p 2^-bits, which is a double.
+                // The product range * p/q equals p 2^-bits, which a double holds exactly.
                 let spent = p as f64 / (q / range) as f64;
                 assert!(q % range == 0 && spent <= eta && eta - spent < 1.0, "{range} {eta}");
             }
@@ -345,7 +350,7 @@ mod tests {
         assert!(tape.laplace("test", &entry, (1, 5)).is_ok() && tape.geometric("test", &entry, (1, 5)).is_ok());
     }
 
-    /// Every kind of tape, with a recording of enough releases to replay.
+    /// Every kind of tape. The replaying tape has a recording of enough releases.
     fn tapes(ask: impl Fn(&mut dyn Tape)) -> Vec<Box<dyn Tape>> {
         let streams = || Streams::from_key([1; 32]);
         let mut record = Record::new(streams(), Neighbours::Replace);
@@ -361,7 +366,7 @@ mod tests {
         let ask = |tape: &mut dyn Tape, multiplier| tape.gaussian("test", &exact, multiplier).map(drop);
         let all = |tape: &mut dyn Tape| (0..12).for_each(|_| ask(tape, 2.0).unwrap());
         for mut tape in tapes(all) {
-            // (1000/2001)^2 for each: sigma is rounded up.
+            // Each release costs (1000/2001)^2, because sigma is rounded up.
             tape.allow(10.0 * (1000.0f64 / 2001.0).powi(2), 0.0).unwrap();
             assert!((0..10).all(|_| ask(tape.as_mut(), 2.0).is_ok()));
             assert!(matches!(ask(tape.as_mut(), 2.0), Err(Error::Refused(_))));
@@ -379,7 +384,7 @@ mod tests {
             assert!(tape.draw("test", u64::MAX, &mut Never).is_err(), "too large a rate");
         }
         assert_eq!(tape.entries(), []);
-        // The whole allowance is left, and nothing was drawn from the streams.
+        // The refused releases used neither the allowance nor random numbers.
         let noisy = tape.gaussian("test", &exact, 1.0).unwrap();
         assert_eq!(noisy, self::tape(Neighbours::Replace).gaussian("test", &exact, 1.0).unwrap());
         assert!(tape.choose("test", &scores, 0.5, 0).is_ok() && tape.entries().len() == 2);
@@ -389,7 +394,7 @@ mod tests {
     #[test]
     fn choices_and_draws_share_the_ranges_of_the_allowance() {
         let scores = Exact::stated(&[1, 2], 4.0, true);
-        // A range of 2 ln 2 sensitivity rate/2^71, with the sensitivity 2^31.
+        // The bounded range is 2 ln 2 sensitivity rate/2^71, and the sensitivity is 2^31.
         let rate = (0.25 / (2.0 * std::f64::consts::LN_2) * 2f64.powi(40)) as u64;
         let all = |tape: &mut dyn Tape| {
             tape.choose("test", &scores, 0.5, 0).unwrap();

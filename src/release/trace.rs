@@ -1,38 +1,38 @@
-//! The trace of a tape: what a run released, as data.
+//! The trace of a tape: a list of everything that a run released.
 //!
 //! An entry has the name of a release, its query with the public parameters, its noise and the noisy answer. All of
-//! these are public or were released, so a trace costs nothing. It contains nothing else:
+//! these are public or were released, so a trace adds no privacy cost. A trace contains nothing else:
 //!
 //! * A choice appears with its index, and a lattice draw with its point.
-//! * Noisy values that are only compared, with Laplace or geometric noise, do not appear: AboveThreshold releases an
-//!   index, and its proof does not cover the values. The mechanism adds its index by [`Trace::outcome`].
+//! * Noisy values that are only compared (Laplace or geometric noise) do not appear. AboveThreshold releases only an
+//!   index, and its proof does not cover the noisy values. The mechanism adds its index with [`Trace::outcome`].
 //! * Hidden randomness does not appear.
 
 use super::exact::Query;
 use super::noise::{Noise, Request};
 
-/// A trace contains at most this many numbers (32 MB); later answers and parameters are left out, and their entries say
-/// so.
+/// The largest number of numbers in a trace (32 MB). Answers and parameters beyond this limit are left out, and are
+/// `None` in their entries.
 pub const NUMBERS_MAX: usize = 1 << 22;
 
-/// A longer answer is left out as well: the run returns it, and a second copy of a model would take as much memory as
-/// the model.
+/// The largest number of values in an answer of the trace. A longer answer, such as a model, is left out to save
+/// memory; the run returns the answer anyway.
 pub const ANSWER_MAX: usize = 1 << 17;
 
 /// One release.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traced {
-    /// Its name, which is the stage, for instance `fine gradient`.
+    /// The name of the release, for instance `fine gradient`.
     pub name: String,
     /// The noise: "Gaussian", "choice", "draw" or "above threshold".
     pub noise: &'static str,
     /// The sensitivity, in lattice units.
     pub sensitivity: f64,
-    /// The standard deviation, or the change that lowers the probability by a factor e, in lattice units.
+    /// The scale of the noise in lattice units, as [`Noise::scale`](super::noise::Noise::scale) defines it.
     pub scale: f64,
-    /// The query that was answered; `None` for integers of a caller, and if it was left out.
+    /// The query that was answered. `None` if the values were a caller's own integers, or if the query was left out.
     pub query: Option<Query>,
-    /// The noisy answer in lattice units, an index or a point; `None` if it was left out.
+    /// The released value: a noisy answer in lattice units, an index or a point. `None` if it was left out.
     pub answer: Option<Vec<i64>>,
 }
 
@@ -49,7 +49,7 @@ impl Trace {
         &self.entries
     }
 
-    /// Adds a release, unless its answer is only compared and not released.
+    /// Adds a release, unless its noisy answer is only compared and not released.
     pub(in crate::release) fn keep(&mut self, request: &Request, query: Option<&Query>, answer: &[i64]) {
         let noise = match request.noise {
             Noise::Gaussian { .. } => "Gaussian",

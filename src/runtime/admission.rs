@@ -1,7 +1,7 @@
-//! Admission maps each record on its own by a public function, so neighboring data sets stay neighbors.
+//! Admission maps each record separately by a public function, so neighboring data sets stay neighbors.
 //!
-//! A pass finds out whether the map changes any record. If it does, every block is mapped when it is loaded, so no copy
-//! of the records is needed.
+//! One pass over the records finds out whether the map changes any record. If it does, every block is mapped whenever
+//! it is loaded, so the mapped records are never stored.
 
 use std::fmt;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub enum Refused {
     NonFinite(NonFinite),
     /// The records cannot be read.
     Unreadable(String),
-    /// The caller wants to stop.
+    /// The progress callback requested an interrupt.
     Interrupted,
 }
 
@@ -57,8 +57,8 @@ impl From<Interrupted> for Refused {
     }
 }
 
-/// Clamps every coordinate to [`LARGEST`], replaces records with a coordinate that is not finite, and projects records
-/// onto a ball if there is one.
+/// The map: it replaces records with a coordinate that is not finite, clamps every coordinate to [`LARGEST`], and
+/// projects records onto a ball if there is a ball.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
     ball: Option<Ball>,
@@ -78,7 +78,7 @@ impl Admission {
         Self { ball: ball.cloned(), replacement: replacement.map(<[f64]>::to_vec) }
     }
 
-    /// Whether the map changes any record of a table; every record is read. If there is no replacement, a coordinate
+    /// Reads all records, and returns whether the map changes any of them. If there is no replacement, a coordinate
     /// that is not finite stops the pass.
     pub(crate) fn changes(&self, table: &Table<'_>, pulse: &mut dyn Pulse) -> Result<bool, Refused> {
         let (d, n) = (table.d(), table.n());
@@ -116,12 +116,12 @@ impl Admission {
         failed.map_or_else(|| Ok(looked.iter().any(|(changed, _, _)| *changed)), Err)
     }
 
-    /// Maps the records of a block in place, and returns whether any of them changed. All doubles become finite; if
-    /// there is no replacement, a coordinate that is not finite is mapped by [`finite`] on its own.
+    /// Maps the records of a block in place, and returns whether any of them changed. All coordinates become finite. If
+    /// there is no replacement, [`finite`] maps each coordinate that is not finite.
     pub(crate) fn apply(&self, block: &mut [f64], d: usize) -> bool {
         let mut changed = false;
         for record in block.chunks_exact_mut(d) {
-            // There is no branch for every coordinate; a comparison with NaN is false.
+            // The fold has no branch for each coordinate. A comparison with NaN is false.
             if record.iter().fold(true, |all, x| all & (x.abs() <= LARGEST)) {
                 continue;
             }
@@ -137,8 +137,8 @@ impl Admission {
 
 /// Projects the records of a block, which are finite, and returns whether any of them moved.
 fn project(ball: &Ball, block: &mut [f64], d: usize) -> bool {
-    // All distances are computed in one sweep, with a margin for rounding: only records near or beyond the sphere need
-    // a closer look.
+    // All distances are computed at once, with a margin for rounding. Only records near or beyond the sphere are
+    // projected.
     let distances = distances(Block::new(block, d, block.len() / d), ball.center());
     let inside = ball.radius() * (1.0 - 1e-9);
     let mut moved = false;

@@ -1,10 +1,10 @@
-//! Identities: every query and every set of admitted records has one, which is unique among all processes.
+//! Every query and every set of admitted records has an identity, which is unique among all processes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A random number of the process, and a counter in it.
+/// A random number of the process, and a counter within the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     process: u64,
@@ -29,7 +29,7 @@ impl Identity {
     }
 }
 
-/// The random number of this process; a forked child draws its own.
+/// The random number of this process. A forked child draws a new number.
 fn process() -> u64 {
     static DRAWN: Mutex<Option<(u32, u64)>> = Mutex::new(None);
     let mut drawn = DRAWN.lock().unwrap_or_else(|e| e.into_inner());
@@ -37,7 +37,7 @@ fn process() -> u64 {
     match *drawn {
         Some((process, number)) if process == owner => number,
         _ => {
-            // The keys of a hasher are random numbers of the operating system, and differ from one hasher to the next.
+            // The keys of a hasher are random numbers from the operating system, and every hasher has other keys.
             let number = RandomState::new().hash_one(owner);
             *drawn = Some((owner, number));
             number

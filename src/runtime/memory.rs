@@ -1,7 +1,7 @@
-//! The memory of the coordinates of records: doubles or singles, a caller's or our own, or a file.
+//! The memory that holds the coordinates of records: doubles or singles, borrowed or owned, or a file.
 //!
-//! Singles are stored as singles. A kernel sees doubles only, and every single is a double, so a widened block has the
-//! bits of a converted array.
+//! Singles are stored as singles and converted to doubles (widened) block by block. Every single is exactly a double,
+//! so the results have the same bits as with an array of doubles.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -46,7 +46,8 @@ impl Kernel for Widen<'_> {
     }
 }
 
-/// There is no branch for every coordinate; a comparison with NaN is false.
+/// Checks that all coordinates are finite and at most [`LARGEST`], without a branch for each coordinate. A comparison
+/// with NaN is false.
 struct Admissible<'a>(&'a [f64]);
 
 impl Kernel for Admissible<'_> {
@@ -58,7 +59,7 @@ impl Kernel for Admissible<'_> {
     }
 }
 
-/// The same for singles.
+/// Checks that all singles are finite.
 struct Finite<'a>(&'a [f32]);
 
 impl Kernel for Finite<'_> {
@@ -123,8 +124,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Copies some records as doubles; the target has room for exactly these. Records that cannot be read become zero,
-    /// and [`Self::check`] says why.
+    /// Copies some records as doubles into a target of the right size. Records that cannot be read become zero, and
+    /// [`Self::check`] then returns the reason.
     pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {
         match &self.memory {
             Memory::Doubles(all) => target.copy_from_slice(&all[self.coordinates(records)]),
@@ -143,8 +144,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether admitted records stay unchanged. Other processes may write to a file, so its records are mapped again on
-    /// each load.
+    /// Whether admitted records stay unchanged. Other processes may write to a file, so the records of a file are
+    /// mapped again on each load.
     pub(crate) fn stays(&self) -> bool {
         !matches!(self.memory, Memory::File(_))
     }

@@ -1,6 +1,6 @@
 //! Sums of integer vectors over records, or over pairs of records; every aggregate of the core is such a sum.
 //!
-//! Sums of integers do not depend on the order, so each block goes to any thread that is free.
+//! Sums of integers do not depend on the order, so any free thread takes the next block.
 
 use std::ops::Range;
 
@@ -12,18 +12,19 @@ use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
 use crate::runtime::weighting::Weighting;
 
-/// The most items of a wave, except for up to one more block: their sum fits 64 bits if an item contributes at most
-/// 2^41.
+/// The largest number of items in a wave; a wave may exceed it by less than one block. The sum over a wave fits 64 bits
+/// if an item contributes at most 2^41.
 const ITEMS_PER_WAVE: usize = 1 << 20;
 
-/// Up to this many coordinates of weighted records, one thread finishes before others have woken up.
+/// Up to this many coordinates of weighted records are summed by one thread, which is faster than waking other threads.
 const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
-/// Sums vectors of `size` integers over items: `add` adds the contributions of a range of items, each at most 2^41 in
-/// magnitude.
+/// Sums vectors of `size` integers over items. `add` adds the contributions of a range of items; each contribution is
+/// at most 2^41 in absolute value.
 ///
-/// A block has at most `per_block` items with this many `coordinates`. A single block is done by the calling thread.
-/// Blocks and waves are summed in 64 bits and the waves in 128 bits, so no number of items overflows.
+/// A block has at most `per_block` items, and an item has `coordinates` coordinates. If there is a single block, the
+/// calling thread sums it. Sums over a block or a wave have 64 bits, and the sum over all waves has 128 bits, so no
+/// number of items causes an overflow.
 pub(crate) fn sum_blocks(
     items: usize,
     coordinates: usize,
@@ -36,7 +37,7 @@ pub(crate) fn sum_blocks(
 }
 
 /// [`sum_blocks`] over records: `add` adds the contributions of a block of at most `per_block` records. If records have
-/// weights, all records of a block have the same weight, by which their contributions are multiplied.
+/// weights, all records of a block have the same weight, and their contributions are multiplied by this weight.
 pub(crate) fn sum_records(
     points: &Points<'_>,
     coordinates: usize,
@@ -53,8 +54,8 @@ pub(crate) fn sum_records(
     })
 }
 
-/// The sum over records of their weights times their contributions: blocks with one weight are summed in 64 bits and
-/// multiplied in 128 bits.
+/// The weighted sum of the contributions. The records of a block have the same weight. A block is summed in 64 bits,
+/// and its sum is multiplied by the weight in 128 bits.
 fn sum_classes(
     points: &Points<'_>,
     weighting: &Weighting,
@@ -125,7 +126,7 @@ pub(crate) fn sum_lying(
     })
 }
 
-/// The same sum; every thread has a scratch buffer of its own.
+/// [`sum_records`] with a scratch buffer for every thread.
 fn sum_with<S: Default + Send>(
     items: usize,
     coordinates: usize,
@@ -174,8 +175,8 @@ pub(crate) fn map_blocks<T: Send>(
     let per_block = records_per_block(d);
     let visit = |first: usize, end: usize| visit(first, points.block(first..end, &mut Vec::new()));
     if (1..=per_block).contains(&n) {
-        // One block is finished before another thread has woken up, and searches on few records make hundreds of
-        // queries.
+        // The calling thread visits a single block, which is faster than waking another thread. Searches on few records
+        // make hundreds of queries.
         let part = visit(0, n);
         pulse.beat(1.0)?;
         return Ok(vec![part]);

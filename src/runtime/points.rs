@@ -1,5 +1,5 @@
-//! The records as the statistics see them: validated by a pass, read in place, and mapped by [`Admission`] if the map
-//! changes any of them.
+//! The records as statistics see them. One pass validates them. They are read in place, and mapped by [`Admission`] if
+//! the map changes any record.
 //!
 //! A kernel sees values that are finite and at most 2^1000 in magnitude (up to the rounding of a projection), for any
 //! array, ball and replacement of the caller. Memory that changes between the pass and a kernel would break this: a
@@ -27,9 +27,10 @@ use crate::runtime::weighting::Weighting;
 /// The number of coordinates in a block that one thread copies.
 const BLOCK: usize = 1 << 15;
 
-/// Up to this many coordinates, ranks are counted on a copy that is sorted as far as the queries need; it takes at most
-/// 1 GiB, or half of that for singles. This pays off because a search makes dozens of queries. Beyond this, every query
-/// is a pass. For records in a file the second number applies, because their user probably has little memory.
+/// The largest number of coordinates for which ranks are counted on a partly sorted copy ([`Ranking`]). The copy takes
+/// at most 1 GiB, or half of this for singles, and is faster because a search makes dozens of queries. With more
+/// coordinates, every query is a pass over the records. The constant [`RANKED_FILE`] applies to records in a file,
+/// whose users probably have little memory.
 const RANKED: usize = 1 << 27;
 const RANKED_FILE: usize = 1 << 21;
 
@@ -39,13 +40,13 @@ pub struct Repeated;
 
 impl fmt::Display for Repeated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("these are no shards of one data set: they have records in common")
+        f.write_str("these parts do not form one data set: they have records in common")
     }
 }
 
 impl std::error::Error for Repeated {}
 
-/// What is known about records since their admission. It outlives a borrow of their memory.
+/// The result of an admission. It can be stored while the memory of the records is not borrowed.
 pub struct Admitted {
     d: usize,
     n: usize,
@@ -79,8 +80,8 @@ pub struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    /// Reads every record once. Kernels see it with every coordinate clamped to 2^1000 and projected onto `ball`, if
-    /// there is one.
+    /// Reads every record once. Kernels see each record with its coordinates clamped to 2^1000, and projected onto
+    /// `ball` if there is a ball.
     ///
     /// A record with a coordinate that is not finite becomes `replacement`; without a replacement it stops the
     /// admission.
@@ -100,12 +101,13 @@ impl<'a> Points<'a> {
         Ok(Self::new(table, changes.then_some(admission), vec![Identity::fresh()]))
     }
 
-    /// An error if anything could not be read so far; everything computed from the rest is then worthless.
+    /// An error if any record could not be read so far. Then results that were computed from the records must not be
+    /// used.
     pub fn check(&self) -> Result<(), String> {
         self.table.check()
     }
 
-    /// Records that were admitted before, from their memory; `None` if its shape is different.
+    /// Records that were already admitted, made again from their memory. `None` if the memory has another shape.
     pub fn again(table: impl Into<Table<'a>>, admitted: &Arc<Admitted>) -> Option<Self> {
         let table = table.into();
         let same = (table.d(), table.n()) == (admitted.d, admitted.n);
@@ -117,7 +119,7 @@ impl<'a> Points<'a> {
         Points { table: self.table.borrowed(), admitted: Arc::clone(&self.admitted) }
     }
 
-    /// What [`Self::again`] needs in addition to the memory.
+    /// The result of the admission, which [`Self::again`] needs in addition to the memory.
     pub fn admitted(&self) -> &Arc<Admitted> {
         &self.admitted
     }
@@ -133,7 +135,7 @@ impl<'a> Points<'a> {
         assert!(shards.iter().all(|shard| shard.d() == d), "shards of one data set have one dimension");
         assert!(
             shards.iter().all(|shard| shard.weighting().is_none()),
-            "records get their weights when they are together"
+            "records get weights only after shards are joined"
         );
         let admissions =
             distinct(shards.iter().flat_map(|shard| shard.admissions().iter().copied())).ok_or(Repeated)?;
@@ -172,7 +174,7 @@ impl<'a> Points<'a> {
         Points::with_weighting(copy.table, None, self.admissions().to_vec(), Some(Weighting::new(weights)))
     }
 
-    /// The place at which the record of a row is stored.
+    /// The position at which the record of a row is stored.
     fn place(&self, row: usize) -> usize {
         self.weighting().map_or(row, |weighting| weighting.place(row))
     }
@@ -246,7 +248,8 @@ impl<'a> Points<'a> {
         self.weighting().map_or(self.n() as i128, Weighting::mass)
     }
 
-    /// The admissions that the records come from: one, or those of the shards. A sample has those of the whole.
+    /// The admissions that the records come from: one admission, or the admissions of all shards. A sample has the
+    /// admissions of the whole data set.
     pub(crate) fn admissions(&self) -> &[Identity] {
         &self.admitted.admissions
     }

@@ -1,8 +1,8 @@
-//! Thread pools of this crate, created at their first use for each process.
+//! The thread pools of this crate. Each process creates its own pools at their first use.
 //!
-//! Rayon's global pool deadlocks in a forked child, because its threads did not survive the fork. Here a child creates
-//! pools of its own. The inherited pools are leaked and never dropped, because joining threads that do not exist would
-//! hang.
+//! The global pool of rayon deadlocks in a forked child, because the child does not have the threads of its parent. So
+//! a child creates new pools here. It never drops the inherited pools, because dropping would wait forever for threads
+//! that do not exist.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -16,7 +16,8 @@ struct Owned {
 static REQUESTED: Mutex<Option<usize>> = Mutex::new(None);
 static POOLS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
-/// More threads are useless, and the operating system may refuse them.
+/// The largest number of threads of a pool. More threads would not be faster, and the operating system may refuse to
+/// start them.
 pub const THREADS_MAX: usize = 1024;
 
 /// Sets the number of threads for later kernels; `None` returns to `RAYON_NUM_THREADS` or the number of cores.
@@ -26,7 +27,7 @@ pub fn set_threads(threads: Option<usize>) {
 
 /// The number of threads that the next kernel will use.
 pub fn threads() -> usize {
-    // Querying the operating system takes longer than a small kernel.
+    // The number is stored because querying the operating system takes longer than a small kernel.
     static USUAL: OnceLock<usize> = OnceLock::new();
     let usual = || {
         let from_environment = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
@@ -37,16 +38,16 @@ pub fn threads() -> usize {
     requested.unwrap_or_else(|| *USUAL.get_or_init(usual))
 }
 
-/// Runs `work`, with rayon's parallel iterators, inside a pool while the calling thread sleeps.
+/// Runs `work` in the pool, while the calling thread waits. Parallel iterators in `work` use this pool.
 pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     pool(threads()).install(work)
 }
 
-/// Calls `work` with every item and the accumulator of the thread that does it. Returns the accumulators in no
-/// particular order, so the result must not depend on their order.
+/// Calls `work` for every item; each thread has its own accumulator, which it passes to `work`. Returns the
+/// accumulators in any order, so the caller must combine them in a way that does not depend on the order.
 ///
-/// The calling thread takes part, and there is one helper fewer than threads: idle threads of a pool do not sleep at
-/// once, and would compete with the calling thread for the processor.
+/// The calling thread works too, together with `threads() - 1` threads of the pool. With one more thread, an idle
+/// thread of the pool, which does not sleep at once, would compete with the calling thread for the processor.
 pub fn fold_in_parallel<I: Send, T: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     start: impl Fn() -> T + Sync,
@@ -80,7 +81,7 @@ pub fn fold_in_parallel<I: Send, T: Send>(
     parts.into_inner().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Calls `work` with every item; the calling thread takes part.
+/// Calls `work` for every item. The calling thread works too.
 pub fn for_each_in_parallel<I: Send>(items: impl ExactSizeIterator<Item = I> + Send, work: impl Fn(I) + Sync) {
     fold_in_parallel(items, || (), |(), item| work(item));
 }

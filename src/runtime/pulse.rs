@@ -1,8 +1,8 @@
-//! Interrupts and progress: one callback, called on the calling thread between blocks of work.
+//! Interrupts and progress. A *pulse* is a callback that kernels call between blocks of work, on the calling thread.
 
 use std::fmt;
 
-/// The error that a long kernel was told to stop between two blocks.
+/// An error: the pulse told a kernel to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -25,7 +25,7 @@ pub trait Pulse {
 /// The number of coordinates that a kernel may process between two beats, which takes some tens of milliseconds.
 pub(crate) const COORDINATES_PER_BEAT: usize = 1 << 24;
 
-/// The pulse of a caller who neither interrupts nor watches the progress.
+/// A pulse that never interrupts and ignores the progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -1,9 +1,9 @@
 //! A copy of the records, coordinate by coordinate, that answers queries about ranks: in every coordinate, the number
 //! of records at or below a threshold.
 //!
-//! A search makes many queries, most of which are near each other or repeated. So the answers are kept, and the copy is
-//! sorted as far as the queries need: a new threshold partitions the values between its two neighbors among earlier
-//! thresholds, and these are few values once the search has closed in. Singles stay singles.
+//! A search makes many queries, most of which are near each other or repeated. So the answers are stored, and the copy
+//! is partly sorted: a new threshold partitions the values between the two nearest earlier thresholds. Late in a
+//! search, these are few values. Singles stay singles.
 
 use std::ops::Range;
 
@@ -21,15 +21,16 @@ const BLOCK: usize = 1 << 10;
 /// The fixed cost of one cut, as the number of values that could be partitioned in the same time.
 const CUT: usize = 16;
 
-/// So few values are only counted: partitioning them would take longer than counting them again.
+/// Up to this many values are only counted and not partitioned, because counting them again later is faster.
 const UNDIVIDED: usize = 1 << 7;
 
-/// Up to this many values, one thread finishes before others have woken up.
+/// Up to this many values are processed by one thread, which is faster than waking other threads.
 const SINGLE_THREAD_VALUES: usize = 1 << 15;
 
 /// A coordinate that is compared with thresholds in its own precision.
 trait Comparable: Coordinate + Default + PartialOrd + Send + Sync {
-    /// The largest value at or below a threshold that is not NaN: any other value is at or below both or neither.
+    /// The largest value of this type that is at or below the threshold, which must not be NaN. A value is at or below
+    /// the result exactly if it is at or below the threshold.
     fn floor(threshold: f64) -> Self;
 }
 
@@ -46,7 +47,8 @@ impl Comparable for f32 {
     }
 }
 
-/// The thresholds of earlier queries, ascending, and the number of values at or below each; these values come first.
+/// The thresholds of earlier queries, in ascending order, each with the number of values at or below it. These values
+/// come first in the column.
 #[derive(Debug, Clone, Default)]
 struct Cuts(Vec<(f64, usize)>);
 
@@ -70,7 +72,8 @@ impl Cuts {
         if between.len() <= UNDIVIDED {
             return (start + between.iter().filter(|value| **value <= floor).count()) as i64;
         }
-        // There is no branch that depends on the values, because it would be mispredicted half of the time.
+        // The loop has no branch that depends on the values, because the processor would mispredict half of such
+        // branches.
         for i in 0..between.len() {
             let (value, first) = (between[i], between[below]);
             between[i] = first;
@@ -138,8 +141,8 @@ impl<T: Comparable> Columns<T> {
         Ok(columns)
     }
 
-    /// Copies records from one place on. It works in tiles of records and coordinates, so that the memory that it reads
-    /// and writes stays in the first-level cache.
+    /// Copies records to the positions from `first` on. It copies tiles of records and coordinates, which fit the
+    /// first-level cache.
     fn add(&mut self, first: usize, coordinates: &[T]) {
         let (d, n) = (self.cuts.len(), self.n);
         if coordinates.is_empty() {
@@ -179,7 +182,8 @@ impl<T: Comparable> Columns<T> {
         let divided = |(cuts, t): (&Cuts, &f64)| CUT + cuts.place(*t, n).1.len();
         let seen: usize = self.cuts.iter().zip(thresholds).take(TILE).map(divided).sum();
         let per_column = seen / d.clamp(1, TILE);
-        // An interrupted query leaves whole columns unchanged or done: some then have one more cut than others.
+        // An interrupted query leaves each column either unchanged or finished. Some columns then have one more cut
+        // than others, which does no harm.
         let per_wave = (COORDINATES_PER_BEAT / per_column.max(1)).max(TILE);
         for wave in (0..d).step_by(per_wave) {
             let end = d.min(wave + per_wave);
@@ -262,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_query_can_be_made_again() {
-        /// A pulse that stops at the first beat.
+        /// A pulse that stops the kernel at its first call.
         struct Stop;
         impl Pulse for Stop {
             fn beat(&mut self, _done: f64) -> Result<(), Interrupted> {

@@ -1,8 +1,9 @@
-//! Records in a file, read in blocks by ordinary reads. A file that shrinks is then an error, while with a memory map
-//! it would be a bus error; and nothing of the file stays in memory.
+//! Records in a file, read in blocks by ordinary read calls. If the file shrinks during a run, a read call returns an
+//! error, while access to a memory map would kill the process. No part of the file stays in memory.
 //!
-//! The layout is data: in every piece of the file a column has an offset, and a stride from record to record. This
-//! covers NPY files in both orders, chosen columns of them, and the record batches of Arrow files.
+//! The layout of the file is described by numbers: in every piece of the file, each column has an offset, and a stride
+//! from record to record. This covers NPY files in both orders, selected columns of such files, and the record batches
+//! of Arrow files.
 
 use std::fs::File;
 use std::io;
@@ -33,8 +34,8 @@ struct Piece {
     first: usize,
     records: usize,
     columns: Vec<Column>,
-    /// The first byte of a record and its length, if all columns have one stride and a record lies within it: then a
-    /// block is one read.
+    /// The first byte and the length of a record, if all columns have the same stride and a record lies within one
+    /// stride. Then a block needs a single read call.
     rows: Option<(u64, u64)>,
 }
 
@@ -43,8 +44,8 @@ struct Piece {
 struct Stamp {
     bytes: u64,
     changed: Option<SystemTime>,
-    /// The time of the last change of the file's inode, in seconds and nanoseconds: programs can reset `changed`, but
-    /// not this time.
+    /// The time of the last change of the inode of the file, in seconds and nanoseconds. Programs can set `changed`
+    /// back, but not this time.
     inode_changed: (i64, i64),
 }
 
@@ -69,13 +70,13 @@ pub struct RecordFile {
     pieces: Vec<Piece>,
     n: usize,
     stamp: Stamp,
-    /// The first read that failed. Kernels continue with zeros, and no answer is returned.
+    /// The error of the first read that failed. Kernels continue with zeros, but their answers are not returned.
     failure: Mutex<Option<String>>,
 }
 
 impl RecordFile {
-    /// Opens a layout: for every piece its number of records and its columns. A piece that ends beyond the file is
-    /// refused.
+    /// A file with a layout: the number of records and the columns of every piece. A piece that extends beyond the end
+    /// of the file is refused.
     pub fn new(file: File, layout: Vec<(usize, Vec<Column>)>) -> io::Result<Self> {
         let stamp = Stamp::of(&file)?;
         let d = layout.first().map_or(0, |(_, columns)| columns.len());
@@ -108,8 +109,8 @@ impl RecordFile {
         self.n
     }
 
-    /// Copies some records as doubles; the target has room for exactly these. Records that cannot be read become zeros,
-    /// and [`Self::check`] says why.
+    /// Copies some records as doubles into a target of the right size. Records that cannot be read become zero, and
+    /// [`Self::check`] then returns the reason.
     pub(crate) fn load(&self, records: Range<usize>, target: &mut [f64]) {
         if let Err(error) = self.try_load(records, target) {
             target.fill(0.0);
@@ -190,7 +191,7 @@ fn rows(columns: &[Column]) -> Option<(u64, u64)> {
     (columns.iter().all(|column| column.stride == stride) && row <= stride).then_some((start, row))
 }
 
-/// Whether records consist only of their numbers, in order and of one width.
+/// Whether a record consists only of its numbers, in the order of the columns and all of one width.
 fn packed(columns: &[Column], stride: u64) -> bool {
     let first = columns[0];
     let place = |j: usize| Column { offset: first.offset + j as u64 * first.width(), ..first };
@@ -331,6 +332,6 @@ mod tests {
         assert!(question.answer(&points, &mut Silent).is_ok());
         File::options().write(true).open(&scratch.0).unwrap().set_len(4000).unwrap();
         assert!(matches!(question.answer(&points, &mut Silent), Err(Error::Unreadable(_))));
-        assert!(question.answer(&points.gathered(&[3]), &mut Silent).is_ok(), "a copy is a copy");
+        assert!(question.answer(&points.gathered(&[3]), &mut Silent).is_ok(), "a copy does not need the file");
     }
 }

@@ -1,11 +1,11 @@
-//! Weights of records: whole multiples of 2^-20 of a public cap, with few different values.
+//! Weights of records. A weight is an integer multiple of 2^-20 of a public cap, and there are few different weights.
 //!
-//! Sums over weighted records are sums over classes of equal weights, each multiplied by its weight. Kernels never see
-//! a weight, and a record is read once, as without weights. This requires few classes: a weight has at most seven
-//! significant bits, so that an octave has 64 values and there are less than a thousand weights in total. The remaining
-//! bits of a weight are rounded up or down by a hidden coin, see [`crate::release::sample::weighted`], so that the mean
-//! is kept. The variance of this rounding is at most (w/64)^2/4, so the variance of a sum of weighted contributions
-//! grows by at most 1/16384 of the variance that it has as a sample.
+//! Sums over weighted records are sums over classes of equal weights, each multiplied by its weight. So kernels do not
+//! need to know weights, and each record is read once, as without weights. This requires few classes. A weight has at
+//! most seven significant bits, so there are 64 weights in an octave and fewer than a thousand in total. A hidden coin
+//! rounds the remaining bits of a weight up or down, so that the mean is kept; see
+//! [`crate::release::sample::weighted`]. The variance of this rounding is at most (w/64)^2/4, so the variance of a sum
+//! of weighted contributions grows by at most 1/16384 of the variance that it has as a sample.
 
 use std::ops::Range;
 
@@ -18,11 +18,12 @@ pub const WHOLE_WEIGHT: u32 = 1 << WEIGHT_BITS;
 /// The number of significant bits of a weight in a sum.
 const SIGNIFICANT: u32 = 7;
 
-/// The weight with at most [`SIGNIFICANT`] bits, rounded by a uniform coin with the probability that keeps the mean.
+/// The weight, rounded to at most [`SIGNIFICANT`] bits. The uniform `coin` rounds it up with the probability that keeps
+/// the mean.
 pub(crate) fn rounded(weight: u32, coin: u64) -> u32 {
     let surplus = (u32::BITS - weight.leading_zeros()).saturating_sub(SIGNIFICANT);
     let rest = weight & ((1 << surplus) - 1);
-    // Without surplus bits the rest is 0, and no coin is below 0.
+    // Without surplus bits the rest is 0, and the weight is not rounded up.
     let up = coin.checked_shr(u64::BITS - surplus).unwrap_or(0) < u64::from(rest);
     weight - rest + (u32::from(up) << surplus)
 }
@@ -31,9 +32,9 @@ pub(crate) fn rounded(weight: u32, coin: u64) -> u32 {
 pub(crate) struct Weighting {
     /// The weight of each row.
     weights: Vec<u32>,
-    /// The place at which the record of each row is stored.
+    /// The position at which the record of each row is stored.
     places: Vec<usize>,
-    /// The weights that are not zero, and the range of places of the records with each weight.
+    /// The weights that are not zero, and for each weight the positions of its records.
     classes: Vec<(u32, Range<usize>)>,
 }
 
@@ -66,12 +67,12 @@ impl Weighting {
         &self.weights
     }
 
-    /// The place at which the record of a row is stored.
+    /// The position at which the record of a row is stored.
     pub(crate) fn place(&self, row: usize) -> usize {
         self.places[row]
     }
 
-    /// The weights that are not zero, ascending, and the range of places of the records with each weight.
+    /// The weights that are not zero, in ascending order, and for each weight the positions of its records.
     pub(crate) fn classes(&self) -> &[(u32, Range<usize>)] {
         &self.classes
     }
@@ -94,7 +95,7 @@ mod tests {
             for value in [low, high] {
                 assert!(value == 0 || u32::BITS - value.leading_zeros() - value.trailing_zeros() <= SIGNIFICANT);
             }
-            // The two values differ by at most a 64th, and the coins give the mean exactly.
+            // The two rounded values differ by at most 1/64 of the weight, and the coins give the mean exactly.
             assert!(u64::from(high - low) * 64 <= u64::from(weight), "{weight}: {low} {high}");
             let step = u64::from((high - low).max(1));
             let total: u64 = (0..step).map(|k| u64::from(rounded(weight, u64::MAX / step * k + k))).sum();

@@ -1,4 +1,5 @@
-//! Coins: with a rational probability, and with probability exp(-p/q).
+//! Bernoulli draws, called *coins* here: with a rational probability, and with probability exp(-p/q). A coin that falls
+//! heads is the result `true`.
 
 use rand_chacha::rand_core::Rng;
 
@@ -7,7 +8,7 @@ use super::uniform;
 /// Heads with probability `p/q <= 1`.
 #[derive(Debug, Clone, Copy)]
 pub struct Bernoulli {
-    // Both are shifted so that `q` has its top bit set: one word of randomness then decides almost every draw.
+    // Both numbers are shifted so that `q` has its top bit set. Then one random word decides almost every draw.
     p: u128,
     q: u128,
 }
@@ -22,7 +23,8 @@ impl Bernoulli {
         Some(Self { p: p << shift, q: q << shift })
     }
 
-    /// Compares a uniform integer below `q` with `p`, and reads its low word only if the high word does not decide.
+    /// Compares a uniform integer below `q` with `p`. The low word of the integer is drawn only if the high word does
+    /// not decide.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
         let (p_high, q_high) = ((self.p >> 64) as u64, (self.q >> 64) as u64);
         loop {
@@ -58,7 +60,7 @@ impl BernoulliExp {
         Some(Self { whole, fraction: Bernoulli::new(p % q, q)? })
     }
 
-    /// exp(-w - f) = exp(-1)^w exp(-f), with f < 1.
+    /// Uses exp(-w - f) = exp(-1)^w exp(-f), where w is an integer and f < 1.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
         for _ in 0..self.whole {
             if !exp_minus_one(rng) {
@@ -74,9 +76,9 @@ pub(super) fn exp_minus_one<R: Rng + ?Sized>(rng: &mut R) -> bool {
     series(rng, |_| true)
 }
 
-/// Turns a coin with probability f into a coin with probability exp(-f). Among coins of probability f/k, k = 1, 2, ...,
-/// the first tails comes at an odd k with probability 1 - f + f^2/2! - ... = exp(-f). A coin f/k is a coin f and a coin
-/// 1/k.
+/// Turns a coin with probability f into a coin with probability exp(-f). Toss coins with the probabilities f/1, f/2,
+/// f/3, ... until the first tails. This happens at an odd toss with probability 1 - f + f^2/2! - ... = exp(-f). A coin
+/// with probability f/k falls heads if a coin with probability f and a coin with probability 1/k both fall heads.
 pub(super) fn series<R: Rng + ?Sized>(rng: &mut R, mut coin: impl FnMut(&mut R) -> bool) -> bool {
     let mut k = 1;
     while coin(rng) && (k == 1 || uniform::below(rng, k) == 0) {

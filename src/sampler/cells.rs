@@ -1,30 +1,31 @@
-//! The cell of a Gaussian: j below 256 with probability proportional to exp(-j^2/512), and 256 with probability
-//! proportional to 2 exp(-128).
+//! Draws the cell of a Gaussian candidate. The cell is j < 256 with probability proportional to exp(-j^2/512), and 256
+//! with probability proportional to 2 exp(-128). [`super::gaussian`] uses the cells.
 //!
 //! **Exactness.** Let w_j be exp(-j^2/512) times [`SCALE`], and W_j its integer part. A random word gives cell j < 256
-//! with probability W_j/2^64, and no cell with the remaining probability R/2^64, which is less than 2^-30. In the
-//! latter case an integer u below R is drawn: u = j <= 256 gives cell j if a coin with probability w_j - W_j falls
-//! heads, u = 257 gives cell 256 in the same way as u = 256, and in all other cases the draw starts again. So a word
-//! leads to cell j < 256 with probability W_j/2^64 + (w_j - W_j)/2^64, and to cell 256, for which W_256 = 0, with
-//! probability 2 w_256/2^64. Up to a common factor these are the weights.
+//! with probability W_j/2^64, and no cell with the remaining probability R/2^64, which is less than 2^-30. If there is
+//! no cell, an integer u below R is drawn. If u = j <= 256, the result is cell j if a coin with probability w_j - W_j
+//! falls heads. u = 257 is treated like u = 256. In all other cases the draw starts again. So a word leads to cell j <
+//! 256 with probability W_j/2^64 + (w_j - W_j)/2^64, and to cell 256, for which W_256 = 0, with probability 2
+//! w_256/2^64. These probabilities are proportional to the weights.
 //!
-//! An alias table decides which words give which cell, without a search: the top eight bits of a word select a column,
-//! and the other 56 bits decide between the two cells of the column.
+//! An alias table finds the cell of a word without a search. The top eight bits of the word select a column, and the
+//! other 56 bits decide between the two cells of the column.
 
 use rand_chacha::rand_core::Rng;
 
 use super::uniform;
 
-/// The number of cells below the last; the cell with this number stands for all cells beyond.
+/// The number of the last cell, which stands for all cells from 256 on.
 pub(super) const BEYOND: u64 = 256;
 
-/// The weight of cell 0: nearly the largest number for which the weights of all cells sum to less than 2^64.
+/// The weight of cell 0. With this number, the sum of the weights of all cells is just below 2^64.
 const SCALE: u64 = 897_519_610_000_000_000;
 
 /// The number of words in a column.
 const COLUMN: u64 = 1 << 56;
 
-/// In the alias table this number stands for the rest R and not for a cell; cells 255 and 256 come from the rest only.
+/// The number that stands for the rest R in the alias table. It is not used for a cell, because cells 255 and 256 come
+/// from the rest only.
 const REST: usize = 255;
 
 /// The integer parts W_j.
@@ -33,8 +34,8 @@ const WHOLE: [u64; BEYOND as usize + 1] = whole_parts();
 /// The rest R.
 const REST_WEIGHT: u64 = rest_weight();
 
-/// One column each: the number of words that give the column's own cell, times 256, plus the cell that the other words
-/// give. A column with a single cell has no words of its own.
+/// An entry for each column: 256 times the number of words that give the cell with the number of the column, plus the
+/// cell that the other words give. A column with a single cell counts all words as other words.
 static ALIAS: [u64; 256] = alias_table();
 
 /// Draws a cell.
@@ -62,9 +63,9 @@ fn rest<R: Rng + ?Sized>(index: u64, rng: &mut R) -> Option<u64> {
     remainder(SCALE, whole, cell, rng).then_some(cell)
 }
 
-/// Heads with probability `scale` exp(-cell^2/512) - `whole`, which must lie between 0 and 1: a uniform real number
-/// between `whole` and `whole + 1` is compared with the product, and as many of its words are drawn as the comparison
-/// needs.
+/// Returns true with probability `scale` exp(-cell^2/512) - `whole`, which must lie between 0 and 1. A uniform real
+/// number between `whole` and `whole + 1` is compared with `scale` exp(-cell^2/512). Its words are drawn one by one
+/// until the comparison is decided.
 fn remainder<R: Rng + ?Sized>(scale: u64, whole: u64, cell: u64, rng: &mut R) -> bool {
     let mut number = vec![0, whole, rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64()];
     loop {
@@ -75,9 +76,9 @@ fn remainder<R: Rng + ?Sized>(scale: u64, whole: u64, cell: u64, rng: &mut R) ->
     }
 }
 
-/// Whether every real number that begins with these words is below `scale` exp(-cell^2/512), or no such number is, or
-/// `None` if the words do not decide. The first word is zero, the second is the integer part, and the others are the
-/// fraction, at least three.
+/// Compares the real numbers that begin with these words with the bound `scale` exp(-cell^2/512). The result is true if
+/// all of them are below the bound, false if none is, and `None` if the words do not decide. The first word is zero,
+/// the second is the integer part, and the others are the fraction, at least three.
 ///
 /// **Lemma.** For scale < 2^60 and cell <= 256 the answer is right. *Proof.* Let x = cell^2/512 <= 128 and let u be the
 /// number that the words represent. Then u e^x is the sum of the terms u x^k/k!. Here they are computed as integers in
@@ -93,7 +94,7 @@ fn lies_below(words: &[u64], scale: u64, cell: u64) -> Option<bool> {
     let bound = [0, scale];
     let (mut sum, mut term) = (words.to_vec(), words.to_vec());
     for k in 1.. {
-        // Words compare like the numbers; a number that begins with the whole bound has reached the bound.
+        // Words compare like numbers. A number that begins with all words of the bound is not below the bound.
         if sum[..] >= bound[..] {
             return Some(false);
         }
@@ -133,17 +134,17 @@ fn add(sum: &mut [u64], words: &[u64]) {
     }
 }
 
-/// Every weight is the one before times exp(-(2 j + 1)/512), computed by the alternating series in units of 2^-56,
-/// rounded down.
+/// Each weight is the previous weight times exp(-(2 j + 1)/512). This factor is computed by its alternating series in
+/// units of 2^-56, rounded down.
 ///
-/// **Lemma.** The weights have an error below 2^-40. *Proof.* The factor of a term is at most 1/k, so a term has an
-/// error below 2 units: its own rounding, and the remaining error of the term before. After at most 34 terms they are
-/// zero, because 2^116 < 34!. Of the true terms, the first one that is left out is below 2 units, and it is larger than
-/// all later ones together. So a factor adds an error of less than 70 units and shrinks the earlier errors: in total at
-/// most 256 * 70 < 2^16 units. ∎
+/// **Lemma.** The weights have an error below 2^-40. *Proof.* Term k of the series is the previous term times at most
+/// 1/k. So a term has an error below 2 units, from its own rounding and from the error of the previous term. After at
+/// most 34 terms the computed terms are zero, because 2^116 < 34!. The first true term that is left out is below 2
+/// units and larger than the sum of all later terms. So the computed factor has an error of less than 70 units.
+/// Multiplying by a factor below 1 does not increase earlier errors. The total error is at most 256 * 70 < 2^16 units.
+/// ∎
 ///
-/// No weight is so close to an integer that this error would change its integer part, except the smallest, whose
-/// integer parts are zero: a test compares every entry with [`lies_below`].
+/// A test compares every entry with [`lies_below`] and shows that this error changes no integer part.
 const fn whole_parts() -> [u64; BEYOND as usize + 1] {
     let mut parts = [0; BEYOND as usize + 1];
     let mut weight = (SCALE as u128) << 56;
@@ -172,8 +173,9 @@ const fn rest_weight() -> u64 {
     rest as u64
 }
 
-/// Walker's method: the column of the lightest remaining number is filled up by the heaviest one. The remaining numbers
-/// have one column each on average, so the lightest fits into a column and the heaviest suffices to fill it.
+/// Builds the table by Walker's method. In each step, the column of the lightest remaining cell is filled up with words
+/// of the heaviest remaining cell. The mean weight of the remaining cells is one column. So the lightest cell fits into
+/// a column, and the heaviest cell has enough words to fill the column.
 const fn alias_table() -> [u64; 256] {
     let mut weights = [0; 256];
     let mut number = 0;
@@ -196,8 +198,9 @@ const fn alias_table() -> [u64; 256] {
             }
             number += 1;
         }
-        // If the lightest number fills a column, so do all that remain, and it is also the heaviest. Its own words
-        // would be 2^56, which the shift turns into 0: all words then belong to the other cell, which is the same one.
+        // If the lightest cell fills a column exactly, all remaining cells do, and `heaviest` equals `lightest`. The
+        // number of its words is 2^56, which the shift turns into 0. Then all words belong to the other cell, which is
+        // the same cell.
         table[lightest] = weights[lightest] << 8 | heaviest as u64;
         weights[heaviest] -= COLUMN - weights[lightest];
         placed[lightest] = true;
@@ -324,9 +327,10 @@ mod tests {
         for (cell, weight) in WEIGHTS {
             for length in 5..=8 {
                 let exact: Vec<u64> = [&[0], &weight[..length]].concat();
-                // The number itself begins with these words, and so do larger numbers.
+                // The bound itself and also larger numbers begin with these words, so the comparison is not decided.
                 assert_eq!(lies_below(&exact, SCALE, cell), None);
-                // A little more or less: by two units of the fifth word from the end, or by one unit of the last word.
+                // Numbers that differ slightly from the bound: by two units of the fifth word from the end, or by one
+                // unit of the last word.
                 let mut above = exact.clone();
                 add(&mut above, &[2, 0, 0, 0, 0]);
                 assert_eq!(lies_below(&above, SCALE, cell), Some(false));
@@ -372,7 +376,7 @@ mod tests {
             let probability = weight[1] as f64 / 64f64.exp2();
             assert_fits(&[heads, draws - heads], &[probability, 1.0 - probability]);
         }
-        // The weight of cell 0 is an integer, and that of cell 256 below 2^-120.
+        // The weight of cell 0 is an integer, and the weight of cell 256 is below 2^-120.
         assert!((0..draws).all(|_| rest(0, &mut rng).is_none()));
         assert!((0..100).all(|_| rest(BEYOND, &mut rng).is_none()));
     }
@@ -416,7 +420,7 @@ mod tests {
         assert_fits(&histogram(0, 255, || sample(&mut rng) as i64), &masses());
     }
 
-    /// Draws as if the table contained only the rest.
+    /// Draws cells from the rest only.
     #[test]
     fn cells_from_remainders_alone_have_the_same_masses() {
         let mut rng = generator(23);

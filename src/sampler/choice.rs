@@ -17,8 +17,9 @@ impl Choice {
         (q > 0).then_some(Self { p, q })
     }
 
-    /// Exact rejection: a uniform index is accepted with probability exp(-(score - smallest) p/q). The index of the
-    /// smallest score is always accepted, so the expected number of trials is at most the number of scores.
+    /// Draws by rejection, which is exact. A uniform index is accepted with probability exp(-(score - smallest) p/q).
+    /// The index of the smallest score is always accepted, so the expected number of trials is at most the number of
+    /// scores.
     pub fn sample<R: Rng + ?Sized>(&self, scores: &[i64], rng: &mut R) -> usize {
         let smallest = *scores.iter().min().expect("a choice needs scores");
         loop {

@@ -1,23 +1,25 @@
 //! The discrete Gaussian: P(k) proportional to exp(-k^2 / (2 sigma^2)) on all integers.
 //!
-//! **The distribution.** Cell j has the magnitudes y with j sigma <= 16 y < (j + 1) sigma, for which y^2/(2 sigma^2) =
-//! j^2/512 + f with 0 <= f < (2 j + 1)/512. A candidate is a cell below 256, drawn with probability proportional to
-//! exp(-j^2/512) ([`super::cells`]), one of ceil(sigma/16) places, counted from the smallest magnitude of the cell, and
-//! a sign. No cell has more magnitudes than places. The candidate is rejected if its place is beyond the cell or if it
-//! is minus zero; otherwise it is accepted with probability exp(-f). So every integer below 16 sigma in magnitude is
-//! drawn with probability proportional to exp(-j^2/512) exp(-f), with one factor for all of them, which is the discrete
-//! Gaussian.
+//! **The distribution.** Cell j contains the absolute values y with j sigma <= 16 y < (j + 1) sigma. For these, y^2/(2
+//! sigma^2) = j^2/512 + f with 0 <= f < (2 j + 1)/512. A candidate consists of three independent draws: a cell below
+//! 256, with probability proportional to exp(-j^2/512) ([`super::cells`]); one of ceil(sigma/16) positions, counted
+//! from the smallest absolute value of the cell; and a sign. No cell contains more absolute values than there are
+//! positions. The candidate is rejected if its position lies beyond the end of the cell, or if it is minus zero.
+//! Otherwise it is accepted with probability exp(-f). So every integer with an absolute value below 16 sigma is drawn
+//! with probability proportional to exp(-j^2/512) exp(-f) = exp(-y^2/(2 sigma^2)), which is the discrete Gaussian.
 //!
-//! **The coin.** exp(-f) is the coin of [`series`] made from coins f. A coin f is a coin (2 j + 1)/512, which takes
-//! nine random bits, and a coin 512 f/(2 j + 1), which is a ratio of integers. In nineteen of twenty cases the nine
-//! bits of the first coin f fall tails, and so does the coin f: the candidate is accepted without further computation.
+//! **The acceptance.** [`series`] makes a coin with probability exp(-f) from coins with probability f. A coin with
+//! probability f falls heads if two coins fall heads: one with probability (2 j + 1)/512, which takes nine random bits,
+//! and one with probability 512 f/(2 j + 1), which is a ratio of integers. In nineteen of twenty cases the nine bits of
+//! the first coin f fall tails, and the candidate is accepted without further computation.
 //!
-//! **Beyond the cells.** The cells from 256 on are proposed by a run of r heads of a fair coin, which gives cell 256 +
-//! r, and accepted with probability 2^r exp(128 - y^2/(2 sigma^2)). This is (2/e)^r exp(-f) with f = y^2/(2 sigma^2) -
-//! 128 - r, which is at least r^2/512 because 16 y >= (256 + r) sigma: r coins of probability 2/e = exp(-(1 - ln 2))
-//! and one coin exp(-f). The run has probability 2^-(r + 1), and all these cells together have the weight 2 exp(-128).
-//! So the integers in them are drawn with probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2
-//! sigma^2)), with the same factor as the others.
+//! **Cells from 256 on.** If [`super::cells`] gives cell 256, fair coins are tossed. A run of r heads before the first
+//! tails gives cell 256 + r. The candidate is accepted with probability 2^r exp(128 - y^2/(2 sigma^2)). This equals
+//! (2/e)^r exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least r^2/512 because 16 y >= (256 + r) sigma. So
+//! the acceptance needs r coins with probability 2/e = exp(-(1 - ln 2)) and one coin with probability exp(-f). A run of
+//! r heads has probability 2^-(r + 1), and all these cells together have the weight 2 exp(-128). So an integer in these
+//! cells is drawn with probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2 sigma^2)) = exp(-y^2/(2
+//! sigma^2)), with the same factor as the integers in the cells below 256.
 
 use rand_chacha::rand_core::Rng;
 
@@ -25,12 +27,12 @@ use super::bernoulli::series;
 use super::power::{fair, ln_two};
 use super::{Bernoulli, BernoulliExp, cells, uniform};
 
-/// The largest standard deviation: with it the integers of the acceptance test fit 64 and 128 bits with room to spare.
+/// The largest standard deviation, for which the integers of the acceptance test fit 64 and 128 bits.
 pub const SIGMA_MAX: u64 = 1 << 50;
 
-/// The limit on the length of a run of heads. A run of this length has probability 2^-4096 even beyond the 256 cells,
-/// where less than 2^-180 of the draws are, and would be accepted with probability below exp(-2^15). The limit, at 272
-/// sigma, bounds the arithmetic and never matters in practice.
+/// The largest length of a run of heads. It limits the size of the integers. Fewer than 2^-180 of the draws reach cell
+/// 256; of these, a run of this length has probability 2^-4096, and would be accepted with probability below
+/// exp(-2^15). So the limit, which lies at 272 sigma, has no effect in practice.
 const RUN_MAX: u64 = 1 << 12;
 
 /// The discrete Gaussian with an integer standard deviation.
@@ -39,7 +41,7 @@ pub struct DiscreteGaussian {
     sigma: u64,
 }
 
-/// A magnitude in a cell, with a sign; minus zero is not a candidate.
+/// An absolute value in a cell, and a sign. Minus zero is not a candidate.
 struct Candidate {
     magnitude: u64,
     negative: bool,
@@ -60,8 +62,8 @@ impl DiscreteGaussian {
         (1..=SIGMA_MAX).contains(&sigma).then_some(Self { sigma })
     }
 
-    /// Draws candidates until one is accepted: 1.025 on average for large sigma, and 16 for sigma = 1, for which most
-    /// cells are empty.
+    /// Draws candidates until one is accepted. This takes 1.025 candidates on average for large sigma, and 16 for
+    /// sigma = 1, because most cells are empty then.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         loop {
             let cell = cells::sample(rng);
@@ -72,7 +74,7 @@ impl DiscreteGaussian {
         }
     }
 
-    /// A place, a sign and nine bits, from one uniform integer.
+    /// A candidate of a cell. Its position, its sign and nine random bits come from one uniform integer.
     fn candidate<R: Rng + ?Sized>(&self, cell: u64, rng: &mut R) -> Option<Candidate> {
         let drawn = uniform::below(rng, self.sigma.div_ceil(16) << 10);
         let magnitude = (cell * self.sigma).div_ceil(16) + (drawn >> 10);
@@ -89,12 +91,12 @@ impl DiscreteGaussian {
         accepted.then(|| candidate.value())
     }
 
-    /// The coin exp(-f), given that the bits of its first coin f fell heads.
+    /// Draws the coin with probability exp(-f), given that the nine bits of its first coin fell heads.
     fn second_coin<R: Rng + ?Sized>(&self, cell: u64, magnitude: u64, rng: &mut R) -> bool {
         let (sigma, start) = (u128::from(self.sigma), u128::from(cell * self.sigma));
         let place = u128::from(16 * magnitude);
         let ratio = Bernoulli::new((place - start) * (place + start), u128::from(2 * cell + 1) * sigma * sigma);
-        let ratio = ratio.expect("a place of the cell");
+        let ratio = ratio.expect("a position of the cell");
         let mut first = true;
         series(rng, |rng| (std::mem::take(&mut first) || rng.next_u64() >> 55 <= 2 * cell) && ratio.sample(rng))
     }
@@ -163,7 +165,8 @@ mod tests {
         for sigma in [1, 2, 5, 30, 1000] {
             let gaussian = DiscreteGaussian::new(sigma).unwrap();
             let places = sigma.div_ceil(16) as f64;
-            // The coin 2 exp(-128) was tossed before: what is left is half of exp(-x + 128) for each sign.
+            // The cell has the weight 2 exp(-128). Each sign of an integer has half of the remaining probability
+            // exp(128 - x).
             let mass = |x: f64| (128.0 - x).exp() / (4.0 * places);
             assert_masses(256..256 + RUN_MAX, sigma, mass, || gaussian.beyond(&mut rng));
         }

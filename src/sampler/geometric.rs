@@ -18,8 +18,9 @@ impl Geometric {
         (p > 0 && q > 0).then_some(Self { p, q })
     }
 
-    /// First draws with rate 1/q, as u + q v: u is uniform below q and kept with probability exp(-u/q), and v is the
-    /// length of a run of 1/e coins. Then every p consecutive values become one.
+    /// First draws a number u + q v with rate 1/q: u is uniform below q and kept with probability exp(-u/q), and v is
+    /// the number of heads in a run of coins with probability 1/e. Then divides by p and rounds down, which gives the
+    /// rate p/q.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> u128 {
         loop {
             let u = uniform::below(rng, self.q);

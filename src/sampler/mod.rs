@@ -1,7 +1,7 @@
 //! Exact discrete distributions: integers only, no floating point, no libm.
 //!
-//! The coins, the geometric and the Laplace distribution are those of Canonne, Kamath and Steinke (2020). The discrete
-//! Gaussian uses the same coins, but candidates that are accepted nearly always.
+//! The coins (Bernoulli draws), the geometric and the Laplace distribution follow Canonne, Kamath and Steinke (2020).
+//! The discrete Gaussian uses the same coins, but proposes candidates that are almost always accepted.
 //!
 //! Each file has one distribution: a constructor that checks the parameters, and a `sample` that cannot fail, generic
 //! over the generator.

@@ -19,7 +19,8 @@ impl BernoulliPower {
         Some(Self { whole: p >> bits, fraction: Bernoulli::new(p & (one - 1), one)? })
     }
 
-    /// Whole powers are runs of fair coins; 2^-f = exp(-f ln 2), for which a coin f ln 2 is a coin f and a coin ln 2.
+    /// The whole part of the exponent is a sequence of fair coins. For the fraction f, 2^-f = exp(-f ln 2). A coin with
+    /// probability f ln 2 falls heads if a coin with probability f and a coin with probability ln 2 both fall heads.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
         (0..self.whole).all(|_| fair(rng)) && series(rng, |rng| self.fraction.sample(rng) && ln_two(rng))
     }
@@ -29,7 +30,8 @@ pub(super) fn fair<R: Rng + ?Sized>(rng: &mut R) -> bool {
     rng.next_u64() >> 63 == 1
 }
 
-/// Heads with probability ln 2 = sum over k >= 1 of 2^-k / k: a run of fair coins gives k, and a coin 1/k decides.
+/// Returns true with probability ln 2 = sum over k >= 1 of 2^-k / k. Fair coins give k with probability 2^-k, and a
+/// coin with probability 1/k decides.
 pub(super) fn ln_two<R: Rng + ?Sized>(rng: &mut R) -> bool {
     let mut k = 1;
     while fair(rng) {

@@ -56,7 +56,8 @@ fn uniform_integers_are_uniform() {
     let mut rng = generator(1);
     let counts = histogram(0, 6, || uniform::below(&mut rng, 7) as i64);
     assert_fits(&counts, &[1.0 / 7.0; 7]);
-    // A bound of 3 * 2^62 rejects every fourth word: the top third must be as likely as the others.
+    // A bound of 3 * 2^62 rejects every fourth word. The top third of the integers must be as likely as the other
+    // thirds.
     let bound = 3u64 << 62;
     let counts = histogram(0, 2, || (uniform::below(&mut rng, bound) >> 62) as i64);
     assert_fits(&counts, &[1.0 / 3.0; 3]);
@@ -67,7 +68,7 @@ fn a_matching_leaves_everyone_over_and_pairs_everyone_equally_often() {
     let mut rng = generator(2);
     let counts = histogram(0, 2, || 3 - uniform::matching(&mut rng, 3)[0].iter().sum::<usize>() as i64);
     assert_fits(&counts, &[1.0 / 3.0; 3]);
-    // The index that is matched with 0.
+    // The index that is paired with 0.
     let mut partner = || {
         let pairs = uniform::matching(&mut rng, 6);
         pairs.iter().find(|pair| pair.contains(&0)).map_or(0, |pair| pair.iter().sum::<usize>() as i64)
@@ -178,7 +179,7 @@ fn a_wide_discrete_gaussian_has_its_moments_and_its_tail() {
         }
         // P(|X| > 3 sigma) = 0.0026998 for a normal variable.
         assert_coin(draws.iter().filter(|x| x.abs() > 3.0).count(), 0.0026998);
-        // The lowest bit is fair: the noise fills the lattice.
+        // The lowest bit is fair, so the noise takes all values of the lattice.
         let even = (0..DRAWS).filter(|_| gaussian.sample(&mut rng) % 2 == 0).count();
         assert_coin(even, 0.5);
     }

@@ -2,8 +2,8 @@
 
 use rand_chacha::rand_core::Rng;
 
-/// A uniform integer in `0..bound`, by Lemire's multiply-and-reject method: exact, and almost always with a single
-/// word.
+/// A uniform integer in `0..bound`, by Lemire's multiply-and-reject method. It is exact and almost always needs a
+/// single random word.
 pub fn below<R: Rng + ?Sized>(rng: &mut R, bound: u64) -> u64 {
     assert!(bound > 0, "an empty range has no uniform integer");
     loop {
@@ -16,8 +16,8 @@ pub fn below<R: Rng + ?Sized>(rng: &mut R, bound: u64) -> u64 {
     }
 }
 
-/// A uniform integer in `0..bound` for wide bounds: as many random bits as the bound has, drawn again until the number
-/// is below the bound.
+/// A uniform integer in `0..bound` for wide bounds. Draws as many random bits as the bound has, until the number is
+/// below the bound.
 pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
     assert!(bound > 0, "an empty range has no uniform integer");
     let surplus = (bound - 1).leading_zeros();
@@ -32,11 +32,12 @@ pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
 
 /// A uniform matching of `0..n`: disjoint pairs, with one index left over if n is odd.
 ///
-/// It is stable: with the same randomness a matching of `0..n + 1` has one pair more if n is odd, and differs in at
-/// most one pair if n is even. *Proof of stability and uniformity.* If n is odd, the newcomer is matched with the index
-/// that is left over, which is uniform by induction. If n is even, the newcomer is left over with probability 1/(n +
-/// 1). Otherwise it takes the place of a uniform one of the others, which is then left over. So each of the n + 1 is
-/// left over with the same probability, the others are matched uniformly, and only the pair at that place has changed.
+/// The matching is stable: with the same randomness, a matching of `0..n + 1` has one pair more than a matching of
+/// `0..n` if n is odd, and differs in at most one pair if n is even. *Proof of stability and uniformity*, by induction.
+/// If n is odd, the new index n is paired with the index that is left over, which is uniform by induction. If n is
+/// even, the new index is left over with probability 1/(n + 1). Otherwise the new index replaces a uniformly chosen
+/// other index in its pair, and this other index is left over. So each of the n + 1 indices is left over with the same
+/// probability, the other indices are paired uniformly, and at most one pair has changed. ∎
 pub fn matching<R: Rng + ?Sized>(rng: &mut R, n: usize) -> Vec<[usize; 2]> {
     matched(n, |bound| below(rng, bound as u64) as usize)
 }

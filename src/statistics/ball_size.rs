@@ -1,8 +1,8 @@
 //! The number of records within a radius of a point, or the sum of their weights.
 //!
 //! **Neighbors and sensitivity**: 1 if a record is added, removed or replaced. *Proof.* A record contributes 1 or 0,
-//! which depends on its own distance alone, so one contribution is at most 1 and two differ by at most 1. With weights
-//! a record contributes its weight, between 0 and 1, or 0. ∎
+//! and its own distance alone decides which. So a contribution is at most 1, and two contributions differ by at most 1.
+//! With weights, a record contributes either 0 or its weight, which lies between 0 and 1. ∎
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
@@ -42,7 +42,7 @@ pub struct BallSize {
 }
 
 impl BallSize {
-    /// The radius must be positive and finite; a record at this distance is inside.
+    /// The radius must be positive and finite. A record whose distance equals the radius is inside.
     pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
         let (radius, bits) = (checked_radius(radius)?, checked_bits(bits, COUNT_BITS_MAX)?);
         Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })

@@ -1,30 +1,38 @@
 //! For each of several centers: the number of records nearest to it, their counts in shells of the distance, and the
-//! gradient of their Huber distances. All of these are in one vector on an integer lattice.
+//! gradient of the sum of their Huber distances. All of these are in one vector on an integer lattice.
 //!
-//! **The contribution of a record x.** Let j be the index of the nearest center c (the first one of several equally
-//! near centers), and r the distance. If r exceeds the public `reach`, the record contributes nothing. Otherwise it
-//! contributes a weight a to the count of j; a weight b to the shell of j that contains r, as defined in
-//! [`super::shells`]; and to the gradient of j the vector g = (c - x)/max(r, q), where q is the public Huber radius of
-//! j: a unit vector beyond q and a shorter vector within.
+//! **The contribution of a record x.** Let c be the center that is nearest to x (the first of several equally near
+//! centers), j the index of c, and r the distance between x and c. If r exceeds the public `reach`, the record
+//! contributes nothing. Otherwise the record contributes three things. It adds a weight a to the count of j. It adds a
+//! weight b to the shell of j that contains r; [`super::shells`] defines the shells. It adds the vector g = (c -
+//! x)/max(r, q) to the gradient of j, where q is the public Huber radius of j. If r >= q, then g is a unit vector; if r
+//! < q, then g is shorter.
 //!
 //! **The vector.** First the k counts, then [`SHELLS`] entries for each center, then d coordinates for each center.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), for 0 < a, b <= 1 and with s the root of the number of
-//! values and e = sqrt(d) 2^-40 + (d + 6) 2^-52: a record that is added or removed moves the vector by at most 2^bits
-//! (sqrt(1 + a^2 + b^2) + e) + s, and one that is replaced by at most 2^bits (sqrt(4 + 2 b^2) + e) + s.
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits). Let 0 < a <= 1 and 0 < b <= 1. Let s be the square
+//! root of the number of values in the vector, and e = sqrt(d) 2^-40 + (d + 6) 2^-52. Adding or removing a record moves
+//! the vector by at most 2^bits (sqrt(1 + a^2 + b^2) + e) + s. Replacing a record moves the vector by at most 2^bits
+//! (sqrt(4 + 2 b^2) + e) + s.
 //!
-//! *Proof.* The nearest center, the shell and g are functions of the record and of public parameters alone, computed by
-//! the same operations in the same order whatever else is in its block. In exact arithmetic |g| <= 1, and the three parts
-//! are orthogonal: the contribution of one record has a squared norm of at most 1 + a^2 + b^2. Let a record be replaced.
-//! If both have the same center, the counts do not move, the shells by at most sqrt(2) b, and the gradients by at most 2:
-//! 4 + 2 b^2. If they have different ones, no entry is touched by both: 2 + 2 a^2 + 2 b^2, which is not more, as a <= 1. If
-//! one of them contributes nothing, 1 + a^2 + b^2 <= 3. In the program, r and the coordinates of g are computed. Where r
-//! exceeds q, which is at least 2^-900, r has a relative error of at most (d/2 + 3) 2^-53 (the proof of
-//! [`super::gradient`]; outside the range in which squares neither over- nor underflow the difference is scaled by a power
-//! of two first), and where it does not, g is shorter than 1 up to the same error. The quotient of a coordinate and max(r,
-//! q) adds 2^-53. So the computed g has a norm of at most 1 + (d + 6) 2^-53, and rounding it to multiples of 2^-40 moves it
-//! by at most sqrt(d) 2^-41: e/2 for one record, e for two. The weights a and b are rounded down to multiples of 2^-30.
-//! Rounding the sums to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! *Proof.* The nearest center, the shell and g are functions of the record and of public parameters alone. The program
+//! computes them by the same operations in the same order, whatever other records are in the block. In exact arithmetic
+//! |g| <= 1, and the three parts of a contribution are orthogonal. So the contribution of one record has a squared norm
+//! of at most 1 + a^2 + b^2.
+//!
+//! Let a record be replaced. If both records have the same nearest center, the counts do not move, the shells move by
+//! at most sqrt(2) b, and the gradients move by at most 2. The squared distance is then at most 4 + 2 b^2. If the two
+//! records have different nearest centers, no entry is touched by both, and the squared distance is at most 2 + 2 a^2 +
+//! 2 b^2. This is at most 4 + 2 b^2 because a <= 1. If one of the two records contributes nothing, the squared distance
+//! is at most 1 + a^2 + b^2 <= 3.
+//!
+//! In the program, r and the coordinates of g have rounding errors. If r exceeds q, which is at least 2^-900, r has a
+//! relative error of at most (d/2 + 3) 2^-53 by the proof of [`super::gradient`]. If squares could overflow or
+//! underflow, the difference is first scaled by a power of two. If r does not exceed q, then g is shorter than 1 up to
+//! the same error. Dividing a coordinate by max(r, q) adds an error of 2^-53. So the computed g has a norm of at most
+//! 1 + (d + 6) 2^-53. Rounding g to multiples of 2^-40 moves g by at most sqrt(d) 2^-41. The two errors are at most e/2
+//! for one record and e for two records. The weights a and b are rounded down to multiples of 2^-30. Rounding the sums
+//! to the lattice changes the distance of two vectors by at most 1 in every coordinate, and by at most s in all. ∎
 
 use super::gradient::rounder;
 use super::second_moments::{FACTOR_BITS, fixed};
@@ -41,13 +49,14 @@ use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The coordinates of a record's vector are multiples of 2^-40; finer lattices would contain no more information.
+/// The coordinates of a record's gradient are multiples of 2^-40, so a finer lattice would contain no more information.
 pub const BITS_MAX: u32 = 40;
 
 /// The largest weight of counts and of shells for which the proof holds.
 pub const WEIGHT_MAX: f64 = 1.0;
 
-/// Smaller Huber radii are replaced by this one: distances above it have no subnormal error.
+/// The smallest Huber radius; smaller radii are replaced by this radius. Distances above 2^-900 have no rounding error
+/// from subnormal numbers.
 const RADIUS_MIN: f64 = f64::from_bits((1023 - 900) << 52);
 
 /// The largest number of centers.
@@ -82,8 +91,8 @@ impl Weights {
 }
 
 impl ClusterGradients {
-    /// `centers` has `d` coordinates for each center and `radii` one number for each; the reach is positive, and infinite
-    /// if all records count.
+    /// `centers` has `d` coordinates for each center, and `radii` has one number for each center. `reach` is positive;
+    /// an infinite reach includes all records.
     pub fn new(
         d: usize,
         centers: &[f64],
@@ -95,7 +104,9 @@ impl ClusterGradients {
     ) -> Result<Self, BadParameter> {
         if radii.is_empty() || radii.len() > CENTERS_MAX || centers.len() != d * radii.len() {
             let (centers, radii) = (centers.len(), radii.len());
-            return Err(BadParameter(format!("{centers} numbers and {radii} radii make no centers in {d} dimensions")));
+            return Err(BadParameter(format!(
+                "{centers} numbers and {radii} radii do not describe centers in {d} dimensions"
+            )));
         }
         if reach.is_nan() || reach <= 0.0 {
             return Err(BadParameter(format!("the reach must be positive, got {reach}")));
@@ -117,8 +128,7 @@ impl ClusterGradients {
         k * (1 + SHELLS + d)
     }
 
-    /// The sensitivity with k centers in d dimensions, by the proof above, with room for the rounding of this formula
-    /// itself.
+    /// The sensitivity with k centers in d dimensions, by the proof above. The formula adds room for its own rounding.
     pub fn bound(k: usize, d: usize, weights: Weights, bits: u32) -> Result<Sensitivity, BadParameter> {
         let (Weights { counts: a, shells: b }, bits) = (weights.checked()?, checked_bits(bits, BITS_MAX)?);
         let (unit, values, d) = (f64::from(bits).exp2(), Self::values(k, d) as f64, d as f64);
@@ -265,7 +275,7 @@ mod tests {
         }
     }
 
-    /// A record that turns around its center into another shell, and one that is added.
+    /// Replaces a record by one on the other side of its center and in another shell, and adds a record.
     #[test]
     fn the_sensitivities_are_attained() {
         let weights = Weights { counts: 1.0, shells: 0.5 };

@@ -1,12 +1,14 @@
 //! The curvature of the sum of distances at a point, smoothed at a radius.
 //!
-//! A record at a distance beyond the radius contributes (1 - 1/d) radius/distance, and one within it contributes 1.
-//! Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions,
-//! where the distances of records within the radius are smoothed at it. [`super::second_moments`] has the directions.
+//! A record farther away than the radius contributes (1 - 1/d) radius/distance, and a nearer record contributes 1. The
+//! sum divided by the radius is the second derivative of the sum of distances, averaged over all directions. In this
+//! derivative, the distances of records within the radius are smoothed. [`super::second_moments`] contains the part of
+//! the Hessian that depends on the direction.
 //!
-//! **Neighbors and sensitivity**: 1 under both relations. *Proof.* Beyond the radius the quotient radius/distance is at
-//! most 1, because division rounds correctly, and the factor lies in [0, 1]; so a record's contribution lies in [0, 1], and
-//! rounded to a multiple of 2^-20 it still does. Two contributions differ by at most 1. ∎
+//! **Neighbors and sensitivity**: 1 under both relations. *Proof.* If the distance exceeds the radius, the computed
+//! quotient radius/distance is at most 1, because division rounds correctly. The factor 1 - 1/d lies in [0, 1]. So the
+//! contribution of a record lies in [0, 1], also after rounding to a multiple of 2^-20, and two contributions differ by
+//! at most 1. ∎
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
@@ -24,7 +26,7 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// Contributions are multiples of 2^-20.
 pub const CONTRIBUTION_BITS: u32 = 20;
 
-/// The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta, in units of 2^-bits.
+/// The sum over records of (1 - 1/d) radius/distance beyond the radius and of 1 within the radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curvature {
     identity: Identity,
@@ -34,7 +36,7 @@ pub struct Curvature {
 }
 
 impl Curvature {
-    /// The radius is positive and finite; bits are at least [`CONTRIBUTION_BITS`].
+    /// The radius must be positive and finite, and bits must be at least [`CONTRIBUTION_BITS`].
     pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
         let (radius, bits) = (checked_radius(radius)?, checked_bits(bits, COUNT_BITS_MAX)?);
         if bits < CONTRIBUTION_BITS {
@@ -71,10 +73,10 @@ impl Kernel for BlockCurvature<'_> {
 /// The contribution of a record at this distance, in units of 2^-20.
 #[inline(always)]
 pub(super) fn contribution(distance: f64, radius: f64, d: usize) -> i64 {
-    // In zero dimensions there are no directions, and the factor would be negative.
+    // In zero dimensions the factor 1 - 1/d would be negative infinity.
     let factor = (1.0 - 1.0 / d as f64).max(0.0);
     const ONE: f64 = (1u64 << CONTRIBUTION_BITS) as f64;
-    // Doubles from here on are whole numbers, and their low bits are their distance from this one.
+    // Adding 2^52 to a small number rounds the number to an integer. The low bits of the sum are this integer.
     const ROUNDER: f64 = (1u64 << 52) as f64;
     let beyond = ONE * (factor * (radius / distance));
     let value = if distance <= radius { ONE } else { beyond };

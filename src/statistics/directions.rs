@@ -1,31 +1,38 @@
 //! The gradient of the sum of distances and the second moments of the directions to all records, in one vector, on an
 //! integer lattice.
 //!
-//! Let u be the unit vector from a record to theta. The sum of u is the gradient of [`super::gradient`], and the sum of
-//! u u^T, divided by the number of records, is the second moment of the directions. They are released together, because
-//! replacing a record moves the gradient most if its direction turns around, and then u u^T does not move.
+//! Let u be the unit vector from a record to theta. The sum of u is the gradient of [`super::gradient`]. The sum of u
+//! u^T, divided by the number of records, is the second moment of the directions. Both sums are released together
+//! because this costs little more than the gradient alone: replacing a record moves the gradient most if u becomes -u,
+//! and u u^T does not move then.
 //!
-//! **The vector.** First the gradient, then a weight b times the upper triangle of the sum of u u^T, as
-//! [`super::second_moments`] scales it.
+//! **The vector.** First the gradient, then b times the upper triangle of the sum of u u^T, where b is a weight.
+//! [`super::second_moments`] describes how the triangle is scaled.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2), with s = sqrt(d + d (d + 1)/2), e =
-//! sqrt(d) 2^-40 + (d + 6) 2^-52 and p = t (2 + t) for the t of [`super::second_moments`]: a record that is replaced moves
-//! the vector by at most 2^bits (2 + min(b^2 p^2/(1 - 2 b^2), 2 b p) + e) + s, and one that is added or removed by at
-//! most 2^bits (sqrt(1 + b^2 (1 + p)^2) + e) + s. So if records are replaced the directions cost next to nothing beside
-//! the gradient, as long as b stays a little below 1/sqrt(2).
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2). Let s = sqrt(d + d (d + 1)/2), e =
+//! sqrt(d) 2^-40 + (d + 6) 2^-52 and p = t (2 + t), where [`super::second_moments`] defines t. Replacing a record moves
+//! the vector by at most 2^bits (2 + min(b^2 p^2/(1 - 2 b^2), 2 b p) + e) + s. Adding or removing a record moves the
+//! vector by at most 2^bits (sqrt(1 + b^2 (1 + p)^2) + e) + s. The gradient alone moves by 2^bits (2 + e) + s under
+//! replacement. So under replacement the directions add almost nothing to the cost of the gradient, if b is a little
+//! below 1/sqrt(2).
 //!
-//! *Proof.* Let u and u' be exact unit vectors, or zero, and let the program have M = v v^T 2^-2k, with k binary places,
-//! for u u^T. Both parts are computed from the same difference theta - x: its unit vector u is rounded in the gradient,
-//! which moves it by at most sqrt(d) 2^-41 + (d + 6) 2^-53 = e/2 (the proof of [`super::gradient`] on a lattice of
-//! 2^-40), and in the second part to a vector that is at most t away, so that M is at most t (|u| + |u| + t) <= p away
-//! from u u^T. Two records move the first part by at most e more than u and u' do. Let c = u.u' for two unit vectors and x
-//! = ||u u^T - u' u'^T|| = sqrt(2 - 2 c^2). Then c >= -sqrt(1 - x^2/2) >= -1 + x^2/4, so that |u - u'|^2 = 2 - 2 c <= 4 -
-//! x^2/2, and the square of the distance of (u, b M) and (u', b M') is at most f = 4 - x^2/2 + b^2 (x + 2 p)^2. If 2 b^2 <
-//! 1, this is largest at x = 4 b^2 p/(1 - 2 b^2), where it is 4 + 4 b^2 p^2/(1 - 2 b^2): the distance is at most 2 + b^2
-//! p^2/(1 - 2 b^2). For b <= 1/sqrt(2) the distance is also at most 2 + 2 b p, by the triangle inequality, because f is
-//! at most 4 for p = 0. If one of the vectors is zero, or if a record is added or removed, the distance is at most that
-//! of one record, sqrt(1 + b^2 (1 + p)^2), which is less than 2. Weights in the vector are rounded down, and rounding
-//! to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! *Proof.* Let u and u' be the exact unit vectors of two records; either may be zero. For u u^T the program computes
+//! M = v v^T 2^-2k, where v is an integer vector and k its number of binary places. Let M' be the same matrix for u'.
+//! Both parts of the vector are computed from the same difference theta - x. In the gradient, u is rounded to multiples
+//! of 2^-40. This and earlier rounding errors move u by at most sqrt(d) 2^-41 + (d + 6) 2^-53 = e/2, by the proof of
+//! [`super::gradient`]. In the second part, v 2^-k is at most t away from u. So M is at most t (|u| + |u| + t) <= p
+//! away from u u^T. The first parts of two records are therefore at most |u - u'| + e apart.
+//!
+//! Let u and u' be unit vectors, c = u.u' and y = ||u u^T - u' u'^T|| = sqrt(2 - 2 c^2). Then c >= -sqrt(1 - y^2/2) >=
+//! -1 + y^2/4, so |u - u'|^2 = 2 - 2 c <= 4 - y^2/2. The squared distance of (u, b M) and (u', b M') is at most f = 4 -
+//! y^2/2 + b^2 (y + 2 p)^2. If 2 b^2 < 1, f is largest at y = 4 b^2 p/(1 - 2 b^2), and its value there is 4 + 4 b^2
+//! p^2/(1 - 2 b^2). So the distance is at most 2 + b^2 p^2/(1 - 2 b^2). For b <= 1/sqrt(2) the distance is also at most
+//! 2 + 2 b p, by the triangle inequality, because f <= 4 for p = 0.
+//!
+//! If u or u' is zero, or if a record is added or removed, the distance is at most the length of the contribution of
+//! one record, sqrt(1 + b^2 (1 + p)^2) before the error e. This is less than 2, because p < 1/16. Weights in the vector
+//! are rounded down. Rounding to the lattice changes the distance of two vectors by at most 1 in every coordinate, and
+//! by at most s in all. ∎
 
 use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
@@ -41,7 +48,7 @@ use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Up to this weight the directions cost nothing if records are replaced.
+/// The largest weight b of the proof. Under replacement, directions with a weight below this bound add almost no cost.
 pub const WEIGHT_MAX: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 /// The sums over records of u and of b u u^T, in units of 2^-bits; a record at theta contributes zero.
@@ -54,7 +61,7 @@ pub struct GradientAndDirections {
 }
 
 impl GradientAndDirections {
-    /// The weight of the directions is positive and at most [`WEIGHT_MAX`]; bits are at most [`PRODUCT_BITS`].
+    /// The weight of the directions must be positive and at most [`WEIGHT_MAX`], and bits at most [`PRODUCT_BITS`].
     pub fn new(theta: &[f64], weight: f64, bits: u32) -> Result<Self, BadParameter> {
         checked_dimension(theta.len())?;
         Ok(Self {
@@ -65,7 +72,7 @@ impl GradientAndDirections {
         })
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
+    /// The sensitivity in `d` dimensions, by the proof above. The formula adds room for its own rounding.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
@@ -158,7 +165,7 @@ mod tests {
         ) {
             let record = |k: usize| coordinates[k * 37..k * 37 + d].to_vec();
             let (theta, kept, one) = (record(4), record(0), record(2));
-            // The far end of the bound: a record on the other side of theta.
+            // The bound is almost reached if the new record lies on the other side of theta.
             let mirrored = theta.iter().zip(&one).map(|(t, x)| 2.0 * t - x);
             let other = if opposite { mirrored.map(|x| x.clamp(-1e300, 1e300)).collect() } else { record(3) };
             let at = |records: &[&[f64]]| {
@@ -171,7 +178,7 @@ mod tests {
         }
     }
 
-    /// A record that turns around, and a record that is added: the bound is tight up to its rounding.
+    /// Moves a record to the other side of theta, and adds a record: the bound is tight up to rounding.
     #[test]
     fn the_sensitivities_are_attained() {
         let at = |records: &[f64]| {

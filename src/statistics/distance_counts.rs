@@ -1,14 +1,15 @@
 //! Counts of distances: how many records lie within each radius of a grid around a point.
 //!
-//! The grid is the quarter octaves 2^(k/4), from the smallest positive double to beyond the largest distance of
-//! admitted records, so one pass answers every query about distances from one point.
+//! The radii of the grid are 2^(k/4) for integers k. An interval between neighboring radii is a *quarter octave*. The
+//! grid reaches from the smallest positive double to more than the largest possible distance. So one pass over the
+//! records answers every query about distances from one point.
 //!
-//! With a target f an entry is the count minus f n, see [`super::target`].
+//! With a target f an entry is the count minus f n; [`super::target`] gives the reason.
 //!
-//! **Neighbors and sensitivity**, for every entry on its own: 1 if a record is replaced, and max(f, 1 - f) if one is
-//! added or removed, which is 1 without a target. *Proof.* A record is in one bucket, which is a function of the record
-//! and the public point alone. So it adds -f or 1 - f to every cumulative count, and two contributions differ by at
-//! most 1. ∎
+//! **Neighbors and sensitivity**, for every single entry: 1 if a record is replaced, and max(f, 1 - f) if a record is
+//! added or removed. Without a target f = 0, and both numbers are 1. *Proof.* A record is in one bucket, which is a
+//! function of the record and the public point alone. So the record adds -f or 1 - f to every entry, and two
+//! contributions differ by at most 1. ∎
 
 use super::target::Target;
 use super::wire::Parameters;
@@ -27,7 +28,7 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// The first quarter octave: 2^(FIRST_QUARTER_OCTAVE/4) is the smallest positive double.
 pub const FIRST_QUARTER_OCTAVE: i32 = -4 * 1074;
 
-/// The last quarter octave: differences lie below 2^1001 and dimensions below 2^40.
+/// The last quarter octave. No distance is larger, because differences lie below 2^1001 and the dimension below 2^40.
 pub const LAST_QUARTER_OCTAVE: i32 = 4 * 1021;
 
 /// The number of quarter octaves.
@@ -48,7 +49,8 @@ fn quarter_octave(distance: f64) -> i64 {
     }
 }
 
-/// The same for doubles that are neither zero nor subnormal; for these the result is below [`FIRST_NORMAL`].
+/// [`quarter_octave`] for normal doubles. For zero and for subnormal doubles the result is wrong, and its bucket lies
+/// below [`FIRST_NORMAL`].
 #[inline(always)]
 fn normal_quarter_octave(distance: f64) -> i64 {
     const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
@@ -63,12 +65,12 @@ fn bucket(quarter_octave: i64) -> usize {
     (quarter_octave - i64::from(FIRST_QUARTER_OCTAVE)) as usize
 }
 
-/// From this index on only normal doubles are counted: 2^-1022 and everything below come before.
+/// The first index at which only normal doubles are counted. The double 2^-1022 and smaller ones have lower indices.
 const FIRST_NORMAL: usize = (4 * -1022 + 1 - FIRST_QUARTER_OCTAVE) as usize;
 
-/// The number of counters of a bucket, which are used in turn: most records fall into few buckets, and a counter that
-/// was just written cannot be read again at once. A block has counters for the buckets in a window around the bucket of
-/// its first record.
+/// The number of counters of one bucket. They are used in turn because most records fall into few buckets, and a
+/// processor has to wait before it reads a counter that it has just written. Only [`WINDOW`] buckets around the bucket
+/// of the first record of a block have such counters.
 const TURNS: usize = 4;
 const WINDOW: usize = 128;
 
@@ -86,7 +88,8 @@ impl Kernel for QuarterOctaves<'_> {
     fn run(self) {
         let distances = distances(self.block, self.theta);
         let places: Vec<usize> = distances.iter().map(|distance| bucket(normal_quarter_octave(*distance))).collect();
-        // Zeros and subnormals, whose indices are wrong here, come before the window.
+        // Zeros and subnormals have wrong indices here. These indices lie before the window, so such records are
+        // counted below.
         let first = places.first().map_or(0, |place| place.saturating_sub(WINDOW / 2)).max(FIRST_NORMAL);
         let mut near = [[0i64; WINDOW]; TURNS];
         for (record, place) in places.into_iter().enumerate() {
@@ -121,7 +124,8 @@ pub struct DistanceCounts {
 }
 
 impl DistanceCounts {
-    /// A query around a point of the dimension of the records, with a target of p/2^k: (0, 0) for plain counts.
+    /// A query around `theta`, which must have the dimension of the records. The target (p, k) is the share p/2^k;
+    /// (0, 0) gives plain counts.
     pub fn new(theta: &[f64], bits: u32, target: (u64, u32)) -> Result<Self, BadParameter> {
         let target = Target::new(target, bits)?;
         Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), target })

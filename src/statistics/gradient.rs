@@ -1,18 +1,19 @@
 //! The gradient of the sum of distances, on an integer lattice.
 //!
-//! Each record's unit vector is rounded to multiples of 2^-bits and the multiples are summed as integers: the sum is
-//! exact and associative, so it is the same for any number of threads, any chunking and any instruction set.
+//! Each record's unit vector is rounded to multiples of 2^-bits, and the multiples are summed as integers. Such a sum
+//! is exact. So it does not depend on the number of threads, the division into blocks or the instruction set.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u
 //! rounded coordinate by coordinate. If the computed sum of squares s lies in [2^-960, 2^960], its relative error is at
-//! most (d + 2) 2^-53 (d + 1 rounded additions of rounded squares; squares that underflow lose at most d 2^-1075, which
-//! is negligible relative to 2^-960). The root halves this error and adds 2^-53, and the division and the product add
-//! 2^-53 each. So the computed vector has a norm of at most 1 + (d + 6) 2^-53 for any rounding of theta - x, which only
-//! turns the vector. Outside of this range the differences are first scaled by a power of two, so that the largest lies
+//! most (d + 2) 2^-53, because there are d + 1 rounded additions of rounded squares. Squares that underflow lose at
+//! most d 2^-1075, which is negligible relative to 2^-960. The square root halves the error and adds 2^-53. The
+//! division and the product add 2^-53 each. So the computed vector has a norm of at most 1 + (d + 6) 2^-53. The
+//! rounding of theta - x does not matter for this bound, because it only changes the direction of the vector. If s lies
+//! outside of [2^-960, 2^960], the differences are first scaled by a power of two, so that the largest difference lies
 //! in [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added
 //! or removed moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2. Replacing a record removes one such
-//! vector and adds another, which is twice as much. Theta and the records are finite by construction: if a coordinate
-//! of theta were NaN, every bound above would be void. ∎
+//! vector and adds another, so the sum moves by at most twice as much. The bound needs finite coordinates of theta and
+//! of the records; both are made finite when a query or a dataset is created. ∎
 
 use super::wire::Parameters;
 use super::{BadParameter, Statistic, checked_bits};
@@ -30,18 +31,18 @@ use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// On finer lattices the sums of a block would lose bits: first those of the mean shift, which are doubles, and then
-/// those of 64 bits.
+/// The finest lattice. On a finer lattice, block sums could be inexact: first the sums of [`super::mean_shift`], which
+/// are doubles, and then 64-bit integer sums.
 pub const BITS_MAX: u32 = 40;
 
-/// The largest number of records in a block: some tens of microseconds in few dimensions.
+/// The largest number of records in a block. A block takes some tens of microseconds in few dimensions.
 const BLOCK: usize = 1 << 12;
 
 /// The number of records that are processed together in more dimensions.
 const TOGETHER: usize = 4;
 
-/// Up to this many coordinates one thread finishes before others have woken up: a descent on few records makes
-/// thousands of queries.
+/// Inputs with at most this many coordinates are summed by one thread, which is faster than waking other threads. This
+/// matters for a descent on few records, which makes thousands of queries.
 const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
 /// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
@@ -53,13 +54,13 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// A query at a point of the dimension of the records; bits are at most [`BITS_MAX`].
+    /// A query at `theta`, which must have the dimension of the records. Bits must be at most [`BITS_MAX`].
     pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, BITS_MAX)?;
         Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), bits })
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
+    /// The sensitivity in `d` dimensions, by the proof above. The formula adds room for its own rounding.
     pub fn bound(d: usize, bits: u32) -> Sensitivity {
         let (d, unit) = (d as f64, f64::from(bits).exp2());
         let replaced = (2.0 * unit + d.sqrt() + (d + 6.0) * unit * f64::EPSILON) * (1.0 + 4.0 * f64::EPSILON);
@@ -107,7 +108,8 @@ impl Statistic for Gradient {
     }
 }
 
-/// Small inputs are split further, so that every thread has work; with multiples of a group no record is left alone.
+/// The number of records in a block. Small inputs are split into smaller blocks, so that every thread has work. A block
+/// is a multiple of a SIMD group, so only the last block has a partial group.
 fn records_per_block(n: usize, d: usize) -> usize {
     if n * d <= SINGLE_THREAD_COORDINATES {
         return n.max(1);
@@ -115,11 +117,10 @@ fn records_per_block(n: usize, d: usize) -> usize {
     ((1 << 15) / d).clamp(16, BLOCK).min(n.div_ceil(8)).next_multiple_of(GROUP)
 }
 
-/// Adds a block to the total. Doubles near 1.5 * 2^(52 - bits), the `rounder`, are multiples of 2^-bits. Adding the
-/// rounder rounds a coordinate to the lattice, and the bits of the sum, as an integer, are the bits of the rounder plus
-/// the number of lattice units. So the integers are summed as they are, in any order (a group of records side by side
-/// in few dimensions, four after each other in many), and the bits of the rounder are subtracted at the end;
-/// wrap-around cancels.
+/// Adds a block to the total. The `rounder` is 1.5 * 2^(52 - bits), and doubles near the rounder are multiples of
+/// 2^-bits. So adding the rounder to a coordinate rounds the coordinate to the lattice. The bits of this sum, read as
+/// an integer, are the bits of the rounder plus the number of lattice units. The kernel sums these integers in any
+/// order and subtracts the bits of the rounder at the end. Integer wrap-around cancels.
 struct BlockGradient<'a> {
     block: Lying<'a>,
     theta: &'a [f64],
@@ -127,7 +128,7 @@ struct BlockGradient<'a> {
     total: &'a mut [i64],
 }
 
-/// Doubles around this are multiples of 2^-bits.
+/// The number to which a coordinate is added to round it to a multiple of 2^-bits.
 pub(super) fn rounder(bits: u32) -> f64 {
     1.5 * f64::from(52 - bits).exp2()
 }
@@ -160,7 +161,7 @@ impl Kernel for Many<BlockGradient<'_>> {
     }
 }
 
-/// Processes a group of records at a time, with lanes over the records.
+/// Processes a group of records at a time: each SIMD lane holds another record.
 #[inline(always)]
 fn few<const D: usize>(block: Lying<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
@@ -184,8 +185,8 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], rounder: f64, total: &mu
     add_sums(total, &sums, summed, rounder);
 }
 
-/// Adds the rounded unit vectors of a group of records, whose differences lie coordinate by coordinate, to sums that have
-/// the bits of a rounder for every record.
+/// Adds the rounded unit vectors of a group of records to the sums. Each record also adds the bits of the rounder,
+/// which [`add_sums`] subtracts.
 #[inline(always)]
 pub(super) fn add_units<const D: usize>(
     sums: &mut [Row<u64>; D],
@@ -200,7 +201,7 @@ pub(super) fn add_units<const D: usize>(
     }
 }
 
-/// Adds the sums of this many unit vectors to a total, without the bits of their rounder.
+/// Adds the sums of `summed` unit vectors to a total, and subtracts the bits of the rounder for each of these vectors.
 #[inline(always)]
 pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], summed: usize, rounder: f64) {
     let surplus = rounder.to_bits().wrapping_mul(summed as u64);
@@ -210,8 +211,8 @@ pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], 
     }
 }
 
-/// Processes four records at a time, with lanes over the coordinates. The loops are written out: functions that `map`
-/// on an array calls may not be inlined, and would then be compiled for the baseline.
+/// Processes four records at a time: each SIMD lane holds another coordinate. The loops are written out. With `map` on
+/// an array, the compiler may not inline the closure, and would then compile it for the baseline instruction set.
 #[inline(always)]
 pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let (d, coordinates) = (theta.len(), block.coordinates());
@@ -229,7 +230,7 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
         }
         for r in 0..TOGETHER {
             if !(SMALL..=LARGE).contains(&squares[r]) {
-                // This record is processed on its own; here it adds zero.
+                // This record is processed by `add_single`, so here it adds zero.
                 inverses[r] = 0.0;
                 add_single(difference(theta, records[r]), rounder, total);
             }
@@ -251,8 +252,8 @@ pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f
     }
 }
 
-/// The code for records outside of a whole group, or in an unusual group. There are few, so it is not compiled for
-/// every dimension.
+/// Adds records that are not part of a whole group, and groups with an unusually large or small distance. Such records
+/// are rare, so this function is not compiled for every dimension.
 #[inline(never)]
 fn add_singles(block: Block<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     for record in block.records() {
@@ -338,7 +339,7 @@ mod tests {
         fn one_record_gives_its_unit_vector(d in 1usize..20, values in prop::collection::vec(coordinate(), 40)) {
             let (theta, x) = (&values[..d], &values[20..20 + d]);
             let difference: Vec<f64> = theta.iter().zip(x).map(|(t, x)| t - x).collect();
-            // A subnormal length would be inexact, so small vectors are enlarged first.
+            // A subnormal norm would be inexact, so small vectors are scaled up first.
             let power = if norm(&difference) < 1e-200 { 500 } else { 0 };
             let difference: Vec<f64> = difference.iter().map(|&x| scale(x, power)).collect();
             let length = norm(&difference);
@@ -363,7 +364,7 @@ mod tests {
         ) {
             let theta: Vec<f64> = values[..d].iter().map(|x| x.clamp(-10.0, 10.0)).collect();
             let points = DMatrix::from_fn(d, n, |i, j| {
-                // One record may be anything; the others are ordinary, so that most groups are, too.
+                // One record may have any coordinates. The others are ordinary numbers, so most groups are ordinary.
                 let ordinary = ((7919 * i + 104_729 * j) % 1009) as f64 * 10f64.powi(spread);
                 if j == odd { values[100 + i] } else { theta[i] + ordinary }
             });

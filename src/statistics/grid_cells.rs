@@ -1,20 +1,22 @@
-//! The numbers of records in cells of a grid along a few public axes around a public point; far places are compressed.
+//! The numbers of records in the cells of a grid around a public point. The grid has a few public axes, and its cells
+//! are longer the farther they lie from the point.
 //!
 //! **The cell of a record x.** Let z be the vector of the inner products of x - theta with p public axes, in units of a
-//! public `scale`. It is shortened to the length c(|z|), where c(r) = r up to 1, and c(m 2^e) = e + m for 1 <= m < 2
-//! beyond: a continuous, increasing and piecewise linear approximation of a logarithm that needs no mathematical
-//! library. The cube around zero with half side `side` is cut into 2^level parts along each axis. The cell is the index
-//! of the part along each axis, and its *code* is the number whose digits in base 2^level are these indices, the first
-//! axis first. A record farther away from theta than `reach`, or outside of the cube, has no cell.
+//! public `scale`. The vector z is shortened to the length c(|z|), where c(r) = r for r <= 1 and c(m 2^e) = e + m for 1
+//! <= m < 2 and e >= 0. Beyond 1, the function c is a continuous, increasing and piecewise linear approximation of a
+//! logarithm. It needs no mathematical library. The cube around zero whose side has the length 2 `side` is cut into
+//! 2^level parts along each axis. A cell is given by the index of its part along each axis. The *code* of the cell is
+//! the number whose digits in base 2^level are these indices, beginning with the first axis. A record farther away from
+//! theta than `reach`, or outside of the cube, has no cell.
 //!
-//! **The vector.** One count for each code of a public, ascending list; a record whose cell is not listed is not
-//! counted.
+//! **The vector.** One count for each code of a public, ascending list of codes. A record whose code is not listed is
+//! not counted.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits): 2^bits if a record is added or removed, and 2^bits
-//! sqrt(2), rounded up, if one is replaced. *Proof.* The code of a record is a function of the record and of public
-//! parameters alone: it is computed by the same operations in the same order for any other records in its block. So a
-//! record contributes zero or one unit vector, and two of these differ by at most sqrt(2). A record for which an
-//! intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
+//! sqrt(2), rounded up, if a record is replaced. *Proof.* The code of a record is a function of the record and of
+//! public parameters alone: the other records in the block change neither the operations nor their order. So a record
+//! contributes a unit vector or the zero vector, and two such contributions differ by at most sqrt(2). A record for
+//! which an intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
@@ -29,24 +31,25 @@ use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Codes fit this many bits: the number of axes times the level.
+/// The largest number of bits of a code. A code has as many bits as the number of axes times the level.
 pub const CODE_BITS: u32 = 62;
 
-/// The most cells of one query.
+/// The largest number of cells in one query.
 pub const CELLS_MAX: usize = 1 << 16;
 
-/// The position and the cutting of a grid; all of it is public.
+/// The position and the cells of a grid. All fields are public numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
-    /// The middle.
+    /// The center.
     pub theta: Vec<f64>,
-    /// The axes, one after the other. With orthonormal axes the cells are cubes, but the proof does not need this.
+    /// The coordinates of the axes, one axis after the other. The axes are usually orthonormal, but the proof does not
+    /// need this.
     pub axes: Vec<f64>,
     /// The unit of length.
     pub scale: f64,
     /// The largest distance of a record that has a cell.
     pub reach: f64,
-    /// Half the side of the cube, in compressed units.
+    /// Half the side of the cube, in units of `scale` after compression.
     pub side: f64,
     /// The number of times that the cube is halved along each axis.
     pub level: u32,
@@ -62,19 +65,21 @@ pub struct GridCells {
 }
 
 impl GridCells {
-    /// The axes are at least one, each as long as theta; scale, reach and side are positive and finite; codes ascend and
-    /// are at most [`CELLS_MAX`].
+    /// There is at least one axis, and every axis has as many coordinates as theta. Scale, reach and side must be
+    /// positive and finite. The codes must ascend, and there are at most [`CELLS_MAX`] of them.
     pub fn new(grid: Grid, codes: Vec<u64>, bits: u32) -> Result<Self, BadParameter> {
         let d = grid.theta.len().max(1);
         let axes = grid.axes.len() / d;
         if axes == 0 || !grid.axes.len().is_multiple_of(d) {
-            return Err(BadParameter(format!("{} numbers make no axes in {d} dimensions", grid.axes.len())));
+            return Err(BadParameter(format!("{} numbers do not describe axes in {d} dimensions", grid.axes.len())));
         }
         if grid.level > CODE_BITS || axes as u64 * u64::from(grid.level) > u64::from(CODE_BITS) {
             return Err(BadParameter(format!("{axes} axes at level {} exceed {CODE_BITS} bits", grid.level)));
         }
         if codes.len() > CELLS_MAX || !codes.is_sorted_by(|a, b| a < b) {
-            return Err(BadParameter(format!("codes must ascend, each once, and be at most {CELLS_MAX}")));
+            return Err(BadParameter(format!(
+                "codes must ascend without repetition, and there may be at most {CELLS_MAX} of them"
+            )));
         }
         let (scale, reach, side) =
             (checked_radius(grid.scale)?, checked_radius(grid.reach)?, checked_radius(grid.side)?);
@@ -129,7 +134,7 @@ impl Statistic for GridCells {
     }
 }
 
-/// The length of a vector of this length after compression, for lengths that are finite.
+/// The length after compression of a vector with this finite length.
 #[inline(always)]
 fn compressed(length: f64) -> f64 {
     if length <= 1.0 {
@@ -164,7 +169,7 @@ impl Kernel for Count<'_> {
     }
 }
 
-/// The cell of a record, or none.
+/// The code of the cell of a record, or `None` if the record has no cell.
 #[inline(always)]
 fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) -> Option<u64> {
     for ((slot, x), t) in difference.iter_mut().zip(record).zip(&grid.theta) {
@@ -177,7 +182,7 @@ fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) 
         *slot = inner_product(axis, difference) / grid.scale;
     }
     let length = sum_of_squares(place).sqrt();
-    // NaN is not below infinity either.
+    // This also excludes NaN.
     if !length.is_finite() {
         return None;
     }
@@ -194,7 +199,8 @@ fn code(record: &[f64], grid: &Grid, difference: &mut [f64], place: &mut [f64]) 
     Some(code)
 }
 
-/// The sum in eight lanes over the coordinates, added in a fixed order: the same bits for any vector width.
+/// The inner product, summed in eight lanes in a fixed order, so that the result has the same bits on every instruction
+/// set.
 #[inline(always)]
 fn inner_product(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -238,7 +244,8 @@ mod tests {
 
     #[test]
     fn records_are_in_the_cells_of_their_compressed_places() {
-        // In units of 2 around (1, 2): (0, 0), (3, 0) that becomes (2.5, 0), (0, -1) and one beyond the reach.
+        // In units of 2 around (1, 2), the records are (0, 0), (3, 0), (0, -1) and one beyond the reach. Compression
+        // moves (3, 0) to (2.5, 0).
         let points = DMatrix::from_column_slice(2, 4, &[1.0, 2.0, 7.0, 2.0, 1.0, 0.0, 100.0, 2.0]);
         let all: Vec<u64> = (0..16).collect();
         let mut expected = vec![0; 16];

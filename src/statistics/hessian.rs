@@ -1,31 +1,40 @@
-//! The Hessian of the sum of distances at a point, smoothed at a radius: the curvature K of [`super::curvature`] and
-//! the second moments T of [`super::second_moments`] beyond the radius, in one vector, on an integer lattice.
+//! The Hessian of the sum of distances at a point, smoothed at a radius. It is released as one vector on an integer
+//! lattice, with two parts: the curvature K of [`super::curvature`], and the second moments T of
+//! [`super::second_moments`] of the records beyond the radius.
 //!
-//! The Hessian is (K - T')/radius, where T' is the traceless part of T. K and T are released together, because their
-//! sensitivities hardly add up: a record with a large contribution to one has a small contribution to the other, or the
-//! same contribution as other records.
+//! The Hessian is (K - T')/radius, where T' is the traceless part of T. K and T are released together because the
+//! vector is hardly more sensitive than T alone. Replacing a record cannot change both much: a record within the radius
+//! contributes nothing to T, and two records that contribute much to T contribute almost the same to K.
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. With q = 1 - 1/d, s =
-//! sqrt(d (d + 1)/2 + 1) and p = t (2 + t) for the t of [`super::second_moments`], by which rounding lengthens a
-//! vector, a record that is replaced moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20 +
-//! sqrt(2) p) (1 + 2^-19) + s, and one that is added or removed by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a
-//! 2^-21 + p) (1 + 2^-19) + s. So for a up to min(sqrt(2), 1/q) K costs nothing beside T if records are replaced. On
-//! the line q is 0 for a record that is added or removed and 1 for one that is replaced. [`Hessian::bound`] computes
-//! the last factor.
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. Let q = 1 - 1/d, s =
+//! sqrt(d (d + 1)/2 + 1) and p = t (2 + t), where t is the rounding error of a vector in [`super::second_moments`].
+//! Replacing a record moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20 + sqrt(2) p) (1 +
+//! 2^-19) + s. Adding or removing a record moves the vector by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a 2^-21 +
+//! p) (1 + 2^-19) + s. So if records are replaced and a <= min(sqrt(2), 1/q), releasing K in addition to T costs almost
+//! nothing. In one dimension, the same formulas hold with q = 0 for a record that is added or removed, and with q = 1
+//! for a record that is replaced. [`Hessian::bound`] computes these formulas.
 //!
-//! *Proof.* Within the radius a record contributes (a, 0). Beyond it it contributes (a k, M) with the matrix M = v v^T
-//! 2^-2b of rank one; let w be the quotient radius/distance, as computed, which is at most 1. By the lemma of
-//! [`super::second_moments`] the Frobenius norm m of M is at most (sqrt(w) + t)^2 (1 + e) <= (w + p) (1 + e), with e =
-//! (d + 20) 2^-53, and k is q w up to 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so
-//! ||M - M'||^2 <= m^2 + m'^2. Two records beyond the radius are therefore apart by at most the length of (a (k - k'),
-//! m, m'), which is that of (a q (w - w'), w, w') and at most 2 a 2^-21 and sqrt(2) p more, times 1 + e. The square of
-//! the length, a^2 q^2 (w - w')^2 + w^2 + w'^2, is convex in (w, w') and largest in a corner of the unit square, 2 or
-//! 1 + a^2 q^2. A record within the radius and one beyond it are apart by the root of a^2 (1 - q w)^2 + w^2, with
-//! corners a^2 and 1 + a^2/d^2, where 1/d <= q for d >= 2, and the same rounding; for d = 1 take 1/d in place of q.
-//! Added or removed it is a^2, or a^2 q^2 w^2 + w^2, with one k and one m. Weights in the vector are rounded down, and
-//! rounding to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! *Proof.* A record within the radius contributes (a, 0). A record beyond the radius contributes (a k, M) with the
+//! matrix M = v v^T 2^-2b of rank one, where b is the number of binary places of v. Let w be the computed quotient
+//! radius/distance, which is at most 1. By the lemma of [`super::second_moments`] the Frobenius norm m of M is at most
+//! (sqrt(w) + t)^2 (1 + e) <= (w + p) (1 + e), with e = (d + 20) 2^-53, and k differs from q w by at most 2^-21 (1 +
+//! 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= m^2 + m'^2.
+//!
+//! Consider two records beyond the radius. The distance of their contributions is at most the length of (a (k - k'), m,
+//! m'). This length is at most (L + 2 a 2^-21 + sqrt(2) p) (1 + e), up to the factor 1 + 2^-20 above, where L is the
+//! length of (a q (w - w'), w, w'). The square of L, which is a^2 q^2 (w - w')^2 + w^2 + w'^2, is convex in (w, w'). So
+//! L^2 is largest in a corner of the unit square, where it is at most max(2, 1 + a^2 q^2).
+//!
+//! Consider a record within the radius and a record beyond the radius. The distance of their contributions has the
+//! square a^2 (1 - q w)^2 + w^2, apart from the same rounding errors. This is convex in w and at most a^2 for w = 0 or
+//! 1 + a^2/d^2 for w = 1. For d >= 2, 1/d <= q, so 1 + a^2/d^2 <= 1 + a^2 q^2. For d = 1 the formula uses 1/d = 1 in
+//! place of q.
+//!
+//! If a record is added or removed, the squared length of its contribution is a^2 within the radius and a^2 q^2 w^2 +
+//! w^2 beyond the radius, with the rounding errors of one k and one m. Weights in the vector are rounded down. Rounding
+//! to the lattice changes the distance of two vectors by at most 1 in every coordinate, and by at most s in all. ∎
 
 use super::curvature::CONTRIBUTION_BITS;
 use super::second_moments::{
@@ -42,10 +51,10 @@ use crate::runtime::parallel_fold::sum_lying;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// With larger weights the curvature would be the more expensive part.
+/// The largest weight a of the curvature. With a larger weight the curvature would cost more than the second moments.
 const WEIGHT_MAX: f64 = 2.0;
 
-/// The sum over records of their contributions to the Hessian, times the radius, in units of 2^-bits.
+/// The weighted curvature and the second moments, both multiplied by the radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hessian {
     identity: Identity,
@@ -56,8 +65,8 @@ pub struct Hessian {
 }
 
 impl Hessian {
-    /// The radius is positive and finite, the weight of the curvature positive and at most 2; bits are at most
-    /// [`PRODUCT_BITS`].
+    /// The radius must be positive and finite. The weight of the curvature must be positive and at most 2, and bits at
+    /// most [`PRODUCT_BITS`].
     pub fn new(theta: &[f64], radius: f64, weight: f64, bits: u32) -> Result<Self, BadParameter> {
         checked_dimension(theta.len())?;
         Ok(Self {
@@ -69,7 +78,7 @@ impl Hessian {
         })
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
+    /// The sensitivity in `d` dimensions, by the proof above. The formula adds room for its own rounding.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked_weight(weight, WEIGHT_MAX)?, checked_bits(bits, PRODUCT_BITS)?);
@@ -177,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Records in each corner of the proof: the bound is tight up to its rounding.
+    /// Takes records from each corner that the proof considers: the bound is tight up to rounding.
     #[test]
     fn the_sensitivities_are_attained() {
         let along =

@@ -1,12 +1,13 @@
 //! The mean shift: the sum of (theta - x)/radius over the records within a radius of theta, on an integer lattice.
 //!
-//! It is the lattice gradient of [`super::gradient`] with other weights: a record contributes a vector of norm at most
-//! 1, rounded to multiples of 2^-bits.
+//! The sum is computed like [`super::gradient`]: a record contributes a vector of norm at most 1, rounded to multiples
+//! of 2^-bits.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units): those of the gradient. *Proof.* A record contributes only if its
-//! computed distance is at most the radius, so its difference from theta has a norm of at most radius * (1 + (d/2 + 2)
-//! 2^-53) by the error bound there; the reciprocal and the product add 2^-53 each, and rounding to the lattice
-//! sqrt(d)/2 units: no more than a record adds to the gradient. ∎
+//! **Neighbors and sensitivity** (L2, lattice units): those of [`super::gradient`]. *Proof.* A record contributes only
+//! if its computed distance is at most the radius. So its difference from theta has a norm of at most radius * (1 +
+//! (d/2 + 2) 2^-53), by the error bound in [`super::gradient`]. The reciprocal of the radius and the product add 2^-53
+//! each, and rounding to the lattice adds sqrt(d)/2 units. In all, a contribution is not longer than the contribution
+//! of a record to the gradient. ∎
 
 use super::gradient::{BITS_MAX, Gradient};
 use super::wire::Parameters;
@@ -33,8 +34,8 @@ struct BlockShift<'a> {
 impl Kernel for BlockShift<'_> {
     type Output = ();
 
-    /// Adding and subtracting 1.5 * 2^(52 - bits) rounds a double to the lattice; a block has at most 2^12 records, so
-    /// the sum of multiples of 2^-bits is exact in doubles.
+    /// Adding and subtracting 1.5 * 2^(52 - bits) rounds a double to the lattice. A block has at most 2^12 records, so
+    /// doubles hold the sum of multiples of 2^-bits exactly.
     #[inline(always)]
     fn run(self) {
         let rounder = 1.5 * f64::from(52 - self.bits).exp2();
@@ -62,13 +63,13 @@ pub struct MeanShift {
 }
 
 impl MeanShift {
-    /// Bits are at most those of the gradient, and the radius lies between 2^-1020 and 2^1020, so that its reciprocal is a
-    /// normal number.
+    /// Bits must be at most [`super::gradient::BITS_MAX`]. The radius must lie between 2^-1020 and 2^1020, so that its
+    /// reciprocal is a normal number.
     pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, BITS_MAX)?;
         if !(2f64.powi(-1020)..=2f64.powi(1020)).contains(&radius) {
             return Err(BadParameter(format!(
-                "the radius of a mean shift must lie in 2^-1020 to 2^1020, got {radius}"
+                "the radius of a mean shift must lie between 2^-1020 and 2^1020, got {radius}"
             )));
         }
         Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })

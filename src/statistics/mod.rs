@@ -1,9 +1,9 @@
 //! The statistics that can be queried: exact integers, with the proof of their sensitivity beside the kernel.
 //!
-//! A statistic is a query with public parameters. Its file has the kernel, the contribution of a record, and the proof
-//! of how far the answer moves under either neighbor relation, including rounding. Parameters that are points are
-//! mapped by the same public function when the query is created, [`crate::numeric::float_scale::finite`], so that every
-//! kernel sees finite doubles only and every answer is bounded, for any computation of a mechanism.
+//! A statistic is a query with public parameters. Its file contains the kernel, the contribution of a record, and the
+//! proof of how far the answer moves under either neighbor relation, including rounding. When a query is created,
+//! [`crate::numeric::float_scale::finite`] maps the coordinates of its points to finite doubles. So a kernel never sees
+//! NaN or infinity, and the bounds hold for any point that a mechanism computes.
 
 pub mod ball_counts;
 pub mod ball_size;
@@ -38,48 +38,50 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
 use wire::Parameters;
 
-/// Counts become multiples of 2^bits for bits up to this number, with which 2^64 counts still fit 128 bits.
+/// The finest lattice of counts. A count is multiplied by 2^bits, and with 62 bits counts up to 2^64 fit 128-bit
+/// integers.
 pub const COUNT_BITS_MAX: u32 = 62;
 
 /// A query about the records.
 pub trait Statistic: Send + Sync {
-    /// The name, for plans and records.
+    /// The name, as plans and audit records show it.
     fn name(&self) -> &'static str;
 
-    /// The dimension that the points must have, if the query has one.
+    /// The dimension that the points must have, or `None` if any dimension is possible.
     fn dimension(&self) -> Option<usize>;
 
     /// Whether the answers of shards add up to the answer of all records.
     fn adds_over_records(&self) -> bool;
 
-    /// How far the answer moves between neighbors.
+    /// How far the answer can move between neighboring data sets.
     fn sensitivity(&self) -> Sensitivity;
 
-    /// The identity of the query: a query that is created again has another identity, and a copy has the same.
+    /// The identity of the query. A copy has the same identity. A query that is created again has another identity.
     fn identity(&self) -> Identity;
 
-    /// Its public parameters: for the trace of a run, and for records in another process. Hidden randomness does not
-    /// belong to them.
+    /// The public parameters. The trace of a run stores them, and another process that holds records rebuilds the query
+    /// from them. They do not contain hidden randomness.
     fn parameters(&self) -> Parameters;
 
-    /// Hidden randomness for coins that keep or drop weighted records, if the query is not a sum over records; the
-    /// query is then about the records that are kept. `None` if there is no proof for this; such an answer about
-    /// weighted records has no bound.
+    /// The hidden randomness that decides which weighted records are kept. It is used only if the query is not a sum
+    /// over records; the query is then answered for the kept records. `None` means that there is no proof for weighted
+    /// records, so the answer has no bound.
     fn coins(&self) -> Option<&Stream> {
         None
     }
 
-    /// The exact answer for any number of records, without the information that makes it part of a sum. Statistics
-    /// implement this function; callers use `answer`. A sum over weighted records is in units of 2^-20 of the lattice.
+    /// The exact answer for any number of records. Statistics implement this function, but callers use `answer`, which
+    /// also stores what is needed to add answers of shards. A sum over weighted records is in units of 2^-20 of the
+    /// lattice.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the query.
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
 
-    /// The exact answer for any number of records. It knows its query and its records, so that only shards of one
-    /// answer can be summed. If a record could not be read there is no answer. If records have weights it is the
-    /// weighted sum, with the sensitivity of that sum.
+    /// The exact answer for any number of records. The answer stores which query and which records it belongs to, so
+    /// that only answers of one query about different records can be added. If records have weights, the answer is the
+    /// weighted sum, with the sensitivity of the weighted sum. If a record could not be read, the result is an error.
     ///
     /// # Panics
     ///
@@ -103,7 +105,7 @@ pub trait Statistic: Send + Sync {
     }
 }
 
-/// An error: public parameters that make no query.
+/// An error: the public parameters are invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadParameter(pub String);
 
@@ -147,7 +149,7 @@ pub fn checked_radii(radii: Vec<f64>) -> Result<Vec<f64>, BadParameter> {
     Err(BadParameter("radii must be finite, not negative and ascending".into()))
 }
 
-/// Counts in units of 2^-bits.
+/// Converts counts to units of 2^-bits.
 fn on_lattice(counts: Vec<i128>, bits: u32) -> Vec<i128> {
     counts.into_iter().map(|count| count << bits).collect()
 }

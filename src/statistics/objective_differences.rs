@@ -1,24 +1,29 @@
 //! Differences of the objective between candidates, on an integer lattice: the scores of a private selection.
 //!
-//! The objective F itself has a sensitivity of the size of the data, but the selection needs only differences
-//! F(theta_i) - F(theta_0), to which a record contributes a_i = |theta_i - x| - |theta_0 - x|. Subtracting two
-//! distances would lose every digit for a far record, and with them the bound below, so a_i is computed without
-//! cancellation as <theta_i - theta_0, p + q>/(|p| + |q|) with p = theta_i - x and q = theta_0 - x, then rounded to a
-//! multiple of the unit and summed as an integer: the sums are the same for any number of threads, any chunking and any
-//! instruction set.
+//! The objective F is the sum of distances. One record can change F by its distance, which may be arbitrarily large.
+//! The selection needs only the differences F(theta_i) - F(theta_0), to which a record contributes a_i = |theta_i -
+//! x| - |theta_0 - x|. For a far record, subtracting two computed distances would lose all digits, and the bound below
+//! would not hold. So a_i is computed without cancellation as <theta_i - theta_0, p + q>/(|p| + |q|) with p = theta_i -
+//! x and q = theta_0 - x. Each a_i is then rounded to a multiple of the unit and summed as an integer. The sums do not
+//! depend on the number of threads, the division into blocks or the instruction set.
 //!
 //! **Neighbors and range**: replacing a record moves the difference of any two scores by at most `range` units, and
-//! adding or removing one by at most half as much. *Proof.* By the triangle inequality |a_i - a_j| <= |theta_i -
-//! theta_j| <= D, the candidates' diameter. In floating point, with e = 2^-53 and to first order: the coordinates of
-//! theta_i - theta_0, p and q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|); sums over
-//! coordinates run through eight lanes and a tree of additions, ceil(d/8) + 3 additions deep, so the inner product is
-//! off by (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|), and |p| + |q| relatively by (ceil(d/8)/2 + 5) e; with the
-//! division this makes at most (d + 14) e D, and (d + 16) e D leaves room for the higher orders. Clamping to an upper
-//! bound of |theta_i - theta_0| only moves a value towards the exact one. Scaling by a power of two is exact where it
-//! matters: what underflows is below 2^-100 of |p| + |q|. Rounding adds half a unit. So what one record contributes to
-//! two scores differs by at most D + unit + 2 (d + 16) e D: that is by how much adding or removing it moves the
-//! difference of the scores. A replaced record removes one such contribution and adds another: 2 D + 2 units + 4 (d +
-//! 16) e D. The range is the second bound, rounded up; half of it is no less than the first. ∎
+//! adding or removing a record moves the difference by at most half as much. *Proof.* By the triangle inequality |a_i -
+//! a_j| <= |theta_i - theta_j| <= D, where D is the diameter of the candidates.
+//!
+//! The error in floating point, with e = 2^-53 and to first order, has these parts. The coordinates of theta_i -
+//! theta_0, p and q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|). Sums over coordinates run
+//! through eight lanes and a tree of additions, which is ceil(d/8) + 3 additions deep. So the inner product is off by
+//! (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|), and |p| + |q| has a relative error of (ceil(d/8)/2 + 5) e.
+//! Together with the division, a_i is off by at most (d + 14) e D, and (d + 16) e D leaves room for the higher orders.
+//! Clamping a_i to an upper bound of |theta_i - theta_0| only moves a_i towards its exact value. Scaling by a power of
+//! two is exact except for underflow, which changes |p| + |q| by a relative error below 2^-100. Rounding to the unit
+//! adds half a unit.
+//!
+//! So the contributions of one record to two scores differ by at most D + unit + 2 (d + 16) e D, and adding or removing
+//! the record moves the difference of the scores by at most this number. Replacing a record removes one such
+//! contribution and adds another, so it moves the difference by at most 2 D + 2 units + 4 (d + 16) e D. The range is
+//! this second bound, rounded up, and half of the range is not less than the first bound. ∎
 
 use nalgebra::{DMatrixView, DVectorView};
 
@@ -34,15 +39,16 @@ use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The unit is the smallest power of two that is no less than the diameter, times 2^-32.
+/// The unit is 2^-32 times the smallest power of two that is not less than the diameter.
 const BITS: i32 = 32;
 
-/// F(theta_i) - F(theta_0) for every candidate theta_i, all of which are released, in units of 2^exponent.
+/// F(theta_i) - F(theta_0) for every candidate theta_i, in units of 2^exponent. The candidates must be public or
+/// already released.
 #[derive(Debug, Clone)]
 pub struct ObjectiveDifferences {
     identity: Identity,
     points: Vec<Vec<f64>>,
-    /// theta_i - theta_0 in units, and an upper bound of its norm.
+    /// The vector theta_i - theta_0 in units, and an upper bound of its norm.
     shifts: Vec<(Vec<f64>, f64)>,
     /// The largest distance between two candidates, rounded up.
     diameter: f64,
@@ -52,7 +58,7 @@ impl ObjectiveDifferences {
     /// One candidate per column.
     pub fn new(candidates: DMatrixView<'_, f64>) -> Result<Self, BadParameter> {
         if candidates.ncols() == 0 {
-            return Err(BadParameter("there is nothing to choose from".into()));
+            return Err(BadParameter("there are no candidates to choose from".into()));
         }
         let point = |column: DVectorView<'_, f64>| column.iter().copied().map(finite).collect();
         let points: Vec<Vec<f64>> = candidates.column_iter().map(point).collect();
@@ -64,8 +70,8 @@ impl ObjectiveDifferences {
             for b in &points[..index] {
                 let distance = norm(&minus(a, b));
                 if distance > 0.0 {
-                    // Multiplying a subnormal number by a factor does not round it up, so the smallest normal number is
-                    // a lower limit.
+                    // Multiplying a subnormal number by `up` may not round it up, so the diameter is at least the
+                    // smallest normal number.
                     diameter = diameter.max((distance * up).max(f64::MIN_POSITIVE));
                 }
             }
@@ -100,7 +106,8 @@ impl ObjectiveDifferences {
         ceiling - BITS
     }
 
-    /// By how much replacing a record may move the difference of two scores, in units; 0 if nothing can move.
+    /// The largest change of the difference of two scores when a record is replaced, in units. The range is 0 if all
+    /// candidates are equal.
     fn range(&self) -> u64 {
         if self.diameter == 0.0 {
             return 0;
@@ -186,7 +193,8 @@ fn subtract(point: &[f64], record: &[f64], difference: &mut [f64]) {
     }
 }
 
-/// <shift, p + q> in eight lanes, added in a fixed order: the same bits for any vector width.
+/// The inner product <shift, p + q>, summed in eight lanes in a fixed order, so that the result has the same bits on
+/// every instruction set.
 #[inline(always)]
 fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
@@ -203,8 +211,8 @@ fn inner(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     sum_lanes(lanes)
 }
 
-/// The same quotient with p and q scaled by a power of two, so that the larger of them has its largest coordinate in
-/// [1, 2).
+/// The quotient <shift, p + q>/(|p| + |q|). Both p and q are first scaled by a power of two, so that the largest of
+/// their coordinates lies in [1, 2).
 #[cold]
 fn rescaled(shift: &[f64], p: &[f64], q: &[f64]) -> f64 {
     let largest = p.iter().chain(q).fold(0.0f64, |largest, x| largest.max(x.abs()));
@@ -245,7 +253,7 @@ mod tests {
         ObjectiveDifferences::new(candidates.as_view()).unwrap()
     }
 
-    /// Scores relative to the first candidate, because the tape counts from the smallest score.
+    /// The scores minus the score of the first candidate. The tape stores scores relative to the smallest score.
     fn scores(candidates: &DMatrix<f64>, points: &DMatrix<f64>) -> Vec<i64> {
         let opened = values(&made(candidates), points);
         opened.iter().map(|score| score - opened[0]).collect()
@@ -264,7 +272,7 @@ mod tests {
             values in prop::collection::vec(coordinate(), 12 * 8),
             near in prop::collection::vec(-1.0..1.0f64, 12 * 4),
         ) {
-            // ObjectiveDifferences anywhere, or close together near a record.
+            // Candidates anywhere, or close together near a record.
             let candidates = DMatrix::from_fn(d, 4, |i, j| {
                 if wide { values[(j + 4) * 12 + i] } else { values[i] + 1e-9 * near[j * 12 + i] }
             });
@@ -298,7 +306,7 @@ mod tests {
 
     #[test]
     fn far_records_keep_their_digits() {
-        // Subtracting distances of 1e16 would give multiples of 2.
+        // The difference of two computed distances of about 1e16 would be a multiple of 2.
         let candidates = DMatrix::from_column_slice(2, 3, &[0.0, 0.0, 0.25, 0.0, 0.0, -0.5]);
         let sums = scores(&candidates, &DMatrix::from_column_slice(2, 1, &[3e16, 4e16]));
         let unit = scale(1.0, made(&candidates).exponent());

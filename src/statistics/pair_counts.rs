@@ -3,32 +3,34 @@
 //! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
 //! (with an odd number, the last record stays alone). A pair is counted from the first radius that is at least its
 //! computed distance, which is a symmetric function of the two records alone. A pass takes time linear in the number of
-//! records, while ball counts compare every pair.
+//! records, while [`super::ball_counts`] compares every pair.
 //!
-//! Pairings are hidden randomness, see [`Stream`]: the bound below holds for coupled pairings of the two data sets, and
-//! nothing reveals which pairing was used.
+//! Pairings are hidden randomness, which [`Stream`] describes. The bound below holds if the pairings of the two data
+//! sets are coupled. This is enough because nothing reveals which pairing was used.
 //!
-//! With a target f an entry is the count minus f times the number of pairs, see [`super::target`].
+//! With a target f an entry is the count minus f times the number of pairs; [`super::target`] gives the reason.
 //!
-//! **Neighbors and sensitivity**, for every entry on its own, with k pairings: k under both relations. *Proof.*
-//! Replacement: both data sets have the same pairings, and the record is in at most one pair of each. Add/remove, with
-//! the record as the last of n + 1: a pairing is a [`matching`], which with the same randomness gains one pair if n is
-//! odd and differs in at most one pair if n is even. Either case moves a count by at most 1. With a target, a gained
-//! pair moves it by max(f, 1 - f) and a changed pair by 1, so a target does not reduce the sensitivity. Every pairing
-//! has its own randomness, so the choices for the new record in one pairing do not shift the others. The distribution
-//! of a pairing does not depend on the rows of the records, so the new record may be in any row. ∎
+//! **Neighbors and sensitivity**, for every single entry, with k pairings: k under both relations. *Proof.* If a record
+//! is replaced, both data sets have the same pairings, and the record is in at most one pair of each pairing. Now let a
+//! record be added as the last of n + 1 records. A pairing is a [`matching`]. With the same randomness, the matching of
+//! n + 1 records has one pair more if n is odd, and differs in at most one pair if n is even. In either case a count
+//! moves by at most 1. With a target f, an additional pair moves an entry by max(f, 1 - f), but a changed pair still
+//! moves it by 1, so a target does not reduce the sensitivity. Every pairing has its own randomness, so the choices for
+//! the new record in one pairing do not change the other pairings. The distribution of a pairing does not depend on the
+//! order of the records, so the new record may be in any row. ∎
 //!
 //! Weighted records are first kept or dropped by their own hidden coins, with the probability given by their weights,
 //! and the kept records are paired. *Claim:* both bounds are k. *Proof.* Let the other records have the same coins in
-//! both data sets. If the changed record is kept in both, or in neither, the data sets have equally many kept records,
-//! in the same rows, and the case is that of a replaced record. Otherwise one data set has the changed record r in
-//! addition, in any row. A pairing is a uniform matching of the kept records, so its distribution does not change if
-//! they are renumbered with r as the last. In the new numbering the coupling for an added record applies, and the count
-//! moves by at most 1 for each of the k independent pairings. The two pairings of this coupling come from the same
-//! random numbers only after the renumbering: without it, a record that is added or removed in a middle row may change
-//! many pairs. The release depends on the coins and pairings only through the count, and they are never shown, so the
-//! mixture over the coupled choices has the bound of each of them. ∎ A replay with the same random numbers cannot test
-//! this; `tests/test_laws.py` tests the distribution.
+//! both data sets. If the changed record is kept in both data sets or in neither, the data sets have equally many kept
+//! records in the same rows, and the proof for a replaced record applies. Otherwise one data set contains the changed
+//! record r, in any row, and the other does not. A pairing is a uniform matching of the kept records. So its
+//! distribution does not change if the records are renumbered such that r is the last one. After the renumbering, the
+//! proof for an added record applies, and the count moves by at most 1 for each of the k independent pairings. The
+//! renumbering is necessary for the coupling: without it, a record that is added or removed in a middle row may change
+//! many pairs of a matching with the same random numbers. The coins and pairings are never shown, and the release
+//! depends on them only through the count. The bound holds for each pair of coupled choices, so it also holds for the
+//! mixture over all choices. ∎ A test that runs twice with the same random numbers cannot check this claim, so
+//! `tests/test_laws.py` tests the distribution.
 
 use nalgebra::DMatrixView;
 
@@ -46,15 +48,15 @@ use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::matching;
 
-/// The approximate number of coordinates per task: less than a millisecond even with cold caches, so a single task is
-/// not worth a thread.
+/// The approximate number of coordinates per task. A task takes less than a millisecond even with cold caches, so a
+/// single task runs without starting another thread.
 const TASK: usize = 1 << 16;
 
-/// The number of coordinates that are fetched together: the records of random pairs lie anywhere in memory, and many
-/// fetches at once take little longer than one.
+/// The number of coordinates that are fetched together. The records of random pairs lie anywhere in memory, and many
+/// simultaneous fetches take little longer than a single fetch.
 const FETCH: usize = 1 << 10;
 
-/// Counts pairs at the first radius that contains them.
+/// Counts each pair at the smallest radius that contains the pair.
 struct Pairs<'a> {
     points: DMatrixView<'a, f64>,
     pairs: &'a [[usize; 2]],
@@ -96,8 +98,8 @@ pub struct PairCounts {
 }
 
 impl PairCounts {
-    /// Radii are finite, not negative and ascending; there are fewer than 2^24 pairings. The target is p/2^k: (0, 0) for plain
-    /// counts.
+    /// Radii must be finite, not negative and ascending, and there must be fewer than 2^24 pairings. The target (p, k)
+    /// is the share p/2^k; (0, 0) gives plain counts.
     pub fn new(
         radii: Vec<f64>,
         pairings: usize,
@@ -107,7 +109,7 @@ impl PairCounts {
     ) -> Result<Self, BadParameter> {
         // The last part of the stream is for the coins of weighted records.
         if pairings >= PARTS {
-            return Err(BadParameter(format!("there are fewer than {PARTS} pairings, got {pairings}")));
+            return Err(BadParameter(format!("the number of pairings must be below {PARTS}, got {pairings}")));
         }
         Ok(Self {
             identity: Identity::fresh(),
@@ -146,7 +148,7 @@ impl Statistic for PairCounts {
         self.identity
     }
 
-    /// The pairings are hidden and do not belong to the parameters.
+    /// The public parameters do not contain the pairings, because these are hidden.
     fn parameters(&self) -> Parameters {
         let numbers = vec![self.target.bits().into(), self.pairings as u64, self.target.share()];
         Parameters { floats: self.radii.clone(), numbers }
@@ -264,8 +266,8 @@ mod tests {
         }
     }
 
-    /// All records are at 0 or 1, up to eight of them: the bound for one pairing holds and is attained, both if a pair
-    /// is gained and if one changes.
+    /// Takes up to eight records at 0 or 1. The bound for one pairing holds and is attained, both if there is an
+    /// additional pair and if a pair changes.
     #[test]
     fn the_bound_of_an_added_record_is_tight() {
         let mut widest = [0, 0];

@@ -1,6 +1,6 @@
 //! Ranks: in every coordinate, the number of records at or below a threshold.
 //!
-//! Centered, they are the ranks minus half the number of records, so that a median has a rank of about 0.
+//! Centered ranks are the ranks minus half the number of records, so that a median has a centered rank of about 0.
 //!
 //! **Neighbors and sensitivity** (L2): sqrt(d) under both relations, and sqrt(d)/2 for centered ranks if a record is
 //! added or removed. *Proof.* A record adds 0 or 1 to the count of every coordinate, and -1/2 or 1/2 to a centered
@@ -29,7 +29,8 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// One threshold for every coordinate; centered ranks need at least one bit.
+    /// Takes one threshold for every coordinate. Centered ranks need at least one bit, because they are multiples of
+    /// 1/2.
     pub fn new(thresholds: &[f64], bits: u32, centered: bool) -> Result<Self, BadParameter> {
         let target = Target::new(if centered { (1, 1) } else { (0, 0) }, bits)?;
         Ok(Self {

@@ -1,25 +1,32 @@
 //! The robust step: the sum over records of (x - center)/max(|x - center|, threshold), on an integer lattice.
 //!
-//! With the threshold 0 a record contributes its unit vector: the sum is the descent direction of the sum of distances. With
-//! a positive threshold C it contributes u min(1, |u|/C) for its unit vector u, that of the sum of Huber losses. Every
-//! contribution has a norm of at most 1, whatever the record is.
+//! With the threshold 0 a record contributes its unit vector, and the sum is the descent direction of the sum of
+//! distances. With a positive threshold C a record contributes its unit vector times min(1, |x - center|/C), and the
+//! sum is the descent direction of a sum of Huber losses. Every contribution has a norm of at most 1, for any record.
 //!
-//! **Neighbours and sensitivity** (L2, lattice units): those of [`super::gradient`]. *Proof.* Let s be the computed sum of
-//! squares of the difference, added up in segments of [`SEGMENT`] coordinates. Its relative error is at most (d + 2) 2^-53
-//! in any order of adding, and it is divided by max(sqrt(s), C), times a weight of at most 1: the error of the norm is that
-//! of the gradient, and the product with the weight adds 2^-53, for which the bound there has room. If sqrt(s) < C the
-//! computed vector is shorter than if it were divided by its own norm. If s < 2^-960 and C > 0 the norm is below 2^-479,
-//! less than C 2^-179 by the check of C. Otherwise, with s outside of [2^-960, 2^960], the differences are first scaled by a
-//! power of two, so that the largest lies in [1, 2), and the bound holds for them; if s is larger, the norm exceeds every C.
-//! Rounding to the lattice adds sqrt(d)/2 units. So a record that is added or removed moves the sum by at most 2^bits
-//! (1 + (d + 6) 2^-53) + sqrt(d)/2, and a replaced record, with its weight, by at most twice as much. A record with a
-//! coordinate that is no finite number contributes zero, which is a map of that record alone. ∎
+//! **Neighbors and sensitivity** (L2, lattice units): those of [`super::gradient`]. *Proof.* Let s be the computed sum
+//! of squares of the difference x - center, added up in segments of [`SEGMENT`] coordinates. The relative error of s is
+//! at most (d + 2) 2^-53 for any order of the additions. The difference is divided by max(sqrt(s), C) and multiplied by
+//! a weight of at most 1. So the norm has the same error as in [`super::gradient`]. The product with the weight adds
+//! 2^-53, and the bound of the gradient has room for this. If sqrt(s) < C, the computed vector is shorter than the
+//! difference divided by sqrt(s).
 //!
-//! [`Accumulator`] adds up records that arrive one by one, in the memory of the sum. *It has the same sensitivity.* It adds
-//! the same contributions in 64 bits, with [`i64::saturating_add`] as soon as their number allows an overflow. A saturating
-//! sum is a contraction of each coordinate of the sum so far, applied for every record in the order of arrival, so that two
-//! sequences which differ in one record differ by at most that record's contributions. Up to 2^(61 - bits) records nothing
-//! saturates, and the sum is exact: the same for any order. ∎
+//! If s < 2^-960 and C > 0, the norm of the difference is below 2^-479, which is less than C 2^-179, because C is at
+//! least 2^-300. In the other cases with s outside of [2^-960, 2^960], the differences are first scaled by a power of
+//! two, so that the largest difference lies in [1, 2), and the bound holds for the scaled differences. If s > 2^960,
+//! the norm exceeds every allowed C.
+//!
+//! Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or removed moves the sum by at most
+//! 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2. A record that is replaced, together with its weight, moves the sum by at
+//! most twice as much. A record with a coordinate that is not finite contributes zero; whether this is the case depends
+//! on the record alone. ∎
+//!
+//! [`Accumulator`] adds up records that arrive one by one, in the memory of the sum. *Claim.* The accumulator has the
+//! same sensitivity. *Proof.* The accumulator adds the same contributions as 64-bit integers. As soon as there are so
+//! many records that a sum could overflow, it uses [`i64::saturating_add`]. Saturating addition of a fixed number is a
+//! contraction: it does not increase the difference of two sums. So two sequences that differ in one record have sums
+//! that differ by at most the contributions of this record. Up to 2^(61 - bits) records nothing saturates, and the sum
+//! is exact and does not depend on the order. ∎
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,21 +46,21 @@ use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
 
-/// Coordinates that are taken together: their differences from the center stay in the first cache.
+/// The number of coordinates that are processed together. Their differences from the center fit the first-level cache.
 const SEGMENT: usize = 1 << 11;
 
-/// From so many coordinates on the segments of one record are shared among threads.
+/// The number of coordinates from which on several threads share the segments of one record.
 const PARALLEL: usize = 1 << 16;
 
-/// Positive thresholds lie between 2^-300 and 2^300: far from where squares under- and overflow.
+/// Positive thresholds must lie between 2^-300 and 2^300, so that their squares neither underflow nor overflow.
 const THRESHOLD_EXPONENT: i32 = 300;
 
-/// Numbers that lie one after the other.
+/// Numbers that are adjacent in memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Piece<'a> {
     /// Doubles.
     Doubles(&'a [f64]),
-    /// Singles, each of which is a double.
+    /// Singles, which are converted to doubles when they are read.
     Singles(&'a [f32]),
 }
 
@@ -78,7 +85,7 @@ impl Piece<'_> {
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
     pieces: Vec<Piece<'a>>,
-    /// Where each piece begins, and the end.
+    /// The index of the first coordinate of each piece, and the total number of coordinates.
     starts: Vec<usize>,
 }
 
@@ -98,7 +105,7 @@ impl<'a> Pieces<'a> {
         self.starts[self.pieces.len()]
     }
 
-    /// A range of coordinates, if it lies in one piece.
+    /// The values of a range of coordinates, or `None` if the range extends over several pieces.
     #[inline(always)]
     fn part(&self, range: &Range<usize>) -> Option<Piece<'a>> {
         let piece = self.starts.partition_point(|start| *start <= range.start).saturating_sub(1);
@@ -109,8 +116,8 @@ impl<'a> Pieces<'a> {
             .map(|piece| piece.part(range.start - start..range.end - start))
     }
 
-    /// The parts of a range of coordinates, with their places in the range. An iterator and no callback: a closure would be
-    /// compiled for the baseline instruction set.
+    /// The parts of a range of coordinates, each with its position in the range. The function returns an iterator
+    /// because a callback would be compiled for the baseline instruction set.
     #[inline(always)]
     fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (Range<usize>, Piece<'a>)> {
         let first = self.starts.partition_point(|start| *start <= range.start).saturating_sub(1);
@@ -123,14 +130,14 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The public point from which differences are taken; a copy of it costs nothing.
+/// The public point from which differences are taken. Copies share the memory of the coordinates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Center {
-    /// The origin of so many dimensions.
+    /// The origin in this number of dimensions.
     Origin(usize),
     /// A point in doubles.
     Doubles(Arc<[f64]>),
-    /// A point in singles, in half of the memory.
+    /// A point in singles, which needs half of the memory.
     Singles(Arc<[f32]>),
 }
 
@@ -143,7 +150,7 @@ impl Center {
         }
     }
 
-    /// With finite coordinates.
+    /// The center, with finite coordinates.
     fn admitted(self) -> Self {
         let usual = |x: f64| finite(x).to_bits() == x.to_bits();
         match self {
@@ -158,8 +165,8 @@ impl Center {
     }
 }
 
-/// Calls `$with!(values, differences)` for a part of a record that begins at this coordinate: its values as they lie, and
-/// a function that maps each of them, with that of the center beside it, to their difference.
+/// Calls `$with!(values, center_values, difference)` for the part of a record that begins at the coordinate `$start`.
+/// `difference` maps a value of the record and a value of the center to their difference.
 macro_rules! with_differences {
     ($part:expr, $center:expr, $start:expr, $with:ident) => {{
         let range = $start..$start + $part.len();
@@ -176,7 +183,7 @@ macro_rules! with_differences {
     }};
 }
 
-/// The differences of a range of coordinates from the center.
+/// Stores the differences between a range of coordinates and the center in `target`.
 #[inline(always)]
 fn load(record: &Pieces<'_>, center: &Center, range: &Range<usize>, target: &mut [f64]) {
     for (place, part) in record.parts(range.clone()) {
@@ -193,14 +200,15 @@ fn load(record: &Pieces<'_>, center: &Center, range: &Range<usize>, target: &mut
     }
 }
 
-/// The sum of squares of a segment of the differences, and a number that none of the squares exceeds.
+/// Computes the sum of squares of a segment of the differences, and an upper bound of the squares.
 struct Squares<'a>(&'a Pieces<'a>, &'a Center, Range<usize>);
 
-/// More lanes than one register has, because the additions of one register wait for each other: so many groups of eight.
+/// The number of groups of eight lanes. Several groups are used because an addition has to wait for the previous
+/// addition to the same register.
 const GROUPS: usize = 4;
 const LANES: usize = 8 * GROUPS;
 
-/// Adds the squares of differences to the lanes of their places.
+/// Adds the square of each difference to the lane of its position.
 #[inline(always)]
 fn add_squares<X: Copy + Default, C: Copy + Default>(
     lanes: &mut [f64; LANES],
@@ -208,7 +216,7 @@ fn add_squares<X: Copy + Default, C: Copy + Default>(
     c: &[C],
     of: impl Fn(&X, &C) -> f64,
 ) {
-    // Groups with names stay in registers, which one long array does not.
+    // The groups are separate variables because these stay in registers, while one long array does not.
     let (groups, _) = lanes.as_chunks_mut::<8>();
     let [mut g0, mut g1, mut g2, mut g3] = [groups[0], groups[1], groups[2], groups[3]];
     let mut add = |x: &[X; LANES], c: &[C; LANES]| {
@@ -227,7 +235,7 @@ fn add_squares<X: Copy + Default, C: Copy + Default>(
         add(x, c);
     }
     if !x_rest.is_empty() {
-        // What is left is filled up with zeros, whose differences add nothing.
+        // The rest is padded with zeros in both arrays, so the padding adds nothing.
         let (mut x, mut c) = ([X::default(); LANES], [C::default(); LANES]);
         x[..x_rest.len()].copy_from_slice(x_rest);
         c[..c_rest.len()].copy_from_slice(c_rest);
@@ -236,7 +244,7 @@ fn add_squares<X: Copy + Default, C: Copy + Default>(
     [groups[0], groups[1], groups[2], groups[3]] = [g0, g1, g2, g3];
 }
 
-/// The sum of lanes, in one order.
+/// The sum of the lanes, in a fixed order.
 #[inline(always)]
 fn sum_of_lanes(lanes: &[f64; LANES]) -> f64 {
     let mut eight = [0.0; 8];
@@ -265,12 +273,12 @@ impl Kernel for Squares<'_> {
             load(record, center, &range, &mut differences);
             add_squares(&mut lanes, &differences, &differences, |x: &f64, _: &f64| *x);
         }
-        // Sums of squares are rounded monotonically, so that a lane is at least as large as every square in it.
+        // Rounding is monotone, so the sum of a lane is at least as large as every square in the lane.
         (sum_of_lanes(&lanes), lanes.into_iter().fold(0.0, f64::max))
     }
 }
 
-/// A sum that lattice units are added to.
+/// An integer sum of lattice units.
 trait Total: Send {
     /// Adds units modulo the range of the sum.
     fn add(&mut self, units: u64);
@@ -290,7 +298,7 @@ impl Total for i32 {
     }
 }
 
-/// Adds a segment of the differences, times a factor and rounded to the lattice, to its part of the total.
+/// Multiplies a segment of the differences by a factor, rounds the products to the lattice, and adds them to the total.
 struct AddSegment<'a, T> {
     record: &'a Pieces<'a>,
     center: &'a Center,
@@ -303,7 +311,7 @@ struct AddSegment<'a, T> {
 impl<T: Total> Kernel for AddSegment<'_, T> {
     type Output = ();
 
-    /// The bits of a rounded sum less those of the rounder are the number of lattice units.
+    /// The bits of a rounded sum minus the bits of the rounder are the number of lattice units.
     #[inline(always)]
     fn run(self) {
         let AddSegment { record, center, range, factor, rounder, total } = self;
@@ -334,13 +342,14 @@ pub struct RobustStep {
 }
 
 impl RobustStep {
-    /// From a center of the dimension of the records; the threshold is 0, or lies between 2^-300 and 2^300.
+    /// A query with a center that has the dimension of the records. The threshold must be 0 or lie between 2^-300 and
+    /// 2^300.
     pub fn new(center: Center, threshold: f64, bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, BITS_MAX)?;
         let usual = f64::from(-THRESHOLD_EXPONENT).exp2()..=f64::from(THRESHOLD_EXPONENT).exp2();
         if threshold != 0.0 && !usual.contains(&threshold) {
             return Err(BadParameter(format!(
-                "the threshold of a robust step must be 0 or lie in 2^-300 to 2^300, got {threshold}"
+                "the threshold of a robust step must be 0 or lie between 2^-300 and 2^300, got {threshold}"
             )));
         }
         Ok(Self { identity: Identity::fresh(), center: center.admitted(), threshold, bits })
@@ -351,8 +360,8 @@ impl RobustStep {
         Gradient::bound(d, bits)
     }
 
-    /// Adds what a record with this weight contributes, and says whether all of its coordinates are finite numbers;
-    /// otherwise nothing is added.
+    /// Adds the contribution of a record with this weight. Returns false and adds nothing if a coordinate is not
+    /// finite.
     fn add(&self, record: &Pieces<'_>, weight: f64, total: &mut [i64]) -> bool {
         match self.measured(record, weight) {
             Some(measured) => self.add_usual(record, measured.factor, total),
@@ -361,7 +370,8 @@ impl RobustStep {
         true
     }
 
-    /// The factor of an ordinary record and a bound on the units that it adds to a coordinate; `None` of a very large or small one.
+    /// The factor of a record, and a bound on the units that the record adds to a coordinate. `None` if the sum of
+    /// squares could overflow or underflow.
     fn measured(&self, record: &Pieces<'_>, weight: f64) -> Option<Measured> {
         let found = self.fold(record, &|range| vectorised(Squares(record, &self.center, range)));
         let squares: f64 = found.iter().map(|(squares, _)| squares).sum();
@@ -370,7 +380,7 @@ impl RobustStep {
         }
         let factor = weight / squares.sqrt().max(self.threshold);
         let largest = found.iter().fold(0.0f64, |most, (_, largest)| most.max(*largest)).sqrt();
-        // Two more for the rounding, to the lattice and of this product.
+        // Two units are added for the rounding to the lattice and for the rounding of this product.
         let most = largest * factor * f64::from(self.bits).exp2() * (1.0 + 4.0 * f64::EPSILON) + 2.0;
         Some(Measured { factor, most: most as u64 })
     }
@@ -382,7 +392,8 @@ impl RobustStep {
         });
     }
 
-    /// A record of any magnitude: its differences times a power of two, so that the largest lies in [1, 2).
+    /// Adds a record of any magnitude. Its differences are scaled by a power of two, so that the largest lies in [1,
+    /// 2).
     #[cold]
     fn add_unusual(&self, record: &Pieces<'_>, weight: f64, total: &mut [i64]) -> bool {
         let origin = Center::Origin(record.d());
@@ -424,7 +435,7 @@ impl RobustStep {
         true
     }
 
-    /// Two numbers for each segment, in order.
+    /// Computes two numbers for each segment, and returns them in the order of the segments.
     fn fold(&self, record: &Pieces<'_>, of: &(dyn Fn(Range<usize>) -> (f64, f64) + Sync)) -> Vec<(f64, f64)> {
         let d = record.d();
         let mut found = vec![(0.0, 0.0); d.div_ceil(SEGMENT)];
@@ -437,7 +448,8 @@ impl RobustStep {
         found
     }
 
-    /// Visits the segments of a total from the last to the first: those that were measured last are still in the cache.
+    /// Visits the segments of a total from the last to the first, because the segments that were measured last are
+    /// still in the cache.
     fn for_each<T: Total>(&self, total: &mut [T], visit: &(dyn Fn(Range<usize>, &mut [T]) + Sync)) {
         let d = total.len();
         let work = |(segment, part): (usize, &mut [T])| visit(segment_of(segment, d), part);
@@ -449,7 +461,7 @@ impl RobustStep {
     }
 }
 
-/// What is known of a record before it is added.
+/// The factor of a record, and a bound on the units that it adds to a coordinate.
 struct Measured {
     factor: f64,
     most: u64,
@@ -501,45 +513,48 @@ impl Statistic for RobustStep {
     }
 }
 
-/// Records that add more units than this to a coordinate, as in few dimensions, are added to the total at once.
+/// A record that adds more units than this to a coordinate is added to the total directly. In few dimensions most
+/// records do.
 const PENDING_MOST: u64 = 1 << 28;
 
-/// Adds what is pending to the total.
+/// Adds the pending sum to the total.
 fn flush(total: &mut [i64], pending: &mut [i32], most: &mut u64) {
     total.iter_mut().zip(pending).for_each(|(total, pending)| *total += i64::from(std::mem::take(pending)));
     *most = 0;
 }
 
-/// Why a record cannot be added: public, because it depends on shapes and on what was called before.
+/// The reason why a record cannot be added. The reason is public, because it depends on shapes and on earlier calls
+/// only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAdded {
-    /// It has another dimension than the sum.
+    /// The record has another dimension than the sum.
     Dimension(usize),
-    /// Its weight is no number from 0 to 2^20.
+    /// The weight of the record is not between 0 and 2^20.
     Weight,
-    /// The sum was taken already.
+    /// The sum was already taken.
     Closed,
 }
 
-/// The robust step of records that arrive one by one and are not kept, and their number.
+/// Sums the robust step of records that arrive one by one, and counts the records. The records are not stored.
 pub struct Accumulator {
     step: RobustStep,
-    /// `None` when it was taken.
+    /// The sum, or `None` after it was taken.
     total: Option<Vec<i64>>,
-    /// What is still to be added to the total: half as much memory to pass through for every record.
+    /// A 32-bit sum that is still to be added to the total. It has half the memory of the total, which saves time for
+    /// every record.
     pending: Vec<i32>,
-    /// The most units that a coordinate of it can have.
+    /// The largest number of units that a coordinate of `pending` can have.
     pending_most: u64,
-    /// What is added while the sum may saturate.
+    /// The contribution of a record while the sum may saturate.
     scratch: Vec<i64>,
     records: u64,
-    /// In units of 2^-20.
+    /// The sum of the weights, in units of 2^-20.
     weights: i128,
     weighted: bool,
 }
 
 impl Accumulator {
-    /// The sum of no records. Where records have weights, answers are those about weighted records.
+    /// An empty sum. If `weighted` is true, the answers have the sensitivity of weighted records.
     pub fn new(step: RobustStep, weighted: bool) -> Self {
         let d = step.center.d();
         Self {
@@ -559,8 +574,8 @@ impl Accumulator {
         self.step.center.d()
     }
 
-    /// Adds a record with a weight in units of 2^-20, and says whether all of its coordinates are finite numbers; otherwise
-    /// it is not there.
+    /// Adds a record with a weight in units of 2^-20. Returns false if a coordinate is not finite; such a record adds
+    /// nothing and is not counted.
     pub fn add(&mut self, record: &Pieces<'_>, weight: u32) -> Result<bool, NotAdded> {
         let total = self.total.as_mut().ok_or(NotAdded::Closed)?;
         if record.d() != total.len() {
@@ -599,7 +614,7 @@ impl Accumulator {
         Ok(there)
     }
 
-    /// Adds a record at the center, which counts and moves nothing.
+    /// Adds a record at the center. The record is counted, and the sum does not move.
     pub fn add_center(&mut self, weight: u32) {
         self.count(weight.min(1 << WEIGHT_BITS));
     }
@@ -620,16 +635,17 @@ impl Accumulator {
         Ok(Exact::vector(vec![i128::from(self.records) << bits], bound).about(query))
     }
 
-    /// The sum, which is taken out.
+    /// Takes the sum out of the accumulator. Returns `None` if it was already taken.
     pub fn sum(&mut self) -> Option<Exact> {
-        // The center is as long as the sum, and the caller has it.
+        // The parameters do not contain the center, because it is as long as the sum and the caller knows it.
         let parameters = Parameters { floats: vec![self.step.threshold], numbers: vec![self.step.bits.into()] };
         let mut total = self.total.take()?;
         flush(&mut total, &mut self.pending, &mut self.pending_most);
         self.pending = Vec::new();
         let exact = Exact::narrow(total, self.step.sensitivity());
         let exact = exact.about(Query::of(self.step.name(), parameters));
-        // Weights were multiplied before the contribution was rounded. What is stated for them has more room than that needs.
+        // Each contribution was multiplied by its weight before it was rounded. The stated sensitivity of weighted
+        // answers covers this rounding.
         Some(if self.weighted { exact.weighted(0) } else { exact })
     }
 }
@@ -718,7 +734,7 @@ mod tests {
         }
     }
 
-    /// Records of ordinary numbers, and some that are not.
+    /// Records with ordinary coordinates, and a few with extreme or missing coordinates.
     fn records(d: usize, n: usize) -> Vec<Vec<f64>> {
         let ordinary = |i: usize, j: usize| ((7919 * i + 104_729 * j) % 1009) as f64 / 37.0 - 13.0;
         let mut made: Vec<Vec<f64>> = (0..n).map(|j| (0..d).map(|i| ordinary(i, j)).collect()).collect();
@@ -812,7 +828,7 @@ mod tests {
             sum.add(&doubles(&record), 1 << WEIGHT_BITS).unwrap();
             flushed += usize::from(sum.pending_most < before);
         }
-        // Each record adds 2^30 units to every coordinate, so that none is pending.
+        // Each record adds 2^30 units to every coordinate, so no units stay pending.
         assert_eq!((flushed, sum.pending.len()), (0, 0));
         let mut sum = Accumulator::new(step(&vec![0.0; d], 0.0, 30), false);
         for _ in 0..200 {
@@ -866,7 +882,8 @@ mod tests {
     }
 
     proptest! {
-        /// A record is added, or replaced with its weight, among others: any bits, in any order of arrival.
+        /// Adds a record, or replaces a record and its weight. The coordinates are any bits, and the records arrive in
+        /// any order.
         #[test]
         fn a_record_that_arrives_moves_the_sum_by_at_most_the_sensitivity(
             d in 1usize..12,

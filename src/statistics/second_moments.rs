@@ -1,26 +1,35 @@
 //! Second moments of the directions to a point: sums over records of v v^T, where v is an integer vector along the
 //! direction. They are the kernel of several statistics, such as [`super::hessian`] and [`super::directions`].
 //!
-//! u is the unit vector between a record and theta and r their distance; v is sqrt(w) u 2^b, rounded to the nearest
-//! integers, with b = [`vector_bits`]. Without a radius w = 1. With a radius w = radius/r beyond the radius and 0 within
-//! it, and the curvature of the records is summed beside the products, as [`super::curvature`] has it, up to the rounding
-//! of distances below 1e-290 and beyond 1e290. A record at theta has no direction: its v is zero.
+//! Let r be the distance between a record and theta, and u the unit vector between them. Then v is sqrt(w) u 2^b,
+//! rounded to the nearest integers, with b = [`vector_bits`]. The weight w depends on the query. Without a radius,
+//! w = 1. With a radius, w = radius/r for r > radius, and w = 0 otherwise. A record at theta has no direction, so its v
+//! is zero. With a radius, the kernel also sums the curvature of the records. This sum equals the sum of
+//! [`super::curvature`], apart from the rounding of distances below 1e-290 and above 1e290.
 //!
-//! **Exactness.** A sum of products of two coordinates over some records of a block is, by Cauchy and Schwarz, at most
-//! the root of the product of their sums of squares over the block. If that is at most 2^24, all partial sums are
-//! integers that singles hold exactly, in whatever order they are added; if not, doubles hold them: in a block of at
-//! most 2^12 records they are at most 2^53. So the instructions for singles, which take half of the time, are used for
-//! those pairs of coordinates for which they give the same integers.
+//! **Exactness.** Consider the sum, over any records of a block, of the products of two coordinates. By the
+//! Cauchy-Schwarz inequality, this sum is at most the square root of the product of the two sums of squares over the
+//! block. If this bound is at most 2^24, all partial sums are integers that singles hold exactly, in any order of the
+//! additions. If the bound is larger, doubles are used. They hold all partial sums exactly, because in a block of at
+//! most 2^12 records these sums are at most 2^53. Instructions for singles take half of the time. They are used for
+//! those pairs of panels (groups of coordinates) in which the bound is at most 2^24 for every pair of coordinates. So
+//! singles and doubles give the same integers.
 //!
-//! **Lemma.** Let t = sqrt(d) 2^-(b + 1), at most 2^-6. With w as it is computed, from the computed distance, |v| 2^-b <=
-//! sqrt(w) (1 + (d + 20) 2^-54) + t. Without a radius v 2^-b is at most t (1 + 2^-20) away from u. *Proof.* By the error
-//! bounds of [`super::gradient`] the computed difference over the computed distance has a norm of 1 up to (d/2 + 3) 2^-53
-//! and higher orders. With a radius the difference is multiplied by sqrt(q) times q 2^b/radius, where q is the computed
-//! radius/r, which is at most 1 if r > radius, because division rounds correctly: q, which occurs to the power 3/2, its
-//! root, the quotient, and three products add at most 13/2 2^-53, together at most (d/2 + 10) 2^-53. If q is subnormal or
-//! zero, or if the radius is so small that the quotient takes another one, q is below 2^-42 and v is zero. Rounding to
-//! the nearest integer moves each coordinate by at most 1/2 and the vector by at most sqrt(d)/2, which is t 2^b: that is
-//! the first bound. Without a radius the error before rounding, (d/2 + 4) 2^-53, is less than t 2^-20 for d <= 4000. ∎
+//! **Lemma.** Let t = sqrt(d) 2^-(b + 1), at most 2^-6. Let w be computed from the computed distance. Then |v| 2^-b <=
+//! sqrt(w) (1 + (d + 20) 2^-54) + t. Without a radius, v 2^-b is at most t (1 + 2^-20) away from u. *Proof.* By the
+//! error bounds of [`super::gradient`], the computed difference divided by the computed distance has a norm of 1, up to
+//! (d/2 + 3) 2^-53 and higher orders.
+//!
+//! With a radius, let q be the computed quotient radius/r. If r > radius, q is at most 1, because division rounds
+//! correctly. The difference is multiplied by sqrt(q) and by q 2^b/radius. In units of 2^-53, the errors of this factor
+//! are at most 3/2 for q, which occurs to the power 3/2; 1 for the square root; 1 for the quotient 2^b/radius; and 3
+//! for three products. Their sum is 13/2. Together with the error of the difference, the total is at most (d/2 + 10)
+//! 2^-53. If q is subnormal or zero, or if the radius is below [`TINY`], which then replaces the radius in 2^b/radius,
+//! q is below 2^-42 and v is zero.
+//!
+//! Rounding to the nearest integer moves each coordinate by at most 1/2, and the vector by at most sqrt(d)/2 = t 2^b.
+//! This gives the first bound. Without a radius, the error before rounding is (d/2 + 4) 2^-53, which is less than t
+//! 2^-20 for d <= 4000. This gives the second bound. ∎
 
 use std::ops::RangeInclusive;
 
@@ -35,17 +44,17 @@ use crate::numeric::distance::{
 };
 use crate::numeric::float_scale::{norm, rescale, scale};
 
-/// In few dimensions coordinates of a record's vector are multiples of 2^-20, and products are computed in doubles.
+/// In few dimensions the coordinates of a record's vector are multiples of 2^-20, and products are computed in doubles.
 const VECTOR_BITS_FEW: u32 = 20;
 
-/// In more dimensions they are multiples of 2^-11, so that singles hold most sums of products. A typical coordinate is
-/// 2^11/sqrt(d) of these, and rounding moves a vector by at most 1.6 % of its length for d <= 4000.
+/// In more dimensions the coordinates are multiples of 2^-11, so that singles hold most sums of products. A typical
+/// coordinate is 2^11/sqrt(d) units of 2^-11, and rounding moves a unit vector by at most 1.6 % for d <= 4000.
 const VECTOR_BITS_MANY: u32 = 11;
 
 /// The finest lattice of products; finer lattices would contain no more information.
 pub const PRODUCT_BITS: u32 = 2 * VECTOR_BITS_FEW;
 
-/// Doubles around this are integers: adding it rounds to the nearest one, and its low bits are that integer.
+/// Adding this constant to x rounds x to the nearest integer. The low bits of the sum hold this integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Singles hold all integers up to this one.
@@ -60,10 +69,11 @@ pub const DIMENSION_MAX: usize = 4000;
 /// The number of records in a block in many dimensions: vectors of 768 coordinates then fit a second-level cache.
 const BLOCK: usize = 1 << 8;
 
-/// In fewer dimensions than this, coordinates are larger, and singles can hold sums over half as many records.
+/// Below this dimension, blocks have half as many records. The coordinates of a unit vector are larger in few
+/// dimensions, so sums over a whole block would exceed 2^24 more often.
 const FEWER: usize = 1 << 7;
 
-/// The largest number of records in a block in few dimensions, for which the sums of their products are exact.
+/// The largest number of records in a block in few dimensions. The sums of their products are exact.
 const BLOCK_FEW: usize = 1 << 12;
 
 /// The number of coordinates in a panel: sixteen singles are a cache line, and one wide register.
@@ -72,8 +82,8 @@ const COLUMNS: usize = 16;
 /// The number of panels is a multiple of this number; the last panel may be all zeros.
 const TOGETHER: usize = 2;
 
-/// In few dimensions two coordinates are multiplied by two others at a time, for this many records side by side: the
-/// sums fit the registers, and few products are outside of the triangle.
+/// In few dimensions, a tile is a square of 2 x 2 pairs of coordinates, for [`LANES`] records side by side. The sums of
+/// a tile fit the registers, and few of its products lie outside of the upper triangle.
 const TILE: usize = 2;
 const LANES: usize = 8;
 
@@ -83,8 +93,9 @@ const TILES: usize = FEW / TILE * (FEW / TILE + 1) / 2;
 /// Distances at which neither the factor nor its product with a difference overflows or underflows.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
 
-/// The reciprocal of a much smaller radius is infinite, and infinity times a weight of zero would be NaN. At usual
-/// distances all weights are then below 2^-520, and vectors are zero both with this radius and with a smaller one.
+/// This radius replaces smaller ones in the quotient 2^b/radius, which would otherwise be infinite, and infinity times
+/// a weight of zero is NaN. The result does not change: with such a radius, all weights at usual distances are below
+/// 2^-520, and all vectors are zero.
 const TINY: f64 = f64::from_bits((1023 - 1000) << 52);
 
 /// Binary places of the coordinates of a record's vector.
@@ -92,12 +103,14 @@ pub(super) fn vector_bits(d: usize) -> u32 {
     if d <= FEW { VECTOR_BITS_FEW } else { VECTOR_BITS_MANY }
 }
 
-/// By how much rounding moves a unit vector at most: t of the lemma, with room for all errors before it.
+/// The largest distance by which rounding moves a unit vector: t of the lemma, with room for all errors before the
+/// rounding.
 pub(super) fn vector_rounding(d: usize) -> f64 {
     (d as f64).sqrt() * (-f64::from(vector_bits(d) + 1)).exp2() * (1.0 + 2f64.powi(-19))
 }
 
-/// Small inputs are split further, so that every thread has work; with multiples of a group no record is left alone.
+/// The number of records in a block. Small inputs are split into smaller blocks, so that every thread has work. A block
+/// is a multiple of [`GROUP`], so only the last block has a partial group.
 pub(super) fn records_per_block(n: usize, d: usize) -> usize {
     match d {
         0..=FEW => n.div_ceil(8).next_multiple_of(GROUP).clamp(BLOCK, BLOCK_FEW),
@@ -106,8 +119,8 @@ pub(super) fn records_per_block(n: usize, d: usize) -> usize {
     }
 }
 
-/// The number of coordinates that a record counts as for the pulse: about 64 products are added in the time of one
-/// coordinate.
+/// The work for one record, in coordinates, for the progress callback ([`Pulse`](crate::runtime::pulse::Pulse)). About
+/// 64 products are added in the time that other statistics need for one coordinate.
 pub(super) fn coordinates(d: usize) -> usize {
     d * d.div_ceil(128).max(1)
 }
@@ -125,9 +138,10 @@ pub(super) fn checked_dimension(d: usize) -> Result<(), BadParameter> {
     Err(BadParameter(format!("second moments have at most {DIMENSION_MAX} dimensions, got {d}")))
 }
 
-/// Multiplies the upper triangle, row by row, by `weight` on the diagonal and by sqrt(2) times that off it, both rounded
-/// down to multiples of 2^-30; 2^-70 becomes the unit. The norm of the vector is then at most `weight` times the Frobenius
-/// norm of the matrix, up to the rounding of `weight * sqrt(2)` to a double. This is the order of numpy's `triu_indices`.
+/// Multiplies diagonal entries of the upper triangle by `weight` and other entries by `weight * sqrt(2)`. Both factors
+/// are rounded down to multiples of 2^-30, and the result is in units of 2^-70. The norm of the vector is then at most
+/// `weight` times the Frobenius norm of the matrix, up to the rounding of `weight * sqrt(2)` to a double. The entries
+/// are stored row by row, in the order of numpy's `triu_indices`.
 pub(super) fn scale_triangle(triangle: &mut [i128], d: usize, weight: f64) {
     let shift = PRODUCT_BITS - 2 * vector_bits(d);
     let (on, off) = (fixed(weight) << shift, fixed(weight * std::f64::consts::SQRT_2) << shift);
@@ -145,11 +159,11 @@ pub(super) fn fixed(factor: f64) -> i128 {
     (factor * f64::from(FACTOR_BITS).exp2()) as i128
 }
 
-/// What is summed in addition to the products.
+/// The quantity that is summed in addition to the products.
 pub(super) enum Beside<'a> {
-    /// Unit vectors, which are added to this vector as in [`super::gradient`], in units of 2^-40.
+    /// The sum of unit vectors, in units of 2^-40, as in [`super::gradient`]. It is added to this vector.
     Gradient(&'a mut [i64]),
-    /// The curvature; the products then have weights that depend on this radius.
+    /// The curvature. The products then have weights that depend on this radius.
     Curvature { radius: f64 },
 }
 
@@ -191,7 +205,8 @@ impl Kernel for Few<BlockMoments<'_>> {
     }
 }
 
-/// The sums of a tile stay in registers: sixteen of sixteen singles, or of eight doubles, if there are wide ones.
+/// The sums of a tile stay in registers. With registers of 512 bits, they fill sixteen registers of sixteen singles or
+/// of eight doubles.
 impl Kernel for Many<BlockMoments<'_>> {
     type Output = i64;
 
@@ -214,13 +229,13 @@ impl Kernel for Many<BlockMoments<'_>> {
     }
 }
 
-/// Singles or doubles, all of them integers here.
+/// Singles or doubles that hold integers.
 trait Whole: Copy + Default + Into<f64> {
-    /// a b + c. All three are integers that the type can hold, and so is the result, so it does not matter whether the
-    /// product is rounded before it is added.
+    /// Returns `self` b + c. The operands and the result are integers that the type holds exactly, so it does not
+    /// matter whether the product is rounded before the addition.
     fn add_product(self, b: Self, c: Self) -> Self;
 
-    /// The same with one instruction, if the processor has it; very slow otherwise.
+    /// Returns `self` b + c with one instruction. This is very slow on processors without this instruction.
     fn fused(self, b: Self, c: Self) -> Self;
 }
 
@@ -247,8 +262,9 @@ fn nearest(x: f64) -> f64 {
     (x + ROUNDER) - ROUNDER
 }
 
-/// Lanes over the records: the vectors of a block are stored coordinate by coordinate. The last tiles may contain a
-/// coordinate that is zero.
+/// Sums the products of a block in few dimensions. Each SIMD lane holds another record, so vectors are stored
+/// coordinate by coordinate. If D is odd, the last coordinate of the last tiles is padding and equals zero. Returns the
+/// curvature.
 #[inline(always)]
 fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, total: &mut [i64]) -> i64 {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
@@ -275,7 +291,7 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
                 curvature += curvature_at(distance, radius, D);
             }
             if radius.is_none() {
-                // The exact inverse distances: a product with a power of two is not rounded.
+                // The inverse distances of `factor`, without further rounding, because `unit` is a power of two.
                 for (slot, factor) in inverses.0.iter_mut().zip(&factors.0) {
                     *slot = factor * unit;
                 }
@@ -317,19 +333,19 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
     curvature
 }
 
-/// The code for records outside of a whole group, or in an unusual group. There are few, so it is not compiled for
-/// every dimension.
+/// Sums the products of records that are not part of a whole group, and of groups with a distance outside of [`USUAL`].
+/// Such records are rare, so this function is not compiled for every dimension.
 #[inline(never)]
 fn singles(block: Block<'_>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
     many::<false, 4, 1, 2>(block.into(), theta, beside, total)
 }
 
-/// Sums of products, several for each pair of coordinates; aligned like a row.
+/// Sums of products: [`LANES`] partial sums for each pair of coordinates, aligned like a row.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Tile([[[f64; LANES]; TILE]; TILE]);
 
-/// Adds the products of two coordinates with two others over a group of records, record by record in their lanes.
+/// Adds the products of two coordinates with two others over a group of records. Each lane sums other records.
 #[inline(always)]
 fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     let (these, those): (&[_; TILE], &[_; TILE]) =
@@ -347,8 +363,9 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     sums.0 = tile;
 }
 
-/// Lanes over the coordinates: the vectors of a block are stored in panels, whose products are summed for some rows of
-/// one panel and some panels at a time.
+/// Sums the products of a block in many dimensions, and returns the curvature. Each SIMD lane holds another coordinate.
+/// The vectors of a block are stored in panels of sixteen coordinates. At a time, ROWS coordinates of one panel are
+/// multiplied by all coordinates of PANELS panels.
 #[inline(always)]
 fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize>(
     block: Lying<'_>,
@@ -371,7 +388,7 @@ fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DO
         }
     }
     let squares: Vec<f64> = singles.chunks_exact(n).map(largest_sum_of_squares).collect();
-    // Panels of doubles, made when one of their tiles needs them.
+    // The panels as doubles, converted only if a tile needs doubles.
     let mut doubles: Vec<Vec<Piece<f64>>> = vec![Vec::new(); squares.len()];
     for these in 0..d.div_ceil(COLUMNS) {
         for first in (these / PANELS * PANELS..squares.len()).step_by(PANELS) {
@@ -401,7 +418,8 @@ fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DO
     curvature
 }
 
-/// The largest sum of squares over the records among a panel's coordinates. Doubles hold all of these sums.
+/// The largest sum of squares of a coordinate in a panel, over all records of the block. Doubles hold these sums
+/// exactly.
 #[inline(always)]
 fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
     let mut sums = [0.0f64; COLUMNS];
@@ -413,8 +431,8 @@ fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
     sums.into_iter().fold(0.0, f64::max)
 }
 
-/// The sums over the records of the products of some coordinates of one panel (its `part`-th part) with all coordinates
-/// of others.
+/// The sums over the records of the products of ROWS coordinates of one panel with all coordinates of other panels.
+/// `part` selects the ROWS coordinates.
 #[inline(always)]
 fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(
     these: &[Piece<T>],
@@ -423,7 +441,7 @@ fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>
 ) -> [[[T; COLUMNS]; PANELS]; ROWS] {
     let mut sums = [[[T::default(); COLUMNS]; PANELS]; ROWS];
     let n = these.len();
-    // Their lengths are equal, which the compiler does not know.
+    // The panels have equal lengths. The slices tell the compiler so.
     let mut columns = those;
     for column in &mut columns {
         *column = &column[..n];
@@ -440,7 +458,8 @@ fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>
     sums
 }
 
-/// Written out, because a loop over so many sums may keep them in memory.
+/// Adds the products of x and sixteen numbers to sixteen sums. The loop is written out because the compiler may
+/// otherwise keep the sums in memory.
 #[inline(always)]
 fn add_products<const FUSED: bool, T: Whole>(x: T, ys: &[T; COLUMNS], sums: [T; COLUMNS]) -> [T; COLUMNS] {
     macro_rules! each {
@@ -451,7 +470,8 @@ fn add_products<const FUSED: bool, T: Whole>(x: T, ys: &[T; COLUMNS], sums: [T; 
     each!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
 }
 
-/// Adds the sums of a tile, whose first entry stands in this row and column, to the part of the upper triangle below it.
+/// Adds the sums of a tile to the entries of the upper triangle that the tile covers. `row` and `column` are the
+/// position of the first entry of the tile.
 #[inline(always)]
 fn add_tile<const PANELS: usize>(
     sums: &[[[impl Whole; COLUMNS]; PANELS]],
@@ -471,7 +491,8 @@ fn add_tile<const PANELS: usize>(
     }
 }
 
-/// The coordinates of a record in a panel, aligned to a cache line, so that wide registers load from one line.
+/// The coordinates of one record in one panel, aligned to a cache line, so that a wide register loads from a single
+/// line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Piece<T>([T; COLUMNS]);
@@ -484,8 +505,8 @@ fn widened(piece: &Piece<f32>) -> Piece<f64> {
 }
 
 /// The integer vectors of the records of a block, in panels of sixteen coordinates, padded with zeros. A panel contains
-/// all records, one after the other, so that products read memory in order. The struct also has the sum of their
-/// contributions to the curvature. Singles hold the integers, which are at most 2^20.
+/// all records, one after the other, so that products read memory in order. The second value is the sum of the
+/// contributions to the curvature. Singles hold the integers exactly, because these are at most 2^20.
 #[inline(always)]
 fn vectors<'a, T: Coordinate>(block: Block<'a, T>, theta: &'a [f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64)
 where
@@ -523,7 +544,7 @@ where
     (panels, curvature)
 }
 
-/// The factor for a difference at this distance: sqrt(w)/r, times `one`.
+/// The factor by which the difference of a record at this distance is multiplied: `one` times sqrt(w)/r.
 #[inline(always)]
 fn factor(distance: f64, radius: Option<f64>, one: f64) -> f64 {
     match radius {
@@ -536,20 +557,21 @@ fn factor(distance: f64, radius: Option<f64>, one: f64) -> f64 {
     }
 }
 
-/// The contribution to the curvature of a record at this distance, in units of 2^-20. The record counts as within the
-/// radius exactly if [`factor`] says so.
+/// The contribution to the curvature of a record at this distance, in units of 2^-20. A record is within the radius
+/// here exactly if [`factor`] treats it as within the radius.
 #[inline(always)]
 fn curvature_at(distance: f64, radius: Option<f64>, d: usize) -> i64 {
     radius.map_or(0, |radius| contribution(distance, radius, d))
 }
 
-/// The integer vector and the curvature of a record that is so near or so far that factors would overflow or underflow.
+/// The integer vector and the curvature of a record whose distance lies outside of [`USUAL`].
 #[cold]
 #[inline(never)]
 fn unusual(mut difference: Vec<f64>, radius: Option<f64>) -> (Vec<f64>, i64) {
     let d = difference.len();
     let Some(power) = rescale(&mut difference) else { return (difference, curvature_at(0.0, radius, d)) };
-    // A radius that becomes infinite or zero here is far beyond the distance, or far below it.
+    // If the scaled radius is infinite, the radius is much larger than the distance. If it is zero, the radius is much
+    // smaller.
     let (distance, radius) = (norm(&difference), radius.map(|radius| scale(radius, power)));
     let factor = factor(distance, radius, f64::from(vector_bits(d)).exp2());
     difference.iter_mut().for_each(|x| *x = nearest(*x * factor));
@@ -604,7 +626,8 @@ pub(crate) mod tests {
         for power in (-1074..=999).step_by(7) {
             let points = DMatrix::from_element(1, 1, scale(1.0, power));
             assert_eq!(block_total(&points, &[0.0], None), (vec![1 << 40], 0), "2^{power}");
-            // A quarter of the distance, if this is a number. On the line there is no curvature beyond it.
+            // The radius is about a quarter of the distance, unless it underflows. In one dimension a record beyond the
+            // radius has no curvature.
             let radius = scale(1.0, power - 2);
             if radius > 0.0 {
                 assert_eq!(block_total(&points, &[0.0], Some(radius)), (vec![1 << 38], 0), "2^{power}");
@@ -644,7 +667,7 @@ pub(crate) mod tests {
             heavy in prop::collection::vec(0usize..160, 0..4),
             radius in prop::option::of(0.1..3.0f64),
         ) {
-            // In heavy coordinates all records are far away on one side, which makes the sums of their products as
+            // In heavy coordinates all records lie far away on the same side of theta, so the sums of products are as
             // large as possible.
             let points = DMatrix::from_fn(d, n, |i, j| match heavy.contains(&i) {
                 true => 40.0,
@@ -674,7 +697,7 @@ pub(crate) mod tests {
             coordinates in prop::collection::vec(value(), 100),
             radius in prop::option::of(0.1..3.0f64),
         ) {
-            // One record may be anything; the others are ordinary, so that most groups are, too.
+            // One record may have any coordinates. The others are ordinary numbers, so most groups are ordinary.
             let ordinary = |i: usize, j: usize| ((7919 * i + 104_729 * j) % 1009) as f64 / 500.0;
             let points = DMatrix::from_fn(d, n, |i, j| if j == odd { coordinates[i] } else { ordinary(i, j) });
             let theta = vec![0.25; d];

@@ -1,23 +1,25 @@
 //! The numbers of records in shells around a point, and the second moments of the directions to all records, in one
 //! vector, on an integer lattice.
 //!
-//! **The vector.** First one count for each shell. The shells are half octaves of the distance in units of a public
-//! `scale`: shell i reaches from 2^((i + FIRST_HALF_OCTAVE)/2) to the next such number, and the first and the last of
-//! the [`SHELLS`] shells also contain everything nearer or farther. Then a weight b times the upper triangle of the sum
-//! of u u^T, where u is the unit vector between a record and theta, scaled as in [`super::second_moments`]. With b = 0
-//! the triangle is left out.
+//! **The vector.** First one count for each shell. Shell i contains the distances from 2^((i + FIRST_HALF_OCTAVE)/2) to
+//! 2^((i + 1 + FIRST_HALF_OCTAVE)/2), in units of a public `scale`. The first shell also contains all smaller
+//! distances, and the last of the [`SHELLS`] shells all larger ones. The second part is b times the upper triangle of
+//! the sum of u u^T, scaled as in [`super::second_moments`], where b is a weight and u is the unit vector between a
+//! record and theta. With b = 0 the triangle is left out.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2) and q = (1 + t)^2
-//! for the t of [`super::second_moments`], which is next to 1: a record that is added or removed moves the vector by at
-//! most 2^bits sqrt(1 + b^2 q^2) + s, and one that is replaced by at most 2^bits sqrt(2 (1 + b^2 q^2)) + s.
+//! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2) and q = (1 +
+//! t)^2, where [`super::second_moments`] defines the small number t. Adding or removing a record moves the vector by at
+//! most 2^bits sqrt(1 + b^2 q^2) + s. Replacing a record moves the vector by at most 2^bits sqrt(2 (1 + b^2 q^2)) + s.
 //!
-//! *Proof.* A record lies in exactly one shell, which is a function of the record, theta and the scale alone: it
-//! contributes a unit vector to the first part, and two such vectors differ by at most sqrt(2). Its contribution to the
-//! second part is b v v^T, where v is the rounded vector of the lemma in [`super::second_moments`]: it is zero or at most
-//! t away from a unit vector, so |v|^2 <= q, and the Frobenius norm of v v^T is |v|^2. For two records ||v v^T - w w^T||^2
-//! = |v|^4 + |w|^4 - 2 (v.w)^2 <= 2 q^2. The parts are orthogonal, so the squares add up to 1 + b^2 q^2 and to twice that.
-//! Weights in the triangle are rounded down, up to the rounding of b sqrt(2) to a double, for which the bound has room.
-//! Rounding the sums to the lattice moves the distance of two vectors by at most 1 in every coordinate, s in all. ∎
+//! *Proof.* A record lies in exactly one shell, which is a function of the record, theta and the scale alone. So a
+//! record contributes a unit vector to the first part, and two such vectors differ by at most sqrt(2). A record
+//! contributes b v v^T to the second part, where v is the rounded vector of the lemma in [`super::second_moments`]. The
+//! vector v is either zero or at most t away from a unit vector, so |v|^2 <= q, and the Frobenius norm of v v^T is
+//! |v|^2. The contributions v v^T and w w^T of two records satisfy ||v v^T - w w^T||^2 = |v|^4 + |w|^4 - 2 (v.w)^2 <= 2
+//! q^2. The two parts are orthogonal, so the squared norms add up: 1 + b^2 q^2 for one contribution, and at most twice
+//! as much for the difference of two. Weights in the triangle are rounded down. The bound has room for the rounding of
+//! b sqrt(2) to a double. Rounding the sums to the lattice changes the distance of two vectors by at most 1 in every
+//! coordinate, and by at most s in all. ∎
 
 use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
@@ -38,8 +40,8 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// The number of shells.
 pub const SHELLS: usize = 48;
 
-/// The first shell ends, and the second begins, at 2^((1 + FIRST_HALF_OCTAVE)/2) times the scale: a hundredth of a core
-/// radius is finer than any cluster that stands out of the noise, and the last shell begins at 2^17.5 core radii.
+/// The first shell ends, and the second begins, at 2^((1 + FIRST_HALF_OCTAVE)/2) times the scale, which is about 2 % of
+/// the scale. The last shell begins at 2^17.5 times the scale.
 pub const FIRST_HALF_OCTAVE: i64 = -12;
 
 /// The largest useful weight of the directions.
@@ -48,21 +50,20 @@ pub const WEIGHT_MAX: f64 = 2.0;
 /// The bits of a double below its exponent.
 const MANTISSA: u64 = (1 << 52) - 1;
 
-/// The shell of a distance: floor(2 log2(distance/scale)), shifted and clamped. It is decided by comparing bits, so it
+/// The shell of a distance: floor(2 log2(distance/scale)), shifted and clamped. It is computed by comparing bits, so it
 /// is the same on every machine.
-/// same on every machine.
 #[inline(always)]
 pub(super) fn shell(distance: f64, scale: f64) -> usize {
     let ratio = distance / scale;
     let bits = ratio.to_bits();
-    // Zeros and subnormals have the exponent -1023 here, and infinity has 1024: both are clamped.
+    // Zeros and subnormals have the exponent -1023 here, and infinity has the exponent 1024. Both are clamped below.
     let exponent = (bits >> 52) as i64 - 1023;
     let upper = i64::from(bits & MANTISSA >= std::f64::consts::SQRT_2.to_bits() & MANTISSA);
     (2 * exponent + upper - FIRST_HALF_OCTAVE).clamp(0, SHELLS as i64 - 1) as usize
 }
 
-/// The number of records in each shell, then b times the sum over records of u u^T, in units of 2^-bits; a record at theta
-/// is in the first shell and has no direction.
+/// The number of records in each shell, then b times the sum over records of u u^T, in units of 2^-bits. A record at
+/// theta is in the first shell and adds nothing to the second part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShellsAndDirections {
     identity: Identity,
@@ -73,8 +74,8 @@ pub struct ShellsAndDirections {
 }
 
 impl ShellsAndDirections {
-    /// The scale is positive and finite; the weight of the directions is between 0 and [`WEIGHT_MAX`]; bits are at most
-    /// [`PRODUCT_BITS`].
+    /// The scale must be positive and finite, the weight of the directions between 0 and [`WEIGHT_MAX`], and bits at
+    /// most [`PRODUCT_BITS`].
     pub fn new(theta: &[f64], scale: f64, weight: f64, bits: u32) -> Result<Self, BadParameter> {
         checked_dimension(theta.len())?;
         Ok(Self {
@@ -91,7 +92,7 @@ impl ShellsAndDirections {
         SHELLS + if weight > 0.0 { entries(d) } else { 0 }
     }
 
-    /// The sensitivity in `d` dimensions, by the proof above, with room for the rounding of this formula itself.
+    /// The sensitivity in `d` dimensions, by the proof above. The formula adds room for its own rounding.
     pub fn bound(d: usize, weight: f64, bits: u32) -> Result<Sensitivity, BadParameter> {
         checked_dimension(d)?;
         let (weight, bits) = (checked(weight)?, checked_bits(bits, PRODUCT_BITS)?);
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(both(&points, &[0.0; 2], 5.0, 0.0, 40), found[..SHELLS]);
     }
 
-    /// In many dimensions the rounding of vectors is so coarse that the bound must include it.
+    /// In many dimensions the vectors are rounded so coarsely that the sensitivity must include the rounding.
     #[test]
     fn rounded_directions_are_covered_in_many_dimensions() {
         let d = 1000;
@@ -222,7 +223,7 @@ mod tests {
         assert!(length > 2f64.powi(30) * 5f64.sqrt() * 1.001 && length <= bound, "{length} {bound}");
     }
 
-    /// A record that is added, and one that is replaced by a record in an orthogonal direction and another shell.
+    /// Adds a record, and replaces a record by one in an orthogonal direction and in another shell.
     #[test]
     fn the_sensitivities_are_attained() {
         for weight in [0.0, 0.5, 2.0] {

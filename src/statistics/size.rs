@@ -1,12 +1,11 @@
 //! The number of records, or the sum of their weights.
 //!
 //! **Neighbors and sensitivity**: 1 if a record is added or removed, and 0 if one is replaced. *Proof.* Every record
-//! adds 1, so two contributions do not differ. ∎ With weights a record adds its weight, between 0 and 1, and replacing
-//! a record may change it: 1 under both relations.
+//! adds 1, so replacing a record changes nothing. ∎ With weights a record adds its weight, which lies between 0 and 1,
+//! and a replaced record may have another weight. So the sensitivity is 1 under both relations.
 //!
-//! If neighbors replace a record without weights, the number is public and needs no release: a tape refuses Gaussian
-//! noise for it, because there is no noise with standard deviation zero, and [`Points::n`] returns it. The statistic
-//! has both sensitivities, so that it can be queried without knowing the relation.
+//! Under replacement without weights, the number of records is public and needs no release. [`Points::n`] returns it. A
+//! tape refuses to release it with Gaussian noise, because its sensitivity is zero.
 
 use super::wire::Parameters;
 use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};

@@ -1,8 +1,8 @@
 //! Signed counts: a count minus a share of the number of items that could be counted.
 //!
-//! A search for the radius that contains a share f of the records queries the sign of the count within a radius minus f
-//! n. As a single number this needs no n, which may be private, and under add/remove it moves by less than a count
-//! does.
+//! A search for the radius that contains a share f of the records needs the sign of (count within a radius) - f n,
+//! where n is the number of records. A query for this difference needs no separate query for n, which may be private.
+//! Under add/remove the difference moves by less than the count.
 
 use super::{BadParameter, COUNT_BITS_MAX, checked_bits};
 
@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The share must be at most 1 and on the lattice: k is at most bits.
+    /// The share p/2^k must be at most 1 and a multiple of 2^-bits, so k must be at most bits.
     pub fn new((p, k): (u64, u32), bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, COUNT_BITS_MAX)?;
         if k > bits {
@@ -29,29 +29,30 @@ impl Target {
 
     /// Signed counts among `items` items, in units of 2^-bits.
     pub(super) fn signed(self, counts: Vec<i128>, items: i128) -> Vec<i128> {
-        // 2^64 items and 62 bits still fit, and with weights 2^44 items.
+        // The product fits 128 bits for 2^64 items and 62 bits, or with weights for 2^44 items.
         let off = self.share * items;
         counts.into_iter().map(|count| (count << self.bits) - off).collect()
     }
 
-    /// The largest magnitude that one item, counted or not, adds to a signed count: max(f, 1 - f), rounded up.
+    /// The largest absolute value that one item adds to a signed count: max(f, 1 - f), rounded up. An item adds 1 - f
+    /// if it is counted, and -f otherwise.
     pub(super) fn largest(self) -> f64 {
         let exact = self.share.max((1 << self.bits) - self.share);
         let nearest = exact as f64;
         if (nearest as i128) < exact { nearest.next_up() } else { nearest }
     }
 
-    /// The number that is subtracted for every item; divided by 2^bits it is the target.
+    /// The number that is subtracted for every item, in units of 2^-bits.
     pub(super) fn share(self) -> u64 {
         self.share as u64
     }
 
-    /// The lattice.
+    /// The number of bits of the lattice.
     pub(super) fn bits(self) -> u32 {
         self.bits
     }
 
-    /// A whole count in units of 2^-bits, which is how far an item that starts or stops being counted moves it.
+    /// The number 1 in units of 2^-bits. A signed count moves by this number if an item starts or stops being counted.
     pub(super) fn one(self) -> f64 {
         f64::from(self.bits).exp2()
     }
@@ -74,7 +75,7 @@ mod tests {
         for (target, bits, largest) in [((0, 0), 4, 16.0), ((1, 0), 4, 16.0), ((3, 3), 4, 10.0), ((5, 3), 4, 10.0)] {
             assert_eq!(Target::new(target, bits).unwrap().largest(), largest, "{target:?}");
         }
-        // No double is 2^61 + 1.
+        // The number 2^61 + 1 is not a double.
         let fine = Target::new(((1 << 61) + 1, 62), 62).unwrap();
         assert_eq!(fine.largest(), 2f64.powi(61).next_up());
     }

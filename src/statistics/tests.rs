@@ -1,4 +1,4 @@
-//! The promises of every statistic: its sensitivity under both relations, sums of shards, and an answer for any input.
+//! Tests for every statistic: its sensitivity under both relations, sums of shards, and an answer for any input.
 
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
@@ -31,11 +31,11 @@ use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::Silent;
 
-/// The values that a recording tape stores of an answer, which is the only way to read them, for tests.
+/// The exact values of an answer, read from the recording of a tape. No other function gives access to them.
 pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
     let mut tape = Record::new(Streams::from_key([1; 32]), Replace);
     match exact.form() {
-        // At least 1, because equal candidates have no range.
+        // The range is at least 1 here, because equal candidates have the range 0.
         Form::Scores => drop(tape.choose("test", exact, 1.0, 1).unwrap()),
         Form::Vector | Form::Table => {
             for index in 0..exact.len() {
@@ -112,7 +112,7 @@ pub(crate) fn moved(a: &[i64], b: &[i64]) -> f64 {
     norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
 }
 
-/// The distance of two answers, in the sense of their form.
+/// The distance of two answers, measured as their form requires.
 fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
     let moved: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect();
     let fold = |f: fn(f64, f64) -> f64| moved.iter().copied().reduce(f).unwrap_or(0.0);
@@ -123,7 +123,7 @@ fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
     }
 }
 
-/// Whether an answer on neighbors moves by no more than it says.
+/// Checks that the answers about two neighbors differ by at most the stated sensitivity.
 fn holds(statistic: &dyn Statistic, a: &DMatrix<f64>, b: &DMatrix<f64>, neighbours: Neighbours) -> Result<(), String> {
     let form = statistic.answer(&admitted(a), &mut Silent).unwrap().form();
     let moved = distance(form, &values(statistic, a), &values(statistic, b));
@@ -177,7 +177,7 @@ proptest! {
         replaced.set_column(place % n, &record);
         for statistic in statistics(theta, scale, n) {
             holds(statistic.as_ref(), &points, &replaced, Replace).map_err(TestCaseError::fail)?;
-            // The distribution of hidden pairings does not depend on the row, but the coupling is for the last record.
+            // The last record is removed, because the coupling of hidden pairings is for the last record.
             let gone = if statistic.adds_over_records() { place % n } else { n - 1 };
             let removed = points.clone().remove_column(gone);
             holds(statistic.as_ref(), &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// Every row with its weight, which is rounded by a hidden coin.
+/// Every row with its weight. A hidden coin rounds the weight.
 fn weighted(records: &DMatrix<f64>, weights: &[u32]) -> Points<'static> {
     let stream = Draw::new(Streams::from_key([4; 32]), Replace).hidden();
     sample::weighted(&admitted(records), &sample::Coins::of(stream), 0, &weights[..records.ncols()]).unwrap()
@@ -215,7 +215,8 @@ fn weighted(records: &DMatrix<f64>, weights: &[u32]) -> Points<'static> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The answer knows its sensitivity: a record is removed, or replaced with its weight, or its weight alone changes.
+    /// Checks the stated sensitivity if a record is removed, if a record and its weight are replaced, and if only its
+    /// weight changes.
     #[test]
     fn answers_about_weighted_records_move_by_no_more_than_they_say(
         d in prop_oneof![1usize..6, Just(35usize)],
@@ -263,7 +264,8 @@ proptest! {
         let points = DMatrix::from_column_slice(d, 12, &coordinates[..d * 12]);
         let times: Vec<usize> = (0..12).flat_map(|row| vec![row; copies[row]]).collect();
         let copied = points.select_columns(&times);
-        // Quarters of the cap, so that four times the answer is that of the copies, up to rounding and the clamp.
+        // The weights are quarters of the cap. So four times the weighted answer is the answer about copies, up to
+        // rounding and the clamp.
         let weights: Vec<u32> = copies.iter().map(|&copies| (copies as u32) << 18).collect();
         for statistic in statistics(&theta[..d], 1.0, 12).into_iter().filter(|s| s.adds_over_records()) {
             let here = opened(&statistic.answer(&weighted(&points, &weights), &mut Silent).unwrap());
@@ -317,7 +319,7 @@ fn only_answers_of_one_question_about_different_records_add_up() {
         let (one, other) = (one.as_ref(), other.as_ref());
         let name = one.name();
         assert_eq!(added(one, &a, one, &b), one.adds_over_records(), "{name}");
-        assert!(!added(one, &a, other, &b), "{name}: a question that was made again is another one");
+        assert!(!added(one, &a, other, &b), "{name}: a query that is created again is another query");
         for overlapping in [&a, &both, &part] {
             assert!(!added(one, &a, one, overlapping), "{name}: records in common");
         }
@@ -386,7 +388,7 @@ fn sensitivities_are_those_of_the_proofs() {
     assert_eq!(both(Curvature::bound(20)), (1048576.0, 1048576.0));
     let unit = 2f64.powi(40);
     let near = |value: f64, expected: f64| value > expected * unit && value < (expected + 1e-5) * unit;
-    // Up to the smaller of sqrt(2) and 1/(1 - 1/d) the curvature costs nothing if a record is replaced.
+    // If a record is replaced, weights up to min(sqrt(2), 1/(1 - 1/d)) of the curvature do not change the sensitivity.
     for (d, weight, replaced, added) in [
         (2, 2f64.sqrt(), 2f64.sqrt(), 2f64.sqrt()),
         (3, 1.0, 2f64.sqrt(), (1.0f64 + 4.0 / 9.0).sqrt()),
@@ -456,7 +458,7 @@ fn more_records_than_were_stated_cannot_be_released() {
     assert!(Draw::new(Streams::from_key([3; 32]), AddRemove).laplace("test", &answer(3), (1, 5)).is_err());
 }
 
-/// A count on a fine lattice, which the tape clamps and the statistic does not.
+/// A count on a fine lattice is clamped by the tape, not by the statistic.
 #[test]
 fn totals_beyond_62_bits_are_clamped_once() {
     let points = DMatrix::from_element(1, 3, 0.0);

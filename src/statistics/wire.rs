@@ -1,4 +1,5 @@
-//! The wire format of a query for records in another process; a query that is read back is the same query.
+//! The wire format of a query, for records in another process. A query that is read from this format has the identity
+//! of the original query.
 
 use super::ball_size::BallSize;
 use super::cluster_gradients::{ClusterGradients, Weights};
@@ -22,16 +23,16 @@ use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use nalgebra::DMatrixView;
 
-/// The public parameters of a query, whose kind is its name.
+/// The public parameters of a query. The name of the query gives its kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     /// Points and radii.
     pub floats: Vec<f64>,
-    /// First the bits of the lattice, unless the answer is a vector of scores; then shares and dimensions.
+    /// The bits of the lattice (not for scores), then shares and dimensions.
     pub numbers: Vec<u64>,
 }
 
-/// A query from another process: it answers like a query of its kind and has the identity of the original.
+/// A query that was read from the wire format, with the identity of the original query.
 struct Again(Box<dyn Statistic>, Identity);
 
 impl Statistic for Again {
@@ -96,11 +97,14 @@ pub fn read(name: &str, parameters: &Parameters, identity: Identity) -> Result<B
         "objective differences" => {
             let d = usize::try_from(number(0)).unwrap_or(usize::MAX).max(1);
             if !floats.len().is_multiple_of(d) {
-                return Err(BadParameter(format!("{} numbers make no candidates in {d} dimensions", floats.len())));
+                return Err(BadParameter(format!(
+                    "{} numbers do not describe candidates in {d} dimensions",
+                    floats.len()
+                )));
             }
             Box::new(ObjectiveDifferences::new(DMatrixView::from_slice(floats, d, floats.len() / d))?)
         }
-        _ => return Err(BadParameter(format!("there is no question about {name:?} that can be asked elsewhere"))),
+        _ => return Err(BadParameter(format!("there is no query {name:?} that another process can answer"))),
     };
     Ok(Box::new(Again(question, identity)))
 }
@@ -128,7 +132,8 @@ fn cluster_gradients(floats: &[f64], numbers: &[u64]) -> Result<ClusterGradients
     ClusterGradients::new(small(*d) as usize, centers, radii, *scale, *reach, weights, small(*bits))
 }
 
-/// A number that is not a valid lattice or dimension is mapped to one that every check refuses.
+/// Converts a number to 32 bits. Larger numbers become `u32::MAX`, which every check of lattices and dimensions
+/// refuses.
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,8 @@
 //! A caller's array of records, read in place.
 //!
-//! Between two calls only a reference to an array is held. During a call the array is borrowed for reading, so that no
-//! other extension that respects the rules of rust-numpy writes to it while kernels read it without the GIL.
+//! Between two calls, this crate only keeps a reference to the array. During a call the array is borrowed for reading.
+//! So other extensions that follow the rules of rust-numpy cannot write to the array while kernels read it without the
+//! GIL.
 
 use nalgebra::DMatrixView;
 use numpy::{Element, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -23,7 +24,7 @@ pub(super) enum Reading<'py> {
 }
 
 impl Reading<'_> {
-    /// The table of the array: C order with shape (n, d) means n consecutive records of d coordinates.
+    /// The records of the array. An array of shape (n, d) in C order holds n consecutive records of d coordinates.
     pub(super) fn table(&self) -> PyResult<Table<'_>> {
         let (memory, shape) = match self {
             Self::Doubles(array) => (Memory::Doubles(coordinates(array)?.into()), array.shape()),
@@ -32,7 +33,7 @@ impl Reading<'_> {
         Ok(Table::new(memory, shape[1], shape[0]))
     }
 
-    /// A reference to the array that outlives the borrow.
+    /// A reference to the array, which can be kept after the borrow has ended.
     pub(super) fn held(&self) -> Held {
         match self {
             Self::Doubles(array) => Held::Doubles((**array).clone().unbind()),
@@ -61,7 +62,7 @@ pub(super) fn pieces<'a>(parts: &'a [Part<'_>]) -> PyResult<Pieces<'a>> {
     pieces.collect::<PyResult<_>>().map(Pieces::new)
 }
 
-/// A reference to an array between two calls.
+/// A reference to an array, which is kept between two calls.
 pub(super) enum Held {
     Doubles(Py<PyArray2<f64>>),
     Singles(Py<PyArray2<f32>>),

@@ -1,4 +1,4 @@
-//! A call from Python: the GIL is released during the call, signals and progress are handled, and errors become
+//! Calls from Python. The GIL is released during a call, signals and progress are handled, and errors become
 //! exceptions.
 
 use std::time::{Duration, Instant};
@@ -17,16 +17,16 @@ use dpmedian_core::runtime::pool;
 use dpmedian_core::runtime::pulse::{Interrupted, Pulse};
 use dpmedian_core::statistics::BadParameter;
 
-/// The interval between two beats that reach the interpreter: often enough for Ctrl-C, and rarely enough to cost
-/// nothing.
+/// The interval at which a kernel calls the interpreter: often enough for Ctrl-C, and rarely enough to take no
+/// noticeable time.
 const BEAT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A vector that is given to Python.
+/// A vector that is returned to Python.
 pub(super) type Vector<'py> = Bound<'py, PyArray1<f64>>;
-/// Integers that are given to Python.
+/// Integers that are returned to Python.
 pub(super) type Integers<'py> = Bound<'py, PyArray1<i64>>;
 
-/// Checks signals and moves the caller's progress bar; keeps the error that stopped the kernel.
+/// Checks signals and updates the caller's progress bar. If an error stops the kernel, it is stored here.
 struct InterpreterPulse {
     callback: Option<Py<PyAny>>,
     last: Instant,
@@ -55,7 +55,7 @@ pub(super) fn without_gil<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Se
     py.detach(work)
 }
 
-/// Runs a long call, which beats.
+/// Runs a long call, which can be interrupted and reports its progress.
 pub(super) fn detached<T: Send, E: Send + Into<Error>>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -68,7 +68,7 @@ pub(super) fn detached<T: Send, E: Send + Into<Error>>(
     })
 }
 
-/// The exception for an error: a refusal is about the arguments, and every other error is about the run.
+/// The exception for an error. A refusal becomes a ValueError about the arguments; other errors are about the run.
 pub(super) fn raised(error: Error) -> PyErr {
     match error {
         Error::Refused(reason) => PyValueError::new_err(reason),
@@ -85,7 +85,7 @@ fn unreadable(reason: &str) -> PyErr {
     PyOSError::new_err(format!("the file of the records cannot be read: {reason}"))
 }
 
-/// Admission, which beats without moving a progress bar.
+/// Admits records. Signals are checked, but no progress bar is updated.
 pub(super) fn admitted<'a>(
     py: Python<'_>,
     table: Table<'a>,
@@ -100,7 +100,7 @@ pub(super) fn admitted<'a>(
     })
 }
 
-/// Refuses an argument whose dimension differs from that of the points.
+/// Refuses an argument whose dimension differs from the dimension of the points.
 pub(super) fn check_dimension(what: &str, got: usize, d: usize) -> PyResult<()> {
     if got == d {
         return Ok(());
@@ -115,9 +115,9 @@ pub(super) fn as_lattice((step, reach, smoothing): LatticeArguments) -> PyResult
     lattice::Lattice::new(step, reach, smoothing).map_err(PyValueError::new_err)
 }
 
-/// The number of threads of every later call; None for RAYON_NUM_THREADS or the number of cores.
+/// Sets the number of threads of all later calls. None means RAYON_NUM_THREADS or the number of cores.
 ///
-/// Results have the same bits for any number.
+/// Results have the same bits for any number of threads.
 #[pyfunction]
 #[pyo3(signature = (threads=None))]
 pub(super) fn set_threads(threads: Option<i64>) -> PyResult<()> {

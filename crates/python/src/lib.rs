@@ -1,4 +1,4 @@
-//! The Python module `dpmedian._core`; no other crate names pyo3 or numpy. Function bodies are a few lines, because
+//! The Python module `dpmedian._core`. Only this crate uses pyo3 and numpy. Its functions are short, because
 //! `dpmedian-core` does the work.
 
 mod array;
@@ -18,8 +18,8 @@ use pyo3::prelude::*;
 use dpmedian_core::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
 use dpmedian_core::statistics::shells::{FIRST_HALF_OCTAVE, SHELLS};
 
-// Threads may share everything here without an interpreter lock: mutable state is behind a mutex or behind a checked
-// borrow.
+// Threads may use all objects of this module at once without an interpreter lock, because mutable state is protected by
+// a mutex or by a checked borrow.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,4 +1,4 @@
-//! A message from one process of a run to another; both ends see opaque values.
+//! Messages from one process of a run to another. Both processes see opaque values.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
@@ -10,9 +10,9 @@ use super::tape::{Exact, Stream};
 use dpmedian_core::release::error::Error;
 use dpmedian_core::release::{exact, message};
 
-/// A query, an answer, records or places of records, for another process of the run.
+/// A query, an answer, records or positions of records, for another process of the run.
 ///
-/// It can be pickled for the transport, and shows its size only. Its bytes are not encrypted.
+/// A message can be pickled for the transport. Its `repr` shows only its size. Its bytes are not encrypted.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Message(message::Message);
 
@@ -57,21 +57,23 @@ impl Message {
         exact::Exact::sum(&answers.iter().collect::<Vec<_>>()).map(Exact).map_err(raised)
     }
 
-    /// Hidden places of min(m, n) records, with one message for each shard of these sizes.
+    /// Hidden positions of min(m, n) records, as one message for each shard. `sizes` are the numbers of records of the
+    /// shards.
     #[staticmethod]
     fn places(stream: &Bound<'_, Stream>, sizes: Vec<usize>, m: usize) -> PyResult<Vec<Self>> {
         let places = message::Message::uniform_places(stream.get().take()?, &sizes, m).map_err(raised)?;
         Ok(places.into_iter().map(Self).collect())
     }
 
-    /// Hidden places that are chosen by coins of this probability, with one message for each shard of these sizes.
+    /// Hidden positions that are chosen by coins of this probability, as one message for each shard. `sizes` are the
+    /// numbers of records of the shards.
     #[staticmethod]
     fn places_by_coins(stream: &Bound<'_, Stream>, sizes: Vec<usize>, probability: (u64, u32)) -> PyResult<Vec<Self>> {
         let places = message::Message::coin_places(stream.get().take()?, &sizes, probability).map_err(raised)?;
         Ok(places.into_iter().map(Self).collect())
     }
 
-    /// The records of a shard with their weights, all of them or those at places that another process chose.
+    /// The records of a shard with their weights: all records, or the records at positions that another process chose.
     #[staticmethod]
     #[pyo3(signature = (shard, places=None))]
     fn records(py: Python<'_>, shard: &Bound<'_, Points>, places: Option<PyRef<'_, Self>>) -> PyResult<Self> {

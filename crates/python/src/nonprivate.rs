@@ -1,4 +1,4 @@
-//! Answers without privacy, from a plain array that is read in place.
+//! Answers without privacy. The array of records is read in place.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -24,14 +24,14 @@ fn plain<'a>(py: Python<'_>, array: &'a Reading<'_>) -> PyResult<Points<'a>> {
     admitted(py, table, None, None)
 }
 
-/// A point of the array's dimension, made finite like every point.
+/// Checks that a point has the dimension of the array, and makes its coordinates finite.
 fn point(what: &str, theta: PyReadonlyArray1<'_, f64>, d: usize) -> PyResult<Vec<f64>> {
     let theta: Vec<f64> = theta.as_slice()?.iter().copied().map(finite).collect();
     check_dimension(what, theta.len(), d)?;
     Ok(theta)
 }
 
-/// The geometric median of at least one record, with positive weights if there are any.
+/// The geometric median of one or more records, optionally with positive weights.
 #[pyfunction]
 #[pyo3(signature = (array, weights=None, pulse=None))]
 pub(super) fn nonprivate_median<'py>(
@@ -47,7 +47,7 @@ pub(super) fn nonprivate_median<'py>(
     let weights = weights.as_ref().map(|weights| weights.as_slice()).transpose()?;
     let usable = |weights: &[f64]| weights.len() == points.n() && weights.iter().all(|w| (1e-30..=1e30).contains(w));
     if !weights.is_none_or(usable) {
-        return Err(PyValueError::new_err("there must be a weight between 1e-30 and 1e30 for each record"));
+        return Err(PyValueError::new_err("every record must have a weight between 1e-30 and 1e30"));
     }
     let median = detached(py, pulse, |pulse| match weights {
         None => median::geometric_median(&points, pulse),
@@ -94,7 +94,7 @@ fn balls(radii: Vec<f64>, n: usize) -> PyResult<Vec<f64>> {
 
 /// The number of records within each ascending radius of each record, itself included: shape (n, radii).
 ///
-/// The counts are the same with and without a tree; benches request the comparison of all pairs.
+/// The counts are the same with and without a tree. Benchmarks use the comparison of all pairs.
 #[pyfunction]
 #[pyo3(signature = (array, radii, *, pairwise=false))]
 pub(super) fn nonprivate_ball_counts<'py>(
@@ -143,7 +143,8 @@ pub(super) fn nonprivate_quantile_radius(
     detached(py, None, |pulse| objective::quantile_radius(&points, &center, count, pulse))
 }
 
-/// The exact scores at lattice points of shape (k, d), in units of 2^-31, for neighbors by their name.
+/// The exact scores at lattice points, in units of 2^-31. The points have the shape (k, d), and `neighbours` is the
+/// name of a relation.
 #[pyfunction]
 #[pyo3(signature = (array, places, center, lattice, neighbours="replace"))]
 pub(super) fn nonprivate_lattice_scores<'py>(

@@ -26,11 +26,11 @@ use dpmedian_core::runtime::points;
 enum Home {
     /// In a caller's array.
     Array(Held),
-    /// In memory of our own.
+    /// In memory that this crate owns.
     Own(points::Points<'static>),
 }
 
-/// The validated records, which are read in place. Exact numbers cannot be read from them.
+/// The validated records, which are read in place. Python code cannot read exact values from this object.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Points {
     home: Home,
@@ -50,7 +50,7 @@ impl Points {
         }
         if shards.iter().any(|shard| shard.is_weighted()) {
             return Err(PyValueError::new_err(
-                "records that have weights are not joined: they get them when all are there",
+                "records with weights cannot be joined: join the shards first, then add the weights",
             ));
         }
         let whole = points::Points::concatenate(&shards.iter().collect::<Vec<_>>());
@@ -65,7 +65,7 @@ impl Points {
         }
     }
 
-    /// The records with the lifetime of their borrowed memory.
+    /// The records, which borrow their memory.
     fn borrowed<'a>(&'a self, reading: Option<&'a Reading<'_>>) -> PyResult<points::Points<'a>> {
         let table = match (&self.home, reading) {
             (Home::Own(points), _) => return Ok(points.borrowed()),
@@ -227,7 +227,7 @@ impl Points {
     }
 }
 
-/// The public map of admission, if its dimension is that of the records.
+/// The ball and the replacement for the admission. They must have the dimension of the records.
 fn checked(ball: Option<BallArguments>, replacement: Option<&Vec<f64>>, d: usize) -> PyResult<Option<Ball>> {
     let ball = ball.map(as_ball);
     if let Some(ball) = &ball {
@@ -239,7 +239,7 @@ fn checked(ball: Option<BallArguments>, replacement: Option<&Vec<f64>>, d: usize
     Ok(ball)
 }
 
-/// Refuses a dimension without a lattice.
+/// Refuses a dimension for which there is no lattice.
 pub(super) fn check_lattice_dimension(d: usize) -> PyResult<()> {
     if (1..=DIMENSION_MAX).contains(&d) {
         return Ok(());

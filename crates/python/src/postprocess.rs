@@ -85,8 +85,8 @@ impl VolumetricCenter {
         self.inner.cuts()
     }
 
-    /// Keeps the half on the other side of a direction; returns false if the set has collapsed, and leaves it unchanged
-    /// then.
+    /// Keeps the half of the set that lies opposite to a direction. If the set has collapsed, it is not changed, and
+    /// the result is false.
     fn cut(&mut self, py: Python<'_>, direction: PyReadonlyArray1<'_, f64>) -> PyResult<bool> {
         let direction = direction.as_slice()?;
         if direction.len() != self.inner.center().len() {

@@ -11,7 +11,7 @@ use dpmedian_core::preprocess::labels::{self, Labels, NONE};
 use dpmedian_core::preprocess::reduce::{self, Reducer};
 use dpmedian_core::preprocess::sphere::unit_vectors;
 
-/// Integers, or the concatenated bytes of all texts with the end of each.
+/// Integers, or the concatenated bytes of all texts and the position at which each text ends.
 #[derive(FromPyObject)]
 pub(super) enum LabelArguments<'py> {
     #[pyo3(transparent)]
@@ -30,7 +30,7 @@ impl LabelArguments<'_> {
     }
 }
 
-/// The marks of missing labels, one for each.
+/// The marks of missing labels, one for each label.
 fn marks<'a>(missing: &'a Option<PyReadonlyArray1<'_, bool>>, n: usize) -> PyResult<Option<&'a [bool]>> {
     let marks = missing.as_ref().map(|marks| marks.as_slice()).transpose()?;
     if marks.is_some_and(|marks| marks.len() != n) {
@@ -74,8 +74,9 @@ pub(super) fn label_places<'py>(
 ) -> PyResult<Integers<'py>> {
     let (labels, keys) = (labels.get()?, keys.get()?);
     let marks = marks(&missing, labels.len())?;
-    let places = without_gil(py, || labels::places(&labels, marks, &keys))
-        .ok_or_else(|| PyValueError::new_err("the keys must differ, and must be of the kind of the labels"))?;
+    let places = without_gil(py, || labels::places(&labels, marks, &keys)).ok_or_else(|| {
+        PyValueError::new_err("the keys must be different, and must have the same type as the labels")
+    })?;
     Ok(PyArray1::from_vec(py, places))
 }
 

@@ -1,4 +1,4 @@
-//! A file of records, which is opened once and gets its layout afterwards.
+//! A file of records. It is opened first, and its layout is set later.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use dpmedian_core::runtime::record_file::{self, Column};
 /// Offset, stride, and whether a number has 8 bytes.
 type ColumnArguments = (u64, u64, bool);
 
-/// An open file. It stays readable after its name is removed, so a temporary file loses its name early.
+/// An open file. It stays readable after its name is removed, so the name of a temporary file is removed early.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct RecordFile {
     file: File,
@@ -22,10 +22,7 @@ pub(super) struct RecordFile {
 impl RecordFile {
     /// The records, if the layout is known.
     pub(super) fn records(&self) -> PyResult<Arc<record_file::RecordFile>> {
-        self.records
-            .get()
-            .cloned()
-            .ok_or_else(|| PyValueError::new_err("nobody said where in the file its records are"))
+        self.records.get().cloned().ok_or_else(|| PyValueError::new_err("the layout of this file is not set"))
     }
 }
 
@@ -43,6 +40,6 @@ impl RecordFile {
         let piece = |(records, columns): (usize, Vec<_>)| (records, columns.into_iter().map(column).collect());
         let file = self.file.try_clone()?;
         let records = record_file::RecordFile::new(file, pieces.into_iter().map(piece).collect())?;
-        self.records.set(Arc::new(records)).map_err(|_| PyValueError::new_err("the records of this file are laid out"))
+        self.records.set(Arc::new(records)).map_err(|_| PyValueError::new_err("the layout of this file is already set"))
     }
 }

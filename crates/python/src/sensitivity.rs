@@ -51,7 +51,7 @@ impl Sensitivity {
     }
 }
 
-/// By how much a record, or a weighted record, moves the score of a lattice point, in units of 2^-31.
+/// The largest change of the score of a lattice point if a record changes, with or without weights, in units of 2^-31.
 #[pyfunction]
 #[pyo3(signature = (d, weighted=false))]
 pub(super) fn lattice_score_sensitivity(d: usize, weighted: bool) -> PyResult<Sensitivity> {

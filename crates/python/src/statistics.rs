@@ -1,4 +1,5 @@
-//! The queries, each with its sensitivity, which is needed for calibration before a query exists.
+//! The queries. Each has a function for its sensitivity, because calibration needs the sensitivity before the query is
+//! created.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,7 +30,7 @@ impl Statistic {
 
 #[pymethods]
 impl Statistic {
-    /// The name, for plans and records.
+    /// The name, as plans and audit records show it.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.name()
@@ -54,7 +55,7 @@ impl Statistic {
     }
 }
 
-/// The query of a class, or the reason why these parameters make none.
+/// Creates the query of a class, or raises an error if the parameters are invalid.
 fn question<S: statistics::Statistic + 'static>(
     made: Result<S, statistics::BadParameter>,
 ) -> PyResult<PyClassInitializer<Statistic>> {
@@ -147,8 +148,8 @@ impl RobustStep {
     }
 }
 
-/// The robust step of records that arrive one by one and are not kept, and their number. Exact numbers cannot be read
-/// from it.
+/// Sums the robust step of records that arrive one by one, and counts the records. The records are not stored. Python
+/// code cannot read exact values from this object.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Accumulator(Mutex<robust_step::Accumulator>);
 
@@ -160,17 +161,19 @@ impl Accumulator {
         Self(Mutex::new(robust_step::Accumulator::new(step.get().0.clone(), weighted)))
     }
 
-    /// Adds a record whose coordinates are in these arrays, in order, with a weight in units of 2^-20. Returns whether
-    /// all of them are finite; a record with other coordinates is not added.
+    /// Adds a record with a weight in units of 2^-20. Its coordinates are in these arrays, in order. Returns False and
+    /// adds nothing if a coordinate is not finite.
     #[pyo3(signature = (parts, weight=1048576))]
     fn add(&self, py: Python<'_>, parts: Vec<Part<'_>>, weight: u32) -> PyResult<bool> {
         let record = pieces(&parts)?;
         let added = without_gil(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).add(&record, weight));
         added.map_err(|refused| {
             PyValueError::new_err(match refused {
-                robust_step::NotAdded::Dimension(d) => format!("a record of {d} coordinates was added to another sum"),
+                robust_step::NotAdded::Dimension(d) => {
+                    format!("the record has {d} coordinates, which is not the dimension of the sum")
+                }
                 robust_step::NotAdded::Weight => format!("a weight must be at most 2^20, got {weight}"),
-                robust_step::NotAdded::Closed => "the sum was taken already".into(),
+                robust_step::NotAdded::Closed => "the sum was already taken".into(),
             })
         })
     }
@@ -186,14 +189,15 @@ impl Accumulator {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).size(bits).map(Exact).map_err(bad_parameter)
     }
 
-    /// The sum, which is moved out: nothing can be added afterwards.
+    /// Takes the sum out of the accumulator. Nothing can be added afterwards.
     fn sum(&self) -> PyResult<Exact> {
         let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner).sum();
-        sum.map(Exact).ok_or_else(|| PyValueError::new_err("the sum was taken already"))
+        sum.map(Exact).ok_or_else(|| PyValueError::new_err("the sum was already taken"))
     }
 }
 
-/// In every coordinate the number of records at or below its threshold, minus half of all if centered, in units of 2^-bits.
+/// In every coordinate the number of records at or below the threshold, in units of 2^-bits. Centered ranks are reduced
+/// by half of the number of records.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Ranks;
 
@@ -213,8 +217,8 @@ impl Ranks {
     }
 }
 
-/// The number of records within each quarter octave 2^(k/4) of theta, minus the target's share of all, in units of 2^-bits:
-/// a table.
+/// A table: for each k, the number of records within 2^(k/4) of theta, minus the target's share of all records, in
+/// units of 2^-bits.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct DistanceCounts;
 
@@ -235,7 +239,7 @@ impl DistanceCounts {
     }
 }
 
-/// The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta, in units of 2^-bits.
+/// The sum over records of (1 - 1/d) radius/distance beyond the radius and of 1 within the radius, in units of 2^-bits.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Curvature;
 
@@ -254,9 +258,10 @@ impl Curvature {
     }
 }
 
-/// The curvature times its weight, then the sum over the records beyond the radius of radius/distance u u^T, u the unit
-/// vector to theta, with its Frobenius norm: in the order of numpy's `triu_indices`, off the diagonal times sqrt(2). In
-/// units of 2^-bits.
+/// A vector in units of 2^-bits. First the curvature times its weight. Then the sum of radius/distance u u^T over the
+/// records beyond the radius, where u is the unit vector from the record to theta. The upper triangle of this matrix is
+/// listed in the order of numpy's `triu_indices`, and entries off the diagonal are multiplied by sqrt(2), so that the
+/// vector has the Frobenius norm of the matrix.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Hessian;
 
@@ -281,8 +286,8 @@ impl Hessian {
     }
 }
 
-/// The gradient, then the sum over all records of weight u u^T, u the unit vector to theta, with its Frobenius norm: in the
-/// order of numpy's `triu_indices`, off the diagonal times sqrt(2). In units of 2^-bits.
+/// A vector in units of 2^-bits. First the gradient. Then the weight times the sum of u u^T over all records, where u
+/// is the unit vector from the record to theta. The matrix is listed as in `Hessian`.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct GradientAndDirections;
 
@@ -302,9 +307,9 @@ impl GradientAndDirections {
     }
 }
 
-/// The number of records in each shell around theta, half octaves of the distance in units of the scale; then the sum over
-/// all records of weight u u^T, u the unit vector to theta, with its Frobenius norm: in the order of numpy's `triu_indices`,
-/// off the diagonal times sqrt(2). In units of 2^-bits. With a weight of 0 there are shells only.
+/// A vector in units of 2^-bits. First the number of records in each shell around theta; a shell is half an octave of
+/// the distance in units of the scale. Then the weight times the sum of u u^T over all records, where u is the unit
+/// vector from the record to theta. The matrix is listed as in `Hessian`, and left out if the weight is 0.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct ShellsAndDirections;
 
@@ -356,9 +361,9 @@ impl GridCells {
     }
 }
 
-/// For each center the number of records nearest to it times the first weight, then their numbers in shells of the
-/// distance times the second weight, then the sums of (center - x)/max(distance, radius of the center), in units of
-/// 2^-bits. Records beyond the reach are not counted.
+/// A vector about the records nearest to each center, in units of 2^-bits. First the number of these records for each
+/// center, times the first weight. Then their numbers in shells of the distance, times the second weight. Then the sums
+/// of (center - x)/max(distance, radius of the center). Records beyond the reach are not counted.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct ClusterGradients;
 
@@ -390,8 +395,8 @@ impl ClusterGradients {
     }
 }
 
-/// The number of pairs within each ascending radius, summed over hidden random pairings, minus the target's share of all
-/// pairs: a table.
+/// A table: for each of the ascending radii, the number of pairs within the radius, summed over hidden random pairings,
+/// minus the target's share of all pairs.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct PairCounts;
 
@@ -410,7 +415,8 @@ impl PairCounts {
         Ok(question(pair_counts::PairCounts::new(radii, pairings, stream, bits, target))?.add_subclass(Self))
     }
 
-    /// The sensitivity, for calibration. It is the same with weights, because coins keep or drop whole records.
+    /// The sensitivity, for calibration. It does not depend on weights, because weighted records are kept or dropped as
+    /// a whole.
     #[staticmethod]
     #[pyo3(signature = (pairings, bits=0))]
     fn bound(pairings: usize, bits: u32) -> Sensitivity {
@@ -418,8 +424,8 @@ impl PairCounts {
     }
 }
 
-/// The number of records, or the sum of their weights, in units of 2^-bits; the number is public if neighbors replace a
-/// record.
+/// The number of records, or the sum of their weights, in units of 2^-bits. The number of records is public if
+/// neighbors replace a record.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct Size;
 
@@ -439,7 +445,8 @@ impl Size {
     }
 }
 
-/// The sum of the m largest numbers of records within each ascending radius of a record: a table.
+/// A table: for each of the ascending radii, the sum of the m largest ball counts. A ball count is the number of
+/// records within the radius of one record.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct LargestBallCounts;
 
@@ -457,7 +464,8 @@ impl LargestBallCounts {
     }
 }
 
-/// The sum of distances at every candidate minus that at the first one, in units of 2^exponent, as scores.
+/// Scores: for each candidate, the sum of distances at the candidate minus the sum of distances at the first candidate,
+/// in units of 2^exponent.
 #[pyclass(frozen, extends = Statistic, module = "dpmedian._core")]
 pub(super) struct ObjectiveDifferences {
     /// The unit is 2^exponent.

@@ -32,7 +32,7 @@ impl Exact {
         format!("{:?}", self.0)
     }
 
-    /// How far the values may move between neighbors.
+    /// How far the values can move between neighbors.
     #[getter]
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity(self.0.sensitivity())
@@ -43,15 +43,15 @@ impl Exact {
         self.0.pick(index).map(Self).map_err(raised)
     }
 
-    /// The answer of all shards together: answers to the same query, which adds over records, with no record in two
-    /// shards.
+    /// The sum of the answers of all shards. They must answer the same query, which adds over records, and no record
+    /// may be in two shards.
     #[staticmethod]
     fn sum(shards: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let shards: Vec<&exact::Exact> = shards.iter().map(|shard| &shard.0).collect();
         exact::Exact::sum(&shards).map(Self).map_err(raised)
     }
 
-    /// A caller's own integers, as a vector or as scores, with a sensitivity that the caller has proved.
+    /// The caller's own integers, as a vector or as scores. The caller must have proved the sensitivity.
     #[staticmethod]
     #[pyo3(signature = (values, sensitivity, scores=false))]
     fn stated(values: PyReadonlyArray1<'_, i64>, sensitivity: f64, scores: bool) -> PyResult<Self> {
@@ -67,21 +67,23 @@ impl Exact {
 
 /// Hidden randomness of a tape: independent of the data, the same in a replay, and never shown.
 ///
-/// It is consumed by its single use.
+/// A stream can be used once.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Stream(Mutex<Option<streams::Stream>>);
 
 impl Stream {
-    /// The randomness for its single use.
+    /// Takes the randomness out. An error is raised if it was already taken.
     pub(super) fn take(&self) -> PyResult<streams::Stream> {
         let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        stream.ok_or_else(|| PyRuntimeError::new_err("this stream of hidden randomness was used already: draw another"))
+        stream
+            .ok_or_else(|| PyRuntimeError::new_err("this stream of hidden randomness was already used: draw a new one"))
     }
 }
 
-/// Hidden coins that round the weights of one data set: one coin for each of its rows, in whichever process the row is.
+/// Hidden coins that round the weights of one data set. Each row has one coin, which does not depend on the process
+/// that holds the row.
 ///
-/// They can be pickled, so that they can be sent to the processes that hold the records.
+/// Coins can be pickled and sent to the processes that hold the records.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Coins(pub(super) sample::Coins);
 
@@ -92,7 +94,7 @@ impl Coins {
         Self(sample::Coins::from_key(key))
     }
 
-    /// The coins of a stream, which is consumed.
+    /// Derives coins from a stream, which is used up.
     #[staticmethod]
     fn of(stream: &Bound<'_, Stream>) -> PyResult<Self> {
         Ok(Self(sample::Coins::of(stream.get().take()?)))
@@ -129,7 +131,7 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// The tape for a mechanism, which cannot distinguish the kinds.
+    /// The tape for a mechanism. A mechanism cannot distinguish the kinds of tape.
     pub(super) fn tape(&mut self) -> &mut dyn tape::Tape {
         match &mut self.kind {
             Kind::Draw(tape) => tape,
@@ -157,7 +159,7 @@ impl Tape {
 
 #[pymethods]
 impl Tape {
-    /// A tape with fresh noise: from the operating system's randomness, or from a key if one is given.
+    /// A tape with fresh noise, from random numbers of the operating system or from the given key.
     #[staticmethod]
     #[pyo3(signature = (key=None, neighbours="replace"))]
     fn draw(key: Option<[u8; 32]>, neighbours: &str) -> PyResult<Self> {
@@ -165,13 +167,13 @@ impl Tape {
         let streams = match key {
             Some(key) => Streams::from_key(key),
             None => Streams::from_system().map_err(|error| {
-                PyRuntimeError::new_err(format!("the operating system gave no randomness: {error}"))
+                PyRuntimeError::new_err(format!("the operating system did not provide random numbers: {error}"))
             })?,
         };
         Ok(Self { kind: Kind::Draw(tape::Draw::new(streams, relation)), key, relation })
     }
 
-    /// A tape with noise from a key that records every release; it holds private values and is for tests only.
+    /// A tape that records every release, with noise from a key. It holds private values and is for tests only.
     #[staticmethod]
     #[pyo3(signature = (key, neighbours="replace"))]
     fn record(key: [u8; 32], neighbours: &str) -> PyResult<Self> {
@@ -187,8 +189,8 @@ impl Tape {
         Ok(Self { kind: Kind::Replay(replay), key: Some(key), relation: self.relation })
     }
 
-    /// What was recorded, or replayed with the exact values of this data set: (name, sensitivity, scale, exact, noisy)
-    /// for every release.
+    /// The recorded or replayed releases: (name, sensitivity, scale, exact, noisy) for each. After a replay, `exact`
+    /// holds the values of the present data set.
     fn entries<'py>(&self, py: Python<'py>) -> Vec<(String, f64, f64, Integers<'py>, Integers<'py>)> {
         let row = |entry: &Entry| {
             let Entry { request, exact, noisy } = entry;
@@ -225,8 +227,8 @@ impl Tape {
         }
     }
 
-    /// Sets a limit, once: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on the sum of the bounded
-    /// ranges of choices and draws. A release beyond it raises and opens nothing.
+    /// Sets two limits, once: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on the sum of the bounded
+    /// ranges of choices and draws. A release that would exceed a limit raises an error before a value is opened.
     fn allow(&mut self, mu_squared: f64, ranges: f64) -> PyResult<()> {
         self.tape().allow(mu_squared, ranges).map_err(raised)
     }
@@ -267,19 +269,20 @@ impl Tape {
         Ok(PyArray1::from_vec(py, noisy))
     }
 
-    /// The exponential mechanism with bounded range `eta`: an index, for scores whose range is at least `at_least`.
+    /// The exponential mechanism with bounded range `eta`. Returns an index. The larger of `at_least` and the range of
+    /// the scores determines the rate.
     #[pyo3(signature = (name, exact, eta, at_least=0))]
     fn choose(&mut self, name: &str, exact: &Bound<'_, Exact>, eta: f64, at_least: u64) -> PyResult<usize> {
         self.tape().choose(name, &exact.get().0, eta, at_least).map_err(raised)
     }
 
-    /// Hidden randomness; it takes the position of a release.
+    /// Hidden randomness. It uses up the position of one release.
     fn hidden(&mut self) -> Stream {
         Stream(Mutex::new(Some(self.tape().hidden())))
     }
 }
 
-/// The standard deviation, in lattice units, of Gaussian noise of `noise_multiplier` times a sensitivity, rounded up.
+/// The standard deviation of Gaussian noise in lattice units: `noise_multiplier` times a sensitivity, rounded up.
 #[pyfunction]
 pub(super) fn gaussian_sigma(sensitivity: f64, noise_multiplier: f64) -> u64 {
     tape::gaussian_sigma(sensitivity, noise_multiplier)

@@ -4,13 +4,15 @@ use rayon::prelude::*;
 
 use crate::runtime::pool;
 
-/// The number of records summed in doubles before the sums become integers: 2^12 values of 2^30 units are exact.
+/// The number of records in a block. A block is summed in doubles, and the sums of blocks are integers. Doubles hold
+/// sums of 2^12 values up to 2^30 units exactly.
 pub(super) const BLOCK: usize = 1 << 12;
 
-/// The number of tasks times records for which it pays to wake threads.
+/// The work, in tasks times records, from which on several threads are used.
 const PARALLEL_RECORDS: usize = 1 << 14;
 
-/// Runs all tasks in order, in the pool if there is enough work: waking threads takes longer than a small task.
+/// Runs all tasks, and returns their results in order. A small amount of work is done by the calling thread, because
+/// waking other threads takes longer.
 pub(super) fn map<T: Send>(tasks: usize, records: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     if tasks.saturating_mul(records) < PARALLEL_RECORDS {
         (0..tasks).map(task).collect()

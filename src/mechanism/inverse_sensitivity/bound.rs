@@ -1,8 +1,8 @@
 //! Lower bounds on the score in a cell, from an expansion of the gradient around a point.
 //!
-//! Let B(z) = ||sum of v|| - sum of (1 - w), which is twice the score before the maximum with zero (see
-//! [`super::score`]). Take z0 and e = z - z0 with |e| <= delta. A record at distance t from z0 in direction u belongs
-//! to one of three cases.
+//! Let B(z) = ||sum of v|| - sum of (1 - w). [`super::score`] defines v, w and h, and the score is max(0, B(z)/2). Take
+//! a point z0 and let e = z - z0 with |e| <= delta. A record at distance t from z0 in direction u belongs to one of
+//! three cases.
 //!
 //! * *Far*, t - delta >= h and t >= 2 delta: w = 1, v is the unit vector, v(z) = u + (I - u u^T) e / t + rest. The second
 //!   derivative of the unit vector along a line is at most 2/sqrt(3) / distance^2, so
@@ -12,40 +12,41 @@
 //!   ball, which is a contraction, and unit vectors satisfy |a/|a| - b/|b|| <= 2|a - b|/(|a| + |b|). w falls by at most
 //!   w - min(1, max(0, t - delta)/h). Together they lower B by at most 2, because |v| = w.
 //!
-//! So B(z) >= ||G + J e|| + m + <s, e> - c, with G, J, m, s and c summed over the records. On a cube of half side a
-//! around z0 + e0, with the unit vector p along G + J e0, the norm is at least <p, G + J e>, a linear function of e:
-//! B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
+//! So B(z) >= ||G + J e|| + m + <s, e> - c, where G, J, m, s and c are sums over the records. Consider a cube of half
+//! side a around z0 + e0, and let p be the unit vector along G + J e0. On the cube, the norm is at least <p, G + J e>,
+//! which is a linear function of e. So B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
 //!
-//! *Rounding.* The terms of each record, times |e|, are at most 2 and computed to 2^-48. Their sums, of 2^9 records in
-//! a lane, 8 lanes in a block and at most 2^20 blocks (2^32 records), have an error of at most 2^-32 per record. The
-//! rounding of the score itself is at most [`ROUNDING`] units of 2^-30 per record, and one unit for the floor. Weights,
-//! at most 1, are exact, and products with them add an error of 2^-53; the score of weighted records is rounded by 4
-//! units in total. `slack` exceeds the sum of these errors.
+//! *Rounding.* The terms of each record, times |e|, are at most 2 and have an error of at most 2^-48. Sums run over 2^9
+//! records in a lane, 8 lanes in a block and at most 2^20 blocks, so over at most 2^32 records. The error of these sums
+//! is at most 2^-32 per record. The rounding of the score itself is at most [`ROUNDING`] units of 2^-30 per record, and
+//! one unit for the floor. Weights are at most 1 and exact, and products with weights add an error of 2^-53. The score
+//! of weighted records is rounded by at most 4 units in total. `slack` exceeds the sum of all these errors.
 
 use super::blocks::{BLOCK, map};
 use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The number of records times cells between two beats of the pulse: some tens of milliseconds.
+/// The work, in records times cells, between two calls of the progress callback. It takes some tens of milliseconds.
 const TERMS_PER_BEAT: usize = 1 << 22;
 
 /// A cube of 2^(level * D) finest cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell<const D: usize> {
-    /// The center; odd coordinates at level zero, multiples of 2^level above.
+    /// The center. Its coordinates are odd at level zero, and multiples of 2^level at higher levels.
     pub center: [i64; D],
-    /// The binary logarithm of its side in finest cells.
+    /// The binary logarithm of the side of the cube, measured in finest cells.
     pub level: u32,
 }
 
 impl<const D: usize> Cell<D> {
-    /// Half the side in lattice units: in every coordinate all centers of finest cells are closer than this.
+    /// Half the side in lattice units. In every coordinate, the centers of all finest cells in the cube are closer to
+    /// its center than this.
     pub fn half(&self) -> i64 {
         1 << self.level
     }
 
-    /// The cells of the next level that this cell consists of.
+    /// The cells of the next lower level that form this cell.
     pub fn children(&self) -> impl Iterator<Item = Self> {
         let quarter = self.half() / 2;
         (0..1usize << D).map(move |corner| {
@@ -54,8 +55,8 @@ impl<const D: usize> Cell<D> {
         })
     }
 
-    /// Whether it is certain that no center of a finest cell in it is within `radius` of the origin; exact at level
-    /// zero.
+    /// Whether it is certain that no center of a finest cell in this cube lies within `radius` of the origin. At level
+    /// zero the answer is exact.
     pub fn outside(&self, radius: i64) -> bool {
         let inner = self.half().unsigned_abs() - 1;
         let nearest = self.center.map(|x| x.unsigned_abs().saturating_sub(inner));
@@ -63,25 +64,25 @@ impl<const D: usize> Cell<D> {
     }
 }
 
-/// The expansion around the center of a cell, valid on the cell and everything in it.
+/// The expansion around the center of a cell. It is valid for this cell and for all cells in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Expansion<const D: usize> {
     center: [i64; D],
     gradient: [f64; D],
     jacobian: [[f64; D]; D],
     slope: [f64; D],
-    /// The negative mass at the center.
+    /// Minus the mass at the center: m in the expansion.
     offset: f64,
-    /// A bound on the remainder of the expansion.
+    /// A bound on the remainder: c in the expansion.
     pub charge: f64,
 }
 
-/// Twice the score: a lower bound on a cell, and the value of the expansion at its center.
+/// Two numbers about twice the score in a cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
-    /// A lower bound for every finest cell in it.
+    /// A lower bound for every finest cell in the cell.
     pub lower: f64,
-    /// An estimate, on which only the speed depends.
+    /// An estimate at the center of the cell. Only the speed depends on this number.
     pub center: f64,
 }
 
@@ -91,7 +92,8 @@ fn slack(n: usize) -> f64 {
 }
 
 impl<const D: usize> Expansion<D> {
-    /// Expansions around the centers of all cells: sums over blocks in a fixed order for any number of threads.
+    /// The expansions around the centers of all cells. The sums over blocks have a fixed order, which does not depend
+    /// on the number of threads.
     pub fn of(records: &Records<D>, cells: &[Cell<D>], pulse: &mut dyn Pulse) -> Result<Vec<Self>, Interrupted> {
         let blocks = records.blocks();
         let mut expansions = Vec::with_capacity(cells.len());
@@ -135,23 +137,23 @@ impl<const D: usize> Expansion<D> {
         let direction = if norm > 0.0 { gradient.map(|x| x / norm) } else { [0.0; D] };
         let along: f64 = (0..D).map(|j| (dot(&self.jacobian[j], &direction) + self.slope[j]).abs()).sum();
         let center = norm + self.offset + dot(&self.slope, &shift);
-        // Twice the largest score, in records: the score is capped, so its bound is capped, too.
+        // Twice the largest score, in records. The score is capped, so its bound must be capped, too.
         let cap = LARGEST as f64 / ONE;
         Bound { lower: (center - cell.half() as f64 * along - self.charge - slack(n)).min(cap), center }
     }
 }
 
-/// The contribution of a record to an expansion, in a fixed layout for up to three dimensions, so that sums are sums of
-/// arrays.
+/// The contribution of a record to an expansion. The layout is the same for one to three dimensions, so that
+/// contributions are added as arrays.
 type Terms = [f64; 15];
 
 const GRADIENT: usize = 0;
 const SLOPE: usize = 3;
 const WEIGHT: usize = 6;
 const CHARGE: usize = 7;
-/// The multiple of the identity in J.
+/// The index of the multiple of the identity in J.
 const STIFFNESS: usize = 8;
-/// The part u u^T / t that is subtracted from it: the lower triangle, row by row.
+/// The first index of the matrix u u^T / t, which is subtracted in J. Its lower triangle is stored row by row.
 const CURVATURE: usize = 9;
 
 /// The terms of `L` records. Every step is a separate loop over the lanes, because compilers turn such loops into
@@ -167,7 +169,7 @@ fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, 
     let near: [bool; L] = std::array::from_fn(|i| t[i] + delta <= h);
     let turn = lanes(&|i| 2.0 * delta / (2.0 * t[i] - delta));
     let turn = lanes(&|i| if t[i] > delta { turn[i] } else { 2.0 });
-    // Rounded down: if t and delta are both far beyond h, their difference has lost all digits of the size of h.
+    // Rounded down, because t - delta may have lost all digits of the size of h if t and delta are much larger than h.
     let least = lanes(&|i| (t[i] * (1.0 - 4.0 * f64::EPSILON) - delta).max(0.0));
     let lost = lanes(&|i| weight[i] - (least[i] / h).min(1.0));
     let charge = lanes(&|i| (turn[i].min(delta / h) + lost[i]).min(2.0));
@@ -234,7 +236,7 @@ mod tests {
     use crate::mechanism::inverse_sensitivity::lattice::Lattice;
     use crate::runtime::pulse::Silent;
 
-    /// Every finest cell scores at least the bound of every expanded ancestor, and of its inherited bounds.
+    /// Checks that the score of every finest cell is at least the bound from the expansion of every cell around it.
     fn check<const D: usize>(
         data: &[[i64; D]],
         weights: Option<&[u32]>,
@@ -259,7 +261,7 @@ mod tests {
                 prop_assert!(bound.lower <= score, "{bound:?} {cell:?} {score}");
             }
         }
-        // At the finest level the bound is close.
+        // At the finest level the bound is close to the score.
         let last = expansions[path.len()].bound(&cells[path.len()], data.len());
         let spread = 3.0 * data.len() as f64 * (D as f64).sqrt() / smoothing as f64;
         prop_assert!(last.lower >= score - 2.0 * spread - 1e-6 || score == 0.0, "{last:?} {score} {spread}");

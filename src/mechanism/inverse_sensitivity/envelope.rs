@@ -1,11 +1,11 @@
-//! An exact draw from groups of weight count * 2^power, for any spread of the powers.
+//! An exact draw from groups of weight count * 2^power. The powers may differ by any amount.
 
 use rand_chacha::rand_core::Rng;
 
 use crate::sampler::{Bernoulli, BernoulliPower, uniform};
 
-/// The number of bits below the heaviest power that are kept as integers; lighter groups are rounded up to one unit,
-/// and a coin corrects the difference.
+/// The number of bits below the heaviest power that integer weights have. Lighter groups are rounded up to one unit,
+/// and a random rejection corrects the difference.
 const DEPTH: u32 = 64;
 
 /// `count` equally likely members, each of weight 2^`power`.
@@ -17,7 +17,7 @@ pub struct Group {
     pub count: u64,
 }
 
-/// Groups that can be drawn from.
+/// A list of groups from which members can be drawn.
 pub struct Envelope {
     groups: Vec<Group>,
     highest: i64,
@@ -26,10 +26,11 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Requires a group with a member.
+    /// At least one group must have a member.
     ///
     /// In units of 2^(highest - 64), the weights of heavy groups are integers. A light group of weight w is proposed
-    /// with weight ceil(w) and kept with probability w/ceil(w); otherwise the draw starts again: plain rejection.
+    /// with weight ceil(w) and kept with probability w/ceil(w). If it is not kept, the draw starts again. This is
+    /// rejection sampling, so the draw is exact.
     pub fn new(groups: Vec<Group>) -> Self {
         let highest = groups.iter().filter(|group| group.count > 0).map(|group| group.power).max();
         let highest = highest.expect("the domain is never empty");
@@ -55,7 +56,7 @@ impl Envelope {
     }
 }
 
-/// How many binary places a group lies below the finest integer weight.
+/// The number of binary places by which the power of a group lies below the unit of integer weights.
 fn excess(group: &Group, highest: i64) -> u64 {
     (highest - group.power).saturating_sub(i64::from(DEPTH)).max(0) as u64
 }
@@ -72,15 +73,15 @@ fn ceiling(group: &Group, highest: i64) -> u128 {
     }
 }
 
-/// Heads with probability count * 2^-excess / ceiling.
+/// Returns true with probability count * 2^-excess / ceiling.
 fn keep<R: Rng + ?Sized>(group: &Group, highest: i64, ceiling: u128, rng: &mut R) -> bool {
     let excess = excess(group, highest);
     if excess == 0 {
         return true;
     }
-    // Beyond 2^-64 the ceiling is one, and the rest of the power is a run of fair coins.
+    // For excess > 64 the ceiling is one, and the rest of the power is a sequence of fair coins.
     let (near, rest) = (excess.min(64), excess.saturating_sub(64));
-    let coin = |p: u128, q: u128| Bernoulli::new(p, q).expect("a group weighs at most its ceiling");
+    let coin = |p: u128, q: u128| Bernoulli::new(p, q).expect("the weight of a group is at most its ceiling");
     let run = BernoulliPower::new(rest.into(), 0).expect("2^0 fits");
     coin(group.count.into(), ceiling << near).sample(rng) && run.sample(rng)
 }
@@ -92,8 +93,8 @@ mod tests {
 
     use super::*;
 
-    /// Frequencies of 10^6 draws within 5 standard deviations of the weights (alpha below 10^-5 over all groups),
-    /// with powers far apart and a count that makes up for a light power.
+    /// The frequencies of 10^6 draws lie within 5 standard deviations of the weights (alpha below 10^-5 over all
+    /// groups). The powers are far apart, and one group has a low power and many members.
     #[test]
     fn groups_come_in_proportion_to_their_weights() {
         let groups = [(0, 3), (-70, 1 << 58), (-1, 2), (-66, 1 << 59), (-200, 5), (-12, 0), (-3, 1)];
@@ -116,7 +117,7 @@ mod tests {
         }
     }
 
-    /// If the heaviest group is itself light, the coins decide; compared in the same way.
+    /// If even the heaviest group is light, the coins decide. The comparison is as above.
     #[test]
     fn light_groups_pay_their_ceiling_by_a_coin() {
         let groups = [Group { power: 0, count: 1 }, Group { power: -66, count: 5 << 58 }];

@@ -1,4 +1,5 @@
-//! The public lattice of an inverse-sensitivity release: records are snapped to it, and the released point lies on it.
+//! The public lattice of an inverse-sensitivity release. Records are rounded to points of the lattice, and the released
+//! point lies on the lattice.
 
 use nalgebra::DMatrixView;
 
@@ -10,20 +11,20 @@ pub const REACH_MAX: i64 = 1 << 52;
 
 /// Public parameters, chosen before the data are read. All lengths except `step` are multiples of `step`.
 ///
-/// Cells are cubes of side 2 whose centers have odd coordinates, and the cell of a released point is known by its
-/// center. The domain is the cells whose center is within `reach + smoothing` of the origin of the lattice.
+/// Cells are cubes of side 2 whose centers have odd coordinates. The released point is the center of a cell. The domain
+/// consists of the cells whose centers lie within `reach + smoothing` of the origin of the lattice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lattice {
     /// The length of one unit.
     pub step: f64,
-    /// The bound on the records: coordinates are clamped to it. Even.
+    /// The largest coordinate of a record; larger ones are clamped. It is even.
     pub reach: i64,
-    /// The resolution. Even.
+    /// The smoothing length, which is the resolution of the score. It is even.
     pub smoothing: i64,
 }
 
 impl Lattice {
-    /// The lattice, or the reason why these parameters make none.
+    /// The lattice, or the reason why the parameters are refused.
     pub fn new(step: f64, reach: i64, smoothing: i64) -> Result<Self, String> {
         if !(step > 0.0 && step.is_finite()) {
             return Err(format!("step must be positive and finite, got {step}"));
@@ -31,11 +32,11 @@ impl Lattice {
         if smoothing < 2 || smoothing % 2 != 0 {
             return Err(format!("smoothing must be even and at least 2, got {smoothing}"));
         }
-        // Smoothing is positive here, so a sum that overflows is too large.
+        // Smoothing is positive here, so the sum is too large if it overflows.
         let fits = reach.checked_add(smoothing).is_some_and(|extent| extent <= REACH_MAX);
         if reach < smoothing || reach % 2 != 0 || !fits {
             return Err(format!(
-                "reach must be even, at least smoothing ({smoothing}) and with it at most 2^52, got {reach}"
+                "reach must be even and at least smoothing ({smoothing}), and reach + smoothing at most 2^52, got {reach}"
             ));
         }
         Ok(Self { step, reach, smoothing })
@@ -46,12 +47,12 @@ impl Lattice {
         self.reach + self.smoothing
     }
 
-    /// One coordinate of all records in units, rounded to multiples of `spacing`. This maps each record on its own, so
-    /// neighbors stay neighbors. Any center and any finite coordinate is accepted.
+    /// One coordinate of all records in units, rounded to multiples of `spacing`. Each record is mapped separately, so
+    /// neighbors stay neighbors. Any center and any finite coordinates are accepted.
     pub fn snap(&self, points: DMatrixView<'_, f64>, center: &[f64], coordinate: usize, spacing: i64) -> Vec<f64> {
         let (spacing, reach) = (spacing as f64, self.reach as f64);
         let center = finite(center[coordinate]);
-        // The quotient may overflow, and is then clamped; it is never 0/0, because the step is positive.
+        // The quotient may overflow and is then clamped. It is never 0/0, because the step is positive.
         let snap = |x: f64| ((x - center) / (self.step * spacing)).round() * spacing;
         let n = points.ncols();
         let block = |block: usize| -> Vec<f64> {

@@ -1,17 +1,20 @@
-//! One dimension: the paper's len_r, exactly, or under add/remove half of the number of records that must be added.
+//! The score in one dimension. Under replacement it is len_r of the inverse-sensitivity mechanism, and under add/remove
+//! half of the number of records that must be added.
 //!
-//! len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)) is a step function with at most 2n jumps.
-//! If records lie on even coordinates and r is even, the jumps lie between cells, so all volumes are integers.
+//! Let len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)), where r is the smoothing length. It is
+//! the number of records that must be replaced so that some point within r of y becomes a median. len_r is a step
+//! function with at most 2n jumps. Records lie on even coordinates and r is even, so the jumps lie between cells, and
+//! all volumes are integers.
 //!
-//! Under replacement the score is len_r. Under add/remove it is the same without the floor, max(0, 2 #{x < y - r} - n,
-//! 2 #{x > y + r} - n)/2: twice this number of records must be added, at a point within r of y, to make that point a
-//! median. It is constant wherever len_r is: 0 if len_r is 0, otherwise len_r for an even n and len_r - 1/2 for an odd
-//! n.
+//! Under replacement the score is len_r. Under add/remove the score is max(0, 2 #{x < y - r} - n, 2 #{x > y + r} -
+//! n)/2, without the floor. Twice this number is the number of records that must be added, at a point within r of y, to
+//! make this point a median. This score is constant wherever len_r is constant. It is 0 if len_r is 0. Otherwise it is
+//! len_r for an even n and len_r - 1/2 for an odd n.
 //!
-//! **Neighbors and sensitivity** of the score: 1 if a record is replaced, and 1/2 if one is added or removed. *Proof.*
-//! A replaced record moves each count by at most 1, and does not change n. An added record moves twice a count by 0 or
-//! 2 and n by 1, so it moves their difference by 1, up or down. The maximum of such differences and of zero moves no
-//! further, and neither does the cap of the score. ∎ (With the floor an added record would move the score by 1.)
+//! **Neighbors and sensitivity** of the score: 1 if a record is replaced, and 1/2 if a record is added or removed.
+//! *Proof.* A replaced record moves each count by at most 1 and does not change n. An added record changes 2 #{...} by
+//! 0 or 2 and n by 1, so each difference changes by +1 or -1, and half of the difference by 1/2. The maximum with zero
+//! and the cap of the score are contractions. ∎ (With the floor, the sensitivity under add/remove would be 1.)
 
 use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
@@ -23,16 +26,16 @@ use crate::release::sensitivity::{Neighbours, Sensitivity};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The number of scores between two beats of the pulse: some milliseconds.
+/// The number of scores between two calls of the progress callback. They take some milliseconds.
 const SCORES_PER_BEAT: usize = 1 << 18;
 
-/// By how much a record, also a weighted one, moves the score; each relation has its own score.
+/// The largest change of the score if a record changes, with or without weights. Each relation has its own score.
 pub fn sensitivity() -> Sensitivity {
     let one = f64::from(SCORE_BITS).exp2();
     Sensitivity::new(one, one / 2.0)
 }
 
-/// A score on the line that is constant on steps; it can be drawn from exactly.
+/// A score in one dimension that is constant on each of several steps. Cells can be drawn exactly from such a score.
 pub trait Staircase {
     /// The number of steps.
     fn steps(&self) -> usize;
@@ -44,7 +47,7 @@ pub trait Staircase {
     /// end.
     fn cells(&self, step: usize) -> [(i64, i64); 2];
 
-    /// The score of a cell, by its odd center.
+    /// The score of the cell with this odd center.
     fn score_at(&self, center: i64) -> u64;
 
     /// The number of cells of a step.
@@ -52,10 +55,10 @@ pub trait Staircase {
         self.cells(step).iter().map(|(start, end)| (end - start) as u64 / 2).sum()
     }
 
-    /// The center of a cell, drawn with probability proportional to 2^(-rate * score).
+    /// Draws the center of a cell with probability proportional to 2^(-rate * score).
     ///
-    /// The cells are grouped by the integer part of their halvings; a coin, which keeps at least half, accounts for the
-    /// fraction.
+    /// The cells are grouped by the integer part of rate * score. A drawn cell is kept with probability 2^-(fractional
+    /// part), which is at least 1/2.
     fn sample<R: Rng + ?Sized>(&self, rate: Rate, rng: &mut R, pulse: &mut dyn Pulse) -> Result<i64, Interrupted> {
         // The first step of each group, and the group.
         let mut groups: Vec<(usize, Group)> = Vec::new();
@@ -94,7 +97,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Records lie on even coordinates within the reach of the lattice; there may be none.
+    /// The records must lie on even coordinates within the reach of the lattice. There may be no records.
     pub fn new(records: Vec<f64>, lattice: Lattice, neighbours: Neighbours) -> Self {
         let mut sorted: Vec<i64> = records.into_iter().map(|x| x as i64).collect();
         if sorted.len() < 1 << 14 {
@@ -105,7 +108,7 @@ impl Line {
         Self { sorted, lattice, neighbours }
     }
 
-    /// len_r at a cell, by its odd center.
+    /// The value of len_r at the cell with this odd center.
     pub fn len(&self, center: i64) -> u64 {
         let half = self.sorted.len() / 2;
         let below = self.sorted.partition_point(|&x| x < center - self.lattice.smoothing);
@@ -113,7 +116,8 @@ impl Line {
         below.max(above).saturating_sub(half) as u64
     }
 
-    /// The score for a len_r in units of 2^-31. It is capped so that it fits 62 bits; the cap is a contraction.
+    /// The score for a value of len_r, in units of 2^-31. The score is capped so that it fits 62 bits. The cap is a
+    /// contraction.
     pub fn score(&self, len: u64) -> u64 {
         let left_over = match self.neighbours {
             Neighbours::Replace => 0,
@@ -143,12 +147,12 @@ impl Staircase for Line {
         self.score(self.len(center))
     }
 
-    /// The cells with len_r = `len`: an interval on the left and one on the right. For zero there is one interval, and
-    /// the right one is empty.
+    /// The cells with len_r = `len`: one interval on the left and one on the right. For `len` = 0 there is one interval
+    /// only, and the second one is empty.
     fn cells(&self, len: usize) -> [(i64, i64); 2] {
         let (r, extent) = (self.lattice.smoothing, self.lattice.extent());
         let (left, right) = (self.farthest(), self.sorted.len() / 2);
-        // len_r >= k to the left of the first end, and to the right of the second.
+        // len_r >= k to the left of `left_end` and to the right of `right_end`.
         let left_end = |k: usize| if k > left { -extent } else { self.sorted[left - k] - r };
         let right_end = |k: usize| if k > left { extent } else { self.sorted[right + k - 1] + r };
         if len == 0 {

@@ -1,13 +1,14 @@
-//! The inverse-sensitivity mechanism (SInvS): pure differential privacy in one, two and three dimensions.
+//! The inverse-sensitivity mechanism (SInvS of Haghifam et al.): pure differential privacy in one, two and three
+//! dimensions.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `blocks` | blocks of records, summed in the pool if there is enough work |
 //! | [`lattice`] | the public lattice: records snapped to it, cells of the released point |
 //! | [`rate`] | weights 2^(-rate * score) |
-//! | [`mod@line`] | one dimension: the paper's len_r, or half of the number of records to add |
-//! | [`weighted_line`] | the same with weights |
-//! | [`score`] | two and three dimensions: a score of sensitivity one |
+//! | [`mod@line`] | the score in one dimension |
+//! | [`weighted_line`] | the score in one dimension for weighted records |
+//! | [`score`] | the score in two and three dimensions |
 //! | [`bound`] | lower bounds of that score on a cell |
 //! | [`partition`] | the exact draw from a partition that is refined where most of the weight is |
 //! | [`envelope`] | an exact draw from weights that are powers of two |
@@ -43,8 +44,8 @@ use crate::runtime::weighting::Weighting;
 /// The largest dimension: the number of cells grows exponentially with it.
 pub const DIMENSION_MAX: usize = 3;
 
-/// By how much a record, or a weighted record, moves the score in units of 2^-31, in one to three dimensions; `None` in
-/// other dimensions.
+/// The largest change of the score in units of 2^-31, if a record changes, with or without weights. `None` unless there
+/// are one to three dimensions.
 pub fn sensitivity(d: usize, weighted: bool) -> Option<Sensitivity> {
     match d {
         1 => Some(line::sensitivity()),
@@ -54,15 +55,15 @@ pub fn sensitivity(d: usize, weighted: bool) -> Option<Sensitivity> {
     }
 }
 
-/// The center of the released cell, in lattice units from `center`.
+/// Draws a cell, and returns its center in lattice units relative to `center`.
 ///
-/// **Neighbors**: those of the tape. **Cost**: if a record moves the score by s, which is 2^-31 of [`sensitivity`],
-/// then 2 ln 2 * rate * s, as pure differential privacy and as bounded range. **Failure**: none; only an interrupt ends
-/// it early. Any number of records has a release, including none.
+/// **Neighbors**: the relation of the tape. **Cost**: let s be [`sensitivity`] times 2^-31, which is the largest change
+/// of the score in records. The cost is 2 ln 2 * rate * s, as pure differential privacy and as bounded range.
+/// **Failure**: none. Only an interrupt ends the draw early. The number of records may be any number, including zero.
 ///
 /// # Panics
 ///
-/// Unless there are one to three dimensions, and the center has the same.
+/// Unless there are one to three dimensions, and the center has the same dimension.
 pub fn release(
     points: &Points,
     center: &[f64],
@@ -142,8 +143,8 @@ impl<const D: usize> Selection for InSpace<'_, D> {
     }
 }
 
-/// The exact scores at lattice points, in units of 2^-31: without privacy, for tests and benches. For weighted records
-/// the classes of equal weights are given, in units of 2^-20.
+/// The exact scores at lattice points, in units of 2^-31. They are not private and are for tests and benchmarks.
+/// `classes` are the groups of records with equal weights, in units of 2^-20.
 pub fn scores(
     points: DMatrixView<'_, f64>,
     classes: Option<&[(u32, Range<usize>)]>,

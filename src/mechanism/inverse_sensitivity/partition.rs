@@ -1,11 +1,12 @@
 //! The exact draw in two and three dimensions: rejection from a partition into cells, which is refined as needed.
 //!
-//! Every leaf stores a number of whole halvings that all scores in it certainly have, so count * 2^-halvings is an
-//! upper bound on its weight. A trial draws a leaf by these bounds, draws a finest cell in it uniformly, and keeps it
-//! with probability 2^-(rate * score - halvings). For any partition, a kept cell has exactly the target distribution.
-//! The partition may depend on the data and on earlier, rejected trials: given all of these, the next trial is again a
-//! plain rejection step, so the cell that is finally kept has the target distribution, too. Nothing is capped: neither
-//! the number of trials nor the number of leaves or bytes changes the distribution.
+//! Every leaf stores an integer, its *halvings*, which is a proved lower bound of rate * score for all finest cells in
+//! the leaf. So (number of finest cells) * 2^-halvings is an upper bound on the weight of the leaf. A trial draws a
+//! leaf with probability proportional to this bound. It then draws a finest cell of the leaf uniformly, and keeps the
+//! cell with probability 2^-(rate * score - halvings). For any partition, a cell that is kept has exactly the target
+//! distribution. The partition may depend on the data and on earlier, rejected trials. Given all of these, a cell that
+//! is kept in the next trial has the target distribution. So the first cell that is kept has the target distribution.
+//! The numbers of trials and of leaves are not limited, because a limit would change the distribution.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +20,21 @@ use super::score::Records;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform;
 
-/// An expansion is used for the cells inside it as long as its charge costs less than this many halvings.
+/// The expansion of a cell is used for smaller cells in it as long as its error bound `charge` lowers rate * score by
+/// less than this number.
 const CHARGE: f64 = 0.25;
 
-/// Trials begin when this share of the leaves' weight is expected to be kept.
+/// Trials begin when a trial is expected to keep its cell with at least this probability.
 const ACCEPTANCE: f64 = 0.25;
 
 #[derive(Debug, Clone, Copy)]
 struct Leaf<const D: usize> {
     cell: Cell<D>,
-    /// The halvings that every score in the cell has.
+    /// A lower bound of rate * score in the cell.
     halvings: u64,
-    /// The approximate halvings at the center, which only decide what to refine.
+    /// The approximate value of rate * score at the center. It only decides which leaves are split.
     estimate: f64,
-    /// The expansion that bounds the cell.
+    /// The index of the expansion that bounds the cell.
     expansion: usize,
 }
 
@@ -42,7 +44,7 @@ impl<const D: usize> Leaf<D> {
         i64::from(self.cell.level) * D as i64 - self.halvings as i64
     }
 
-    /// The halvings that a trial in this leaf is expected to lose.
+    /// The expected difference between rate * score and its lower bound in this leaf.
     fn gap(&self) -> f64 {
         (self.estimate - self.halvings as f64).max(0.0)
     }
@@ -58,7 +60,7 @@ pub struct Partition<'a, const D: usize> {
 }
 
 impl<'a, const D: usize> Partition<'a, D> {
-    /// One leaf: the smallest cell that contains the domain.
+    /// A partition with one leaf, which is the smallest cell that contains the domain.
     pub fn new(
         records: &'a Records<D>,
         lattice: &Lattice,
@@ -74,14 +76,14 @@ impl<'a, const D: usize> Partition<'a, D> {
         Ok(partition)
     }
 
-    /// The center of a finest cell, drawn with probability proportional to 2^(-rate * score) over the domain.
+    /// Draws the center of a finest cell of the domain, with probability proportional to 2^(-rate * score).
     pub fn sample<R: Rng + ?Sized>(mut self, rng: &mut R, pulse: &mut dyn Pulse) -> Result<[i64; D], Interrupted> {
         loop {
             self.refine(pulse)?;
             let chosen = self.draw(rng);
             let leaf = self.leaves[chosen];
             let half = leaf.cell.half();
-            // Every finest cell of the leaf is equally likely: the side is a power of two.
+            // Every finest cell of the leaf is equally likely, because the side is a power of two.
             let place = leaf.cell.center.map(|x| x - half + 1 + 2 * uniform::below(rng, half as u64) as i64);
             if self.contains(&place) {
                 let score = self.records.score(&place);
@@ -99,7 +101,7 @@ impl<'a, const D: usize> Partition<'a, D> {
         squares <= u128::from(self.extent.unsigned_abs()).pow(2)
     }
 
-    /// A leaf with probability proportional to its upper bound.
+    /// Draws a leaf with probability proportional to its upper bound.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> usize {
         let mut members: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for (index, leaf) in self.leaves.iter().enumerate() {
@@ -110,8 +112,8 @@ impl<'a, const D: usize> Partition<'a, D> {
         members.into_values().nth(group).expect("a group that was drawn exists")[member as usize]
     }
 
-    /// Splits leaves until most trials are expected to be kept. The leaves that are not split have too little weight to
-    /// matter, or lose less than one halving.
+    /// Splits leaves until a trial is expected to keep its cell with probability [`ACCEPTANCE`]. A leaf is not split if
+    /// its weight is too small to matter, or if its bound is expected to be off by less than one.
     fn refine(&mut self, pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
         loop {
             let highest = self.leaves.iter().map(Leaf::power).max().unwrap_or(0);
@@ -128,7 +130,8 @@ impl<'a, const D: usize> Partition<'a, D> {
         }
     }
 
-    /// Replaces leaves, in increasing order of index, by their children; a finest cell gets the halvings of its score.
+    /// Replaces leaves by their children. `chosen` lists the leaves in increasing order of their index. A finest cell
+    /// gets the exact halvings of its score.
     fn split(&mut self, chosen: &[usize], pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
         let mut fresh = Vec::new();
         for &index in chosen {
@@ -162,7 +165,7 @@ impl<'a, const D: usize> Partition<'a, D> {
         Ok(())
     }
 
-    /// The bound of a cell is never below the bound of the cell around it.
+    /// A new leaf. Its bound is at least `halvings`, the bound of the cell around it.
     fn leaf(&self, cell: Cell<D>, expansion: usize, halvings: u64) -> Leaf<D> {
         let bound = self.expansions[expansion].bound(&cell, self.records.count());
         Leaf {

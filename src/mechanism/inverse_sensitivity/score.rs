@@ -1,30 +1,33 @@
-//! The score in two and three dimensions: half of the gradient's norm minus the mass at the point.
+//! The score in two and three dimensions: half of the norm of the gradient minus half of the mass at the point.
 //!
-//! A record at distance t from z, in direction u, counts with weight w = min(1, t/h) as a record in that direction and
-//! with weight 1 - w as a record at z, where h is the smoothing length. With v = w u the score is
+//! Let h be the smoothing length. A record at distance t from z, in direction u, counts with weight w = min(1, t/h) as
+//! a record in the direction u, and with weight 1 - w as a record at z. With v = w u the score is
 //!
 //! s(z) = max(0, (||sum of v|| - sum of (1 - w)) / 2).
 //!
-//! In integers: v and w become V and W, in units of 2^-30, such that |V| <= W <= 2^30, and the score is
-//! max(0, floor(||sum of V||) - sum of (2^30 - W)) in units of 2^-31 of a record.
+//! The program uses integers. It rounds v and w to V and W, in units of 2^-30, such that |V| <= W <= 2^30. The score is
+//! max(0, floor(||sum of V||) - sum of (2^30 - W)), in units of 2^-31 of a record.
 //!
-//! **Neighbors and sensitivity**: 2^31 units, which are one record, if a record is replaced, and 2^30 if one is added
+//! **Neighbors and sensitivity**: 2^31 units (one record) if a record is replaced, and 2^30 units if a record is added
 //! or removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by
-//! |W - W'|; together 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down, and raises the mass by
-//! 2^30 - W; together the change is between -2^30 and 2 W - 2^30 <= 2^30. The bounds and the mass are integers, so the
-//! floor keeps the bounds, and so do the maximum with zero and the cap at 2^62, which are contractions. ∎
+//! |W - W'|. Together they move by at most 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down,
+//! and raises the mass by 2^30 - W. So the norm minus the mass changes by a number between -2^30 and 2 W - 2^30 <=
+//! 2^30. The bounds and the mass are integers, so the floor does not exceed the bounds. The maximum with zero and the
+//! cap at 2^62 are contractions. ∎
 //!
-//! *Weighted records* contribute c V and c (2^30 - W), with c in [0, 1]. The same bounds hold. Removing such a record
-//! moves the norm by at most c W and lowers the mass by c (2^30 - W); together the change is between c (2^30 - 2 W) and
-//! c 2^30, so at most 2^30 units. The same holds for adding one, and replacing one moves the score by at most 2^31. The
-//! sums are multiples of 2^-20 units. Each coordinate and the mass are rounded down to units, which moves the norm by
-//! less than sqrt(3), the mass by less than 1, and their difference with the floor by less than 4, so two scores differ
-//! by less than 8 more: [`WEIGHTED_ROUNDING`]. ∎
+//! *Weighted records* contribute c V and c (2^30 - W), with c in [0, 1]. The same bounds hold. *Proof.* Removing such a
+//! record moves the norm by at most c W and lowers the mass by c (2^30 - W). So the norm minus the mass changes by a
+//! number between c (2^30 - 2 W) and c 2^30, which is at most 2^30 units. Adding a record changes it by as much, and
+//! replacing a record by at most twice as much, 2^31 units. The sums are multiples of 2^-20 units. Each coordinate and
+//! the mass are rounded down to units. This moves the norm by less than sqrt(3), the mass by less than 1, and their
+//! difference, together with the floor, by less than 4. So rounding changes the difference of two scores by less than 8
+//! units, which is [`WEIGHTED_ROUNDING`]. ∎
 //!
-//! *|V| <= W.* Coordinates are integers below 2^53, so the differences are exact. With S = 2^30 - 2 and the computed
-//! f = S/max(t, h), V is the difference times f and W - 2 is t times f, each rounded to the nearest integer. The computed
-//! t, f and products err by less than 2^-49 of their size, which is below 2^-19 units, so |V| <= t f + sqrt(3)/2 + 2^-19
-//! and W >= t f - 1/2 + 2 - 2^-19, and sqrt(3)/2 < 3/2 - 2^-18. Where t >= h, t f is S up to 2^-19 and W is 2^30. ∎
+//! *Proof of |V| <= W.* Coordinates are integers below 2^53, so the differences are exact. Let S = 2^30 - 2 and let f
+//! be the computed S/max(t, h). V is the difference times f, and W - 2 is t times f, each rounded to the nearest
+//! integer. The computed t, f and products have a relative error below 2^-49, which is less than 2^-19 units. So |V| <=
+//! t f + sqrt(3)/2 + 2^-19 and W >= t f - 1/2 + 2 - 2^-19. Because sqrt(3)/2 < 3/2 - 2^-18, |V| <= W. If t >= h, then t
+//! f is S up to 2^-19 and W is 2^30. ∎
 
 use std::ops::Range;
 
@@ -36,25 +39,26 @@ use crate::numeric::dispatch::{self, Kernel};
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::weighting::WEIGHT_BITS;
 
-/// Units of one record in V and W.
+/// One record in the units of V and W.
 pub const ONE: f64 = (1u64 << 30) as f64;
 
-/// What rounding may add to V and W together, in units per record: 2 for S, and sqrt(3)/2 and 1/2 for the roundings.
+/// The largest rounding error of V and W together, in units per record: 2 for S, sqrt(3)/2 for V and 1/2 for W, rounded
+/// up.
 pub const ROUNDING: f64 = 4.0;
 
-/// What rounding adds to the sensitivity of the score of weighted records, in units.
+/// The number of units that rounding adds to the sensitivity of the score of weighted records.
 pub const WEIGHTED_ROUNDING: f64 = 8.0;
 
 /// Adding and subtracting this number rounds a double below 2^51 to an integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// The cap of scores, so that they fit 63 bits; with at most 2^32 records it is never reached.
+/// The cap of scores, with which they fit 63 bits. With at most 2^32 records no score reaches the cap.
 pub const LARGEST: u64 = 1 << 62;
 
 /// The number of records that are processed together.
 pub const LANES: usize = 8;
 
-/// The snapped records, one slice for each coordinate, so that a loop over records is a loop over lanes.
+/// The records, rounded to the lattice. Each coordinate has its own slice, so that SIMD lanes hold different records.
 pub struct Records<const D: usize> {
     coordinates: [Vec<f64>; D],
     /// Blocks of records with the same weight, in units of 2^-`bits`.
@@ -65,7 +69,8 @@ pub struct Records<const D: usize> {
 }
 
 impl<const D: usize> Records<D> {
-    /// Snaps the points to the lattice. For weighted points the classes of equal weights are given, in units of 2^-20.
+    /// Rounds the points to the lattice. For weighted points, `classes` are the groups of points with equal weights, in
+    /// units of 2^-20.
     pub fn new(
         points: DMatrixView<'_, f64>,
         center: &[f64],
@@ -127,20 +132,20 @@ impl<const D: usize> Records<D> {
         }
         let mass = (self.total() * ONE as i128 - weight) >> self.bits;
         let gradient = gradient.map(|x| x >> self.bits);
-        // Clamped beyond the cap, which is a contraction, so that the squares fit 128 bits.
+        // The sums are clamped to twice the cap, so that their squares fit 128 bits. Clamping is a contraction.
         let squares = |x: &i128| x.unsigned_abs().min(u128::from(LARGEST) * 2).pow(2);
         let norm = gradient.iter().map(squares).sum::<u128>().isqrt() as i128;
         (norm - mass).clamp(0, LARGEST.into()) as u64
     }
 
-    /// By how much a record, or a weighted record, moves the score.
+    /// The largest change of the score if a record changes, with or without weights.
     pub fn sensitivity(weighted: bool) -> Sensitivity {
         let rounding = if weighted { WEIGHTED_ROUNDING } else { 0.0 };
         Sensitivity::of_sum(ONE + rounding, 2.0 * ONE + rounding)
     }
 }
 
-/// V and, as the last entry, W of `L` records; the sums over a block are exact in any order. Every step is a separate
+/// V and, as the last entry, W of `L` records. Their sums over a block are exact in any order. Every step is a separate
 /// loop over the lanes, because compilers turn such loops into vector instructions.
 #[inline(always)]
 fn rounded<const D: usize, const L: usize>(difference: [[f64; L]; D], smoothing: f64) -> ([[f64; L]; D], [f64; L]) {
@@ -243,13 +248,13 @@ mod tests {
     #[test]
     fn known_scores() {
         let one = 1u64 << 31;
-        // All records are far away on one side, and each counts half a record. At the records the score is zero, and it
-        // stays zero up to h/2.
+        // If all records are far away on one side, each adds half a record to the score. At the records, and up to a
+        // distance of h/2, the score is zero.
         let data = vec![[0i64, 0]; 10];
         let score = |x: i64| records(&data, 64).score(&[x, 0]);
         assert_eq!((score(0), score(31)), (0, 0));
         assert!(score(1000).abs_diff(5 * one) < 100);
-        // At three quarters of h: 10 * 3/4 of gradient against 10 * 1/4 of mass.
+        // At the distance 3/4 h, the norm of the gradient is 10 * 3/4 and the mass is 10 * 1/4.
         assert!(score(48).abs_diff(5 * one / 2) < 100);
     }
 

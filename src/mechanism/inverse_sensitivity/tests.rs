@@ -1,4 +1,4 @@
-//! The samplers are compared with enumerated distributions, with fixed seeds; chi-square at alpha = 1e-6.
+//! Compares the samplers with enumerated distributions, by chi-square tests with alpha = 1e-6 and fixed seeds.
 
 use nalgebra::DMatrix;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn tape(seed: u8) -> Draw {
     Draw::new(Streams::from_key([seed; 32]), Neighbours::Replace)
 }
 
-/// Both relations: their scores on the line differ.
+/// Both relations, because their scores in one dimension differ.
 const RELATIONS: [Neighbours; 2] = [Neighbours::Replace, Neighbours::AddRemove];
 
 fn admitted(points: &DMatrix<f64>) -> Points<'static> {
@@ -40,7 +40,7 @@ fn domain(d: usize, lattice: &Lattice) -> Vec<Vec<i64>> {
     places
 }
 
-/// Draws many times and compares with weights 2^(-rate * score) over the whole domain.
+/// Draws many cells, and compares their frequencies with the weights 2^(-rate * score) over the whole domain.
 fn assert_exact(points: &DMatrix<f64>, lattice: &Lattice, epsilon: f64, draws: usize) {
     assert_exact_under(Neighbours::Replace, points, lattice, epsilon, draws);
 }
@@ -199,8 +199,8 @@ fn the_score_on_the_line_is_half_of_the_records_to_add() {
         for (&y, score) in places.iter().zip(found) {
             let side = |outside: &dyn Fn(f64) -> bool| 2 * data[..n].iter().filter(|x| outside(**x)).count();
             let farther = side(&|x| x < (y - 4) as f64).max(side(&|x| x > (y + 4) as f64));
-            // Copies at the nearest point of a window within which more than half of the records lie: one copy for each
-            // record too many.
+            // Adds copies at the point of the window that is nearest to the majority of the records, one copy for each
+            // record in excess of half.
             assert_eq!(score, (farther.saturating_sub(n) as u64) << 30, "{n} {y}");
         }
     }
@@ -259,7 +259,7 @@ proptest! {
 }
 
 proptest! {
-    /// Weighted records of any place, appended, removed, and replaced together with their weights.
+    /// Takes weighted records at any positions. A record is added, removed, or replaced together with its weight.
     #[test]
     fn weighted_scores_move_by_no_more_than_their_sensitivity(
         d in 1usize..4,

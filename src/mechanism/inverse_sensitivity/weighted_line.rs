@@ -1,13 +1,14 @@
-//! One dimension with weights: half of the weight that must be added to make a point a median.
+//! The score in one dimension for weighted records: half of the weight that must be added to make a point a median.
 //!
-//! Let L(y) be the weight of the records below y - r, A(y) that of the records above y + r, and M the total weight. The
-//! score is max(0, 2 L - M, 2 A - M)/2, which without weights is the score of [`super::line`] under add/remove.
+//! Let L(y) be the weight of the records below y - r, A(y) the weight of the records above y + r, and M the total
+//! weight, where r is the smoothing length. The score is max(0, 2 L - M, 2 A - M)/2. If all weights are 1, this is the
+//! score of [`super::line`] under add/remove.
 //!
 //! **Neighbors and sensitivity**: as in [`super::line`], 1/2 if a record with a weight of at most 1 is added or
-//! removed, and 1 if one is replaced, with its weight. *Proof.* A record of weight c adds c or -c to 2 L - M, and to 2
-//! A - M. Replacing a record removes one such number and adds another: at most 2. The maximum of these numbers and of
-//! zero moves no further, and neither does the cap of the score. ∎ Everything is an integer: weights are multiples of
-//! 2^-20, scores of 2^-31.
+//! removed, and 1 if a record is replaced together with its weight. *Proof.* A record of weight c adds c or -c to 2 L -
+//! M, and c or -c to 2 A - M. Replacing a record removes one such number and adds another, so both differences move by
+//! at most 2. The maximum with zero and the cap of the score are contractions. ∎ All computations use integers: weights
+//! are multiples of 2^-20, and scores are multiples of 2^-31.
 
 use std::ops::Range;
 
@@ -16,22 +17,24 @@ use super::line::Staircase;
 use super::rate::SCORE_BITS;
 use crate::runtime::weighting::WEIGHT_BITS;
 
-/// The score has this many more binary places than the doubled score that is summed; one of them is for the half.
+/// The number of binary places by which the score is finer than the sums of weights. One more place is used because the
+/// score is half of a sum.
 const SHIFT: u32 = SCORE_BITS - WEIGHT_BITS - 1;
 
-/// The places of the records, the cumulative weights, and the steps of the score.
+/// The positions of the records, the cumulative weights, and the steps of the score.
 pub struct WeightedLine {
     smoothing: i64,
-    /// The places at which there are records, ascending.
+    /// The positions at which there are records, in ascending order.
     places: Vec<i64>,
-    /// The weight of all records before each place, and at the end the total weight.
+    /// The weight of all records before each position, and at the end the total weight.
     before: Vec<i128>,
     /// For each step the first even coordinate, the even coordinate after its end, and the score.
     steps: Vec<(i64, i64, u64)>,
 }
 
 impl WeightedLine {
-    /// Records lie on even coordinates within the reach of the lattice, in classes of equal weights; there may be none.
+    /// The records must lie on even coordinates within the reach of the lattice, and are grouped in classes of equal
+    /// weights. There may be no records.
     pub fn new(records: Vec<f64>, classes: &[(u32, Range<usize>)], lattice: Lattice) -> Self {
         let mut sorted: Vec<(i64, u32)> = classes
             .iter()
@@ -52,13 +55,13 @@ impl WeightedLine {
         line
     }
 
-    /// The step with score zero, then the steps to its left and right, outwards.
+    /// The step with score zero, then the steps to its left and to its right, from the inside to the outside.
     fn made(&self, extent: i64) -> Vec<(i64, i64, u64)> {
         let (r, total, count) = (self.smoothing, self.before[self.places.len()], self.places.len());
         let left_of = |k: usize| if k == 0 { -extent } else { self.places[k - 1] - r };
         let right_of = |k: usize| if k == count { extent } else { self.places[k] + r };
-        // Left of its place minus r, the records from the k-th on are above; right of its place plus r, the records up
-        // to it are below.
+        // To the left of (position k) - r, the records from position k on are above. To the right of (position k) + r,
+        // the records up to position k are below.
         let left = (0..count).map(|k| (left_of(k), self.places[k] - r, score(total - 2 * self.before[k])));
         let right = (1..=count).map(|k| (self.places[k - 1] + r, right_of(k), score(2 * self.before[k] - total)));
         let (left, right): (Vec<_>, Vec<_>) =
@@ -68,7 +71,8 @@ impl WeightedLine {
     }
 }
 
-/// The score from a doubled score in units of 2^-20. It is capped so that it fits 62 bits; the cap is a contraction.
+/// The score, computed from twice the score in units of 2^-20. The score is capped so that it fits 62 bits. The cap is
+/// a contraction.
 fn score(doubled: i128) -> u64 {
     (doubled.clamp(0, 2 << (SCORE_BITS + WEIGHT_BITS)) as u64) << SHIFT
 }

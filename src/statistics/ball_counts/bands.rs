@@ -1,4 +1,4 @@
-//! The definition of two records within a radius of each other, and bands of radii that share a scale.
+//! The definition of "two records lie within a radius of each other", and bands of radii that share a scale.
 //!
 //! **The predicate.** Records x and y lie within nu of each other iff
 //!
@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Every operation is rounded to the nearest double, and coordinates are added in order. The predicate is a symmetric
-//! function of the two records and the radius alone: it depends neither on the other radii, nor on the position of a
-//! record, nor on the number of threads, nor on the instruction set. The scale s keeps nu s between 2^-126 and 2^126
-//! (between 2^-75 and 2^126 for the smallest radii). So a square that overflows belongs to a pair that is far outside,
-//! a square that underflows is negligible, and any finite doubles are safe. Radii in the same *band* of 2^250 share a
-//! scale, so an ordinary grid needs one pass; for a nu between 2^-125 and 2^125 the scale is 1.
+//! function of the two records and the radius alone. It does not depend on other radii, on the positions of the
+//! records, on the number of threads or on the instruction set. The scale s keeps nu s between 2^-126 and 2^126
+//! (between 2^-75 and 2^126 for the smallest radii). So a square overflows only if the pair is far outside of the
+//! radius, and a square that underflows is negligible. The predicate is therefore correct for any finite doubles. Radii
+//! whose ratio is at most about 2^250 form a *band* and share a scale. For nu between 2^-125 and 2^125 the scale is 1,
+//! so an ordinary grid of radii needs one pass.
 
 use std::sync::Mutex;
 
@@ -19,7 +20,7 @@ use nalgebra::DMatrix;
 
 /// Consecutive radii that share a scale, with the tables that find the bucket of a pair.
 pub(crate) struct Band {
-    /// Index of the first of these radii among all.
+    /// The index of the first radius of this band among all radii.
     pub(crate) first: usize,
     /// The power of two s.
     pub(crate) scale: f64,
@@ -48,7 +49,7 @@ impl Band {
         bands
     }
 
-    /// Converts the histogram of a record over these radii into counts.
+    /// Converts the histogram of a record over the radii of this band into counts.
     pub(crate) fn store(&self, histogram: &[u32], counts: &mut DMatrix<u32>, record: usize) {
         let mut sum = 0u32;
         let mut column = counts.column_mut(record);
@@ -58,7 +59,8 @@ impl Band {
         }
     }
 
-    /// The number of thresholds below a sum of squares, which is the index of the first radius that contains the pair.
+    /// The number of thresholds below a sum of squares. This is the index of the smallest radius that contains the
+    /// pair.
     #[inline(always)]
     pub(crate) fn bucket(&self, sum: f64) -> usize {
         let exponent = (sum.to_bits() >> 52) as usize & 2047;
@@ -69,7 +71,7 @@ impl Band {
 
 /// The scale s(nu): the power of two 2^(-250 b) with b the nearest integer to (exponent of nu)/250.
 fn scale(radius: f64) -> f64 {
-    // Zero and the subnormals have the exponent -1023 here and are assigned to the lowest band, as intended.
+    // Zero and subnormals have the exponent -1023 here, so they belong to the lowest band.
     let exponent = (radius.to_bits() >> 52) as i64 - 1023;
     let band = (exponent + 125).div_euclid(250);
     f64::from_bits(((1023 - 250 * band) as u64) << 52)
@@ -85,7 +87,7 @@ pub fn within(x: &[f64], y: &[f64], radius: f64) -> bool {
     sum <= (radius * scale) * (radius * scale)
 }
 
-/// Adds one array of histograms to another; single buckets may wrap around, but their sums do not.
+/// Adds one array of histograms to another. Partial sums of a bucket may wrap around, but the final sums are correct.
 pub(crate) fn merge(total: &Mutex<Vec<u32>>, part: &[u32]) {
     let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
     for (total, part) in total.iter_mut().zip(part) {
@@ -93,7 +95,7 @@ pub(crate) fn merge(total: &Mutex<Vec<u32>>, part: &[u32]) {
     }
 }
 
-/// The pair (row, column) with row <= column at a position in the order (0, 0), (0, 1), (1, 1), (0, 2), ...
+/// The pair (row, column) at a position in the list of pairs with row <= column: (0, 0), (0, 1), (1, 1), (0, 2), ...
 pub(crate) fn triangle(place: usize) -> (usize, usize) {
     let mut column = ((8.0 * place as f64 + 1.0).sqrt() as usize).saturating_sub(1) / 2;
     while (column + 1) * (column + 2) / 2 <= place {

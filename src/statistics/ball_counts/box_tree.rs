@@ -1,14 +1,14 @@
-//! Ball counts in few dimensions: a tree of boxes. If all pairs of two boxes have the same bucket, they are counted at
-//! once.
+//! Ball counts in few dimensions, with a tree of boxes. If all pairs of records of two boxes have the same bucket,
+//! these pairs are counted together.
 //!
-//! The counts are exactly those of the predicate in [`super::bands`], without margins. *Proof.* Rounded subtraction,
-//! multiplication and addition are monotone in each operand. The bounds for a pair of boxes are computed by the same
-//! operations as the predicate, in the same order, from the smallest and largest |x_c - y_c| that the boxes allow. So
-//! the sum that the predicate computes for any pair of their records lies between the two bounds, including rounding,
-//! and so does its bucket. If the bounds have different buckets the boxes are split, down to leaves that are compared
-//! record by record. ∎
+//! The counts agree exactly with the predicate in [`super::bands`]. *Proof.* Rounded subtraction, multiplication and
+//! addition are monotone in each operand. The bounds for a pair of boxes are computed by the same operations as the
+//! predicate, in the same order, from the smallest and largest |x_c - y_c| that the boxes allow. So, for any pair of
+//! records of the two boxes, the sum that the predicate computes lies between the two bounds, including rounding. The
+//! bucket of the pair therefore lies between the buckets of the bounds. If the bounds have different buckets, the boxes
+//! are split. Leaves, which are not split, are compared record by record. ∎
 //!
-//! In two dimensions only pairs near a sphere are compared, about n^1.5 of them.
+//! In two dimensions about n^1.5 pairs are compared one by one.
 
 use std::sync::Mutex;
 
@@ -40,13 +40,13 @@ impl<const D: usize> Node<D> {
         self.end - self.start
     }
 
-    /// Bounds on the predicate's sum for all pairs of records of two boxes.
+    /// A lower and an upper bound on the predicate's sum for all pairs of records of two boxes.
     #[inline(always)]
     fn bounds(&self, other: &Self, scale: f64) -> (f64, f64) {
         let (mut least, mut most) = (0.0, 0.0);
         for c in 0..D {
             let (left, right) = (self.low[c] - other.high[c], other.low[c] - self.high[c]);
-            // -left and -right are the extents with the boxes exchanged, because rounding is symmetric.
+            // With the boxes exchanged, the extents are -left and -right, because rounding is symmetric.
             let gap = if left > right { left } else { right };
             let reach = if left < right { -left } else { -right };
             let gap = if gap > 0.0 { gap * scale } else { 0.0 };
@@ -80,7 +80,8 @@ impl<const D: usize> BoxTree<D> {
         Self { nodes, order: records.into_iter().map(|(_, index)| index).collect(), panels }
     }
 
-    /// The nodes over some records, which it sorts; `start` is the place of the first record, a multiple of the lanes.
+    /// Sorts the records and returns the nodes over them. `start` is the position of the first record, a multiple of
+    /// [`LANES`].
     fn split(records: &mut [([f64; D], usize)], start: usize) -> Vec<Node<D>> {
         let (mut low, mut high) = ([f64::INFINITY; D], [f64::NEG_INFINITY; D]);
         for (record, _) in records.iter() {
@@ -130,7 +131,7 @@ impl<const D: usize> BoxTree<D> {
 struct Histograms {
     records: Vec<[u64; LANES]>,
     nodes: Vec<u32>,
-    /// The summand of a merge: the part of the records in 32 bits.
+    /// The record histograms as 32-bit numbers, in the form in which they are merged.
     flat: Vec<u32>,
 }
 
@@ -150,7 +151,7 @@ impl Histograms {
     }
 }
 
-/// All pairs between two blocks, or within one.
+/// Counts all pairs between two blocks, or within one block.
 struct Walk<'a, const D: usize> {
     tree: &'a BoxTree<D>,
     band: &'a Band,
@@ -217,8 +218,8 @@ impl<const D: usize> Kernel for Walk<'_, D> {
     }
 }
 
-/// Counts the first records of one panel into the histograms of the records of another; pairs that lie within none of
-/// the thresholds go to the bucket after the last.
+/// Compares the first records of one panel with the records of another, and counts the pairs in the histograms of the
+/// latter. A pair beyond all thresholds is counted in the bucket after the last threshold.
 #[inline(always)]
 fn count<const D: usize>(
     from: &[[f64; LANES]; D],
@@ -258,7 +259,7 @@ fn count<const D: usize>(
     }
 }
 
-/// Whether the tree is the faster way to count.
+/// Whether counting with the tree is faster than comparing all pairs.
 pub(crate) fn serves(points: DMatrixView<'_, f64>) -> bool {
     (1..=3).contains(&points.nrows()) && points.ncols() >= 1 << 11
 }
@@ -296,7 +297,7 @@ fn counts_in<const D: usize>(
         .collect();
 
     let tasks = blocks.len() * (blocks.len() + 1) / 2;
-    // About 2^25 pairs per thread and wave, most of them counted at once.
+    // A wave has about 2^25 pairs per thread. Most of these pairs are counted together.
     let wave = (1 << 25) / tree.nodes[blocks[0].start].len().pow(2).max(1);
     let wave = wave.max(1) * pool::threads();
     for start in (0..tasks).step_by(wave) {
@@ -334,7 +335,7 @@ fn counts_in<const D: usize>(
             let node = &tree.nodes[index];
             let own = index - block.start;
             if node.right > 0 {
-                // The pairs of a node are those of its children.
+                // The pairs of a node belong to both of its children.
                 let (parent, children) = nodes[own * radii..].split_at_mut(radii);
                 for child in [0, node.right - 1] {
                     for (to, from) in children[child * radii..][..radii].iter_mut().zip(&*parent) {

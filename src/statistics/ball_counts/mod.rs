@@ -5,12 +5,12 @@
 //! | N_i(nu) | a row of [`counts`] |
 //! | m N(nu) | [`top_sums`]: the sum of the m largest counts, kept an integer |
 //!
-//! **Neighbors and sensitivity** of the sum of the m largest counts, for every radius on its own: m + n - 2 if a record
-//! is replaced. There is no bound if one is added or removed, because n is private then. *Proof.* The sum is the
-//! maximum over all sets of m records, so it moves by no more than the sum over one set. The count of the replaced
-//! record lies between 1 and n and moves by at most n - 1, and every other count by at most 1. This gives n - 1 + m - 1
-//! for a set that contains it, and m for a set without it, which is no more for n >= 2; for n = 1 the only count stays
-//! 1. ∎
+//! **Neighbors and sensitivity** of the sum of the m largest counts, for every single radius: m + n - 2 if a record is
+//! replaced. There is no bound if a record is added or removed, because the bound depends on n, which is private then.
+//! *Proof.* The sum is the maximum over all sets of m records, so it moves by no more than the sum over one set. The
+//! count of the replaced record lies between 1 and n and moves by at most n - 1, and every other count by at most 1. So
+//! the sum over a set that contains the replaced record moves by at most n - 1 + m - 1, and the sum over another set by
+//! at most m. For n >= 2 the second bound is not larger than the first. For n = 1 the only count is always 1. ∎
 
 pub mod bands;
 mod box_tree;
@@ -29,7 +29,7 @@ use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The limit of counts with 32 bits; more records would take months.
+/// The largest number of records, because counts have 32 bits. Counting for more records would take months.
 pub const RECORDS_MAX: usize = (1 << 32) - 1;
 
 /// For each radius the sum of the m largest ball counts of n records.
@@ -42,7 +42,7 @@ pub struct LargestBallCounts {
 }
 
 impl LargestBallCounts {
-    /// Radii are finite, not negative and ascending; n is the public number of records, at most [`RECORDS_MAX`].
+    /// Radii must be finite, not negative and ascending. n is the public number of records, at most [`RECORDS_MAX`].
     pub fn new(radii: Vec<f64>, m: usize, n: usize) -> Result<Self, BadParameter> {
         if n > RECORDS_MAX {
             return Err(BadParameter(format!("the balls of at most {RECORDS_MAX} records can be counted, got {n}")));
@@ -83,7 +83,7 @@ impl Statistic for LargestBallCounts {
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         if points.n() > self.n {
-            // The bound holds for n records, and no tape releases an answer without a bound.
+            // The bound holds for n records only. An answer without a bound is never released.
             return Ok(Exact::table(vec![0; self.radii.len()], self.sensitivity()).unbounded());
         }
         let sums = top_sums(&counts(points.dense().view(), &self.radii, pulse)?, self.m);
@@ -94,13 +94,15 @@ impl Statistic for LargestBallCounts {
 /// The number of records within each radius of each record, including itself: one column per record, one row per
 /// radius.
 ///
-/// Radii are finite, not negative and ascending; records are finite; there are at most [`RECORDS_MAX`] of them.
+/// Radii must be finite, not negative and ascending. Records must be finite, and there may be at most [`RECORDS_MAX`]
+/// records.
 pub fn counts(points: DMatrixView<'_, f64>, radii: &[f64], pulse: &mut dyn Pulse) -> Result<DMatrix<u32>, Interrupted> {
     let kernel = if box_tree::serves(points) { box_tree::counts } else { tiles::counts };
     counts_by(kernel, points, radii, pulse, false)
 }
 
-/// The same counts in the same form, by comparing every pair even if a tree is faster, for comparison.
+/// The result of [`counts`], computed by comparing every pair even if a tree is faster. Tests and benchmarks use this
+/// function.
 pub fn pairwise_counts(
     points: DMatrixView<'_, f64>,
     radii: &[f64],
@@ -205,7 +207,7 @@ mod tests {
         fn the_predicate_is_right_where_distances_are_exact(
             x in -1000i32..1000, y in -1000i32..1000, e in -1074i32..980, k in 0i32..1500
         ) {
-            // On a line, scaled by any power of two, both the distance and the radius are exact.
+            // In one dimension, after scaling by a power of two, both the distance and the radius are exact.
             let unit = 2f64.powi(e / 2) * 2f64.powi(e - e / 2);
             let inside = (x - y).abs() <= k;
             prop_assert_eq!(within(&[f64::from(x) * unit], &[f64::from(y) * unit], f64::from(k) * unit), inside);

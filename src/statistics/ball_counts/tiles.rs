@@ -1,9 +1,12 @@
-//! Ball counts in any dimension: every pair is compared, in tiles.
+//! Ball counts in any dimension: all pairs are compared, in tiles of 4 rows by 8 columns. A row and a column stand for
+//! a record each.
 //!
-//! Each pair is compared once, for both of its records. Pairs are computed in tiles of 4 rows by 8 columns, with lanes
-//! over columns, so that every instruction set adds the coordinates in the same order. The smallest and largest sum of
-//! a tile bound the radii that must be compared: below them no pair of the tile is inside, above them all are, and for
-//! those between (usually one or two radii) the tile is compared and counted without a branch.
+//! Apart from tiles on the diagonal, each pair is compared once and counted for both of its records. The SIMD lanes of
+//! a tile hold different columns, never different coordinates of one record. So the order of the additions does not
+//! depend on the instruction set. Each pair of a tile has a sum of squares, which is its squared distance. A radius
+//! below the smallest distance of a tile contains no pair of the tile, and a radius above the largest distance contains
+//! all of its pairs. Only the radii between the two (usually one or two) are compared with every pair, without a
+//! branch.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -20,19 +23,20 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 pub(crate) const ROWS: usize = 4;
 /// Columns of a tile: one register of AVX-512, two of AVX2.
 pub(crate) const COLUMNS: usize = 8;
-/// Sums of squares of a tile of pairs.
+/// The squared distance of each pair of a tile.
 pub(crate) type Tile = [[f64; COLUMNS]; ROWS];
 
-/// The number of coordinates that are packed at a time, so that a block of columns fits a second-level cache.
+/// The number of coordinates that are packed at a time. With this number, a block of columns fits a second-level cache.
 const CHUNK: usize = 128;
 /// The largest number of records in a block.
 const BLOCK: usize = 256;
 /// The number of rows whose tiles are kept while the coordinates are processed in several chunks.
 const GROUP: usize = 64;
-/// With more radii than this to compare, the pairs of a tile are looked up one by one.
+/// If more radii than this have to be compared with a tile, the bucket of each pair is computed separately instead.
 const WIDE: usize = 12;
 
-/// Adds the squares of some coordinates to a tile, one coordinate after the other.
+/// Adds the squared differences of some coordinates to a tile, one coordinate after the other. Each difference is
+/// multiplied by `scale`.
 #[inline(always)]
 pub(crate) fn accumulate(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64; COLUMNS]], scale: f64) {
     let mut sums = *tile;
@@ -47,7 +51,7 @@ pub(crate) fn accumulate(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64;
     *tile = sums;
 }
 
-/// The same with scale 1, for which the product is the identity.
+/// [`accumulate`] for the scale 1, without the multiplication.
 #[inline(always)]
 pub(crate) fn accumulate_unscaled(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64; COLUMNS]]) {
     let mut sums = *tile;
@@ -62,7 +66,7 @@ pub(crate) fn accumulate_unscaled(tile: &mut Tile, rows: &[[f64; ROWS]], columns
     *tile = sums;
 }
 
-/// The smallest and the largest sum of a tile.
+/// The smallest and the largest squared distance of a tile.
 #[inline(always)]
 pub(crate) fn extremes(tile: &Tile) -> (f64, f64) {
     let (mut low, mut high) = (tile[0], tile[0]);
@@ -80,10 +84,11 @@ pub(crate) fn extremes(tile: &Tile) -> (f64, f64) {
     (least, largest)
 }
 
-/// Pairs inside, per radius, for the rows of a strip of tiles.
+/// The number of pairs within each radius, for the four rows of a strip of tiles.
 ///
-/// `inside[k]` counts, in four lanes per row, the pairs compared with radius k; `full[k]` the pairs per row of tiles that
-/// are inside from radius k on, the same for all rows.
+/// `inside[k][row]` counts the pairs that were compared with radius k and lie within it, in four partial sums.
+/// `full[k]` counts pairs of tiles that lie wholly within radius k but not within the radius before it. It counts the
+/// pairs of one row, because all rows of such a tile have equally many.
 pub(crate) struct RowCounts {
     pub(crate) inside: Vec<[[u64; 4]; ROWS]>,
     pub(crate) full: Vec<u32>,
@@ -112,7 +117,8 @@ impl RowCounts {
     }
 }
 
-/// Counts a tile whose pairs have buckets from `low` to `high`, for its rows and, if requested, for its columns.
+/// Counts the pairs of a tile for its rows and, if `columns` is given, for its columns. The buckets of the pairs lie
+/// between `low` and `high`.
 #[inline(always)]
 fn count_tile(
     tile: &Tile,
@@ -152,7 +158,7 @@ fn count_tile(
     }
 }
 
-/// Buffers of a thread.
+/// The buffers of one thread.
 #[derive(Default)]
 struct Scratch {
     rows: Vec<[f64; ROWS]>,
@@ -164,8 +170,8 @@ struct Scratch {
     column_histogram: Vec<u32>,
 }
 
-/// Packs some coordinates of records side by side, `WIDTH` records at a time. Missing records are replaced by
-/// `padding`, which is infinite and therefore in no ball.
+/// Packs some coordinates of records side by side, `WIDTH` records at a time. Unused slots of the last group are filled
+/// with `padding`, which is infinite, so that their pairs lie in no ball.
 #[inline(always)]
 pub(crate) fn pack<const WIDTH: usize>(
     points: DMatrixView<'_, f64>,
@@ -185,7 +191,7 @@ pub(crate) fn pack<const WIDTH: usize>(
     }
 }
 
-/// All pairs between two blocks of records, or within one.
+/// Counts all pairs between two blocks of records, or within one block.
 struct BlockPair<'a> {
     points: DMatrixView<'a, f64>,
     band: &'a Band,
@@ -197,8 +203,8 @@ struct BlockPair<'a> {
 impl Kernel for BlockPair<'_> {
     type Output = ();
 
-    /// Leaves the histograms of the rows and of the columns in the scratch; within one block the rows contain all
-    /// pairs.
+    /// Stores the histograms of the rows and of the columns in `scratch`. Within one block, the histogram of a record
+    /// is the sum of its row histogram and its column histogram.
     #[inline(always)]
     fn run(self) {
         let Self { points, band, rows, columns, scratch } = self;
@@ -224,7 +230,8 @@ impl Kernel for BlockPair<'_> {
         for start in (0..rows.len()).step_by(group) {
             let group_rows = rows.start + start..(rows.start + start + group).min(rows.end);
             let quads = group_rows.len().div_ceil(ROWS);
-            // Within one block the panels left of a row's own were counted from the other side.
+            // Within one block, the panels to the left of the panel of a row are skipped. Their pairs were already
+            // counted, as columns of earlier rows.
             let skip = |quad: usize| if diagonal { (start + quad * ROWS) / COLUMNS } else { 0 };
             scratch.tiles.clear();
             scratch.tiles.resize(quads * panels, [[0.0; COLUMNS]; ROWS]);
@@ -299,7 +306,7 @@ impl Kernel for BlockPair<'_> {
     }
 }
 
-/// Counts by comparing every pair once.
+/// Counts by comparing all pairs.
 pub(super) fn counts(
     points: DMatrixView<'_, f64>,
     band: &Band,
@@ -308,8 +315,8 @@ pub(super) fn counts(
     portable: bool,
 ) -> Result<(), Interrupted> {
     let (dimension, n, radii) = (points.nrows(), points.ncols(), band.thresholds.len());
-    // With few radii and coordinates pairs are cheap, so blocks are larger. Small data need enough blocks for every
-    // thread.
+    // A pair takes little time if there are few radii and coordinates, so blocks are then larger. Small data are split
+    // into more blocks, so that every thread has work.
     let block = (n / 16).min((1 << 17) / radii.max(1)).min((1 << 21) / dimension.max(1));
     let block = (block / COLUMNS * COLUMNS).clamp(COLUMNS, BLOCK);
     let blocks = n.div_ceil(block);
@@ -317,7 +324,7 @@ pub(super) fn counts(
     let totals: Vec<_> = (0..blocks).map(|index| Mutex::new(vec![0u32; range(index).len() * radii])).collect();
 
     let tasks = blocks * (blocks + 1) / 2;
-    // About 20 ms of one thread per wave and thread.
+    // A wave keeps each thread busy for about 20 ms.
     let cost = block * block * (dimension + 12);
     let wave = ((1 << 27) / cost).max(1) * pool::threads();
     for start in (0..tasks).step_by(wave) {
