@@ -290,7 +290,7 @@ def test_a_ledger_that_does_not_fit_together_is_never_charged_and_refutes_record
     assert path.read_text() == text
     assert "does not fit together" in wrong_of(release, path)
     assert main(["verify", str(record), "--ledger", str(path)]) == 6
-    assert "WRONG  the ledger fits together" in capsys.readouterr().out
+    assert "WRONG  the ledger is consistent" in capsys.readouterr().out
     assert main(["ledger", "show", str(path)]) == 2
 
 

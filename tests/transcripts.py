@@ -89,4 +89,4 @@ if __name__ == "__main__":
     for name in sys.argv[1:] or PAGES:
         old, new = refresh(Path(name))
         Path(name).write_text(new, encoding="utf-8")
-        print("written anew" if old != new else "unchanged", name)
+        print("written again" if old != new else "unchanged", name)

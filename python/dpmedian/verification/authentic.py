@@ -53,7 +53,7 @@ def match_in(entries: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) ->
 
 def digest_check(record: Mapping[str, Any]) -> Check:
     """Whether the record has the digest that it states."""
-    return Check("the digest is that of the content", tuple(_digest(record)))
+    return Check("the digest is correct for the content", tuple(_digest(record)))
 
 
 def _digest(record: Mapping[str, Any]) -> Iterator[str]:
@@ -76,7 +76,7 @@ def ledger_checks(
     """Whether a ledger is consistent and has this record: the checks, notes, and whether it authenticates the whole
     record.
     """
-    chain = "the ledger fits together: no line was changed, removed or moved"
+    chain = "the ledger is consistent: no line was changed, removed or moved"
     try:
         found = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         told = found.to_dict()

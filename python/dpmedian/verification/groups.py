@@ -50,7 +50,7 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
     most = record["max_groups_per_unit"]
     checks += [
         Check("every group has one of these plans", tuple(_assignment(record, len(plans)))),
-        Check("whose privacy: relation and unit are the same everywhere", tuple(_relation(record, cost))),
+        Check("protected unit: the whole record has one relation and one unit", tuple(_relation(record, cost))),
         Check(f"cost: that of the {most} groups to which one {cost.unit} contributes", tuple(_total(record, cost))),
         Check(f"budget: {budget} covers the cost", tuple(_budget(budget, cost))),
     ]

@@ -134,7 +134,7 @@ class _Review:
 
     def verification(self) -> Verification:
         plan, cost, cap = self.plan, self.cost, self.plan.calibrated.cap
-        checks = [Check("whose privacy: relation and unit are the same everywhere", tuple(self.relation()))]
+        checks = [Check("protected unit: the whole record has one relation and one unit", tuple(self.relation()))]
         for index, stage in enumerate(plan.stages):
             stated = self.told["stages"][index]
             wrong = [*wrong_with(stage, plan.parameters, cap), *_sums(stated, stage.cost)]
@@ -151,16 +151,16 @@ class _Review:
             wrong = [*wrong_sum(self.told, trace), *wrong_with_trace(trace, plan, self.told["size"])]
             checks.append(Check(spent, tuple(wrong)))
         checks.append(Check(f"budget: {plan.parameters.budget} covers the cost", tuple(self.budget())))
-        checks.append(Check("words and numbers say the same", tuple(self.words())))
+        checks.append(Check("the sentences of the record agree with its numbers", tuple(self.words())))
         notes = [_NO_TRACE] if trace is None and self.told.get("trace") is not None else []
-        checks.append(Check("a version made the record that this one knows", tuple(self.version())))
+        checks.append(Check("the record was made by a version that this program knows", tuple(self.version())))
         if self.told["version"] == __version__:
-            checks.append(Check("the plan, made anew from its public parameters, is the same", tuple(self.anew())))
+            checks.append(Check("the plan, computed again from its public parameters, is the same", tuple(self.anew())))
         elif self.told["version"] in FORMER_VERSIONS:
             maker = self.told["version"]
             notes.append(
-                f"version {maker} made this record, and this is {__version__}: the plan was not made anew, so that a "
-                f"stage that the record leaves out is not missed; version {maker} tells"
+                f"version {maker} made this record, and this is {__version__}. The plan was not computed again, "
+                f"so a stage that is missing in the record is not noticed; verify the record with version {maker}"
             )
         if self.told["outcome"] != "planned":
             checks.append(Check("the noise was not predictable", tuple(self.seed())))
@@ -292,7 +292,7 @@ def _differences(place: str, stated: Any, made: Any) -> Iterator[str]:
         for index, (one, other) in enumerate(zip(stated, made, strict=True)):
             yield from _differences(f"{place}[{index}]", one, other)
     elif not _same(stated, made):
-        yield f"{place} is stated as {stated!r}, and the plan made anew has {made!r}"
+        yield f"{place} is stated as {stated!r}, and the plan computed again has {made!r}"
 
 
 def _same(stated: Any, made: Any) -> bool:
