@@ -7,6 +7,7 @@ import json
 import math
 import operator
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from dpmedian.accounting.parallel import bound_of
 from dpmedian.cli import main
 from dpmedian.groups import workers
 from dpmedian.groups.plan import budget_of_one
+from dpmedian.groups.releases import Releases
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.key_columns import group_keys
@@ -343,6 +345,21 @@ def test_pictures_of_groups():
     assert np.allclose([width / height for width, height in widths], 500.0, rtol=1e-3)  # Polygons of 100 corners.
     with pytest.raises(ValueError, match="only two dimensions"):
         dpmedian.geometric_medians(points[:, :1], labels, keys=KEYS, rho=0.5, seed=0).plot_map()
+
+
+def test_names_on_a_map_do_not_overlap_and_a_large_circle_leaves_room():
+    pytest.importorskip("matplotlib").use("Agg")
+    points, labels = table(3000)
+    found = dpmedian.geometric_medians(points, labels, keys=KEYS, rho=5.0, seed=1)
+    first = found[KEYS[0]]
+    crowded = {f"a long name {k}": replace(first, point=first.point + 1e-3 * k, error_radius=0.1) for k in range(30)}
+    crowded["far away"] = replace(first, point=first.point + 5.0, error_radius=0.1)
+    crowded["rough"] = replace(first, point=first.point - 5.0, error_radius=1000.0)
+    axes = Releases(crowded, found.plan, seeded=True).plot_map()
+    assert {text.get_text() for text in axes.texts} == {"a long name 0", "far away", "rough"}
+    axes.figure.draw_without_rendering()
+    assert np.ptp(axes.get_xlim()) < 50.0
+    assert axes.get_xlim()[0] < (first.point - 5.0)[0] < (first.point + 5.0)[0] < axes.get_xlim()[1]
 
 
 def test_the_command_releases_groups(tmp_path, capsys):

@@ -20,6 +20,7 @@ from dpmedian.report import page
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.picture import map_of
 from dpmedian.report.words import QUERIES, chance, guarantee, power
+from dpmedian.spherical import on_a_map, west_of
 from dpmedian.statistics import BOUNDS
 from dpmedian.verification.reading import parsed
 from test_verify import planned
@@ -326,6 +327,32 @@ def test_places_on_both_sides_of_the_date_line_are_neighbors_on_a_map():
     assert across == inland
 
 
+def test_a_map_has_the_usual_longitudes():
+    longitudes = np.array([-118.0, -74.0, -88.0])
+    assert np.array_equal(on_a_map(longitudes, west_of(longitudes)), longitudes)
+    assert np.array_equal(on_a_map(longitudes + 360.0, west_of(longitudes)), longitudes)
+
+
+def test_one_large_error_does_not_hide_the_other_points():
+    """A circle of 27 degrees beside points that are eight degrees apart, as a group of flights had it."""
+    groups = places_at([-91.0, 37.0], [-83.0, 36.0], [-85.0, 35.0], error=0.3)
+    alike = dots(map_of(groups, ["lon", "lat"], sphere=True))
+    groups[2]["error_radius"] = 27.0
+    shown = dots(map_of(groups, ["lon", "lat"], sphere=True))
+    apart = [float(np.ptp(np.array(found), axis=0).max()) for found in (shown, alike)]
+    assert 0.4 * apart[1] < apart[0] < apart[1]
+    for group in groups:  # If all errors are large, all circles are whole.
+        group["error_radius"] = 27.0
+    drawn = map_of(groups, ["lon", "lat"], sphere=True)
+    radius = float(re.search(r'class="error".*? r="([\d.]+)"', drawn)[1])
+    assert all(radius < x < 720.0 - radius for x, _ in dots(drawn))
+
+
+def test_names_on_a_map_are_drawn_after_the_points():
+    drawn = map_of(places_at([0.0, 0.0], [1.0, 2.0]), ["x", "y"], sphere=False)
+    assert drawn.rindex('class="here"') < drawn.index('class="name"')
+
+
 def test_a_map_of_scaled_columns_is_in_units_of_the_scales():
     plain = map_of(places_at([0.0, 0.0], [1.0, 2.0], error=0.5), ["x", "y"], sphere=False)
     scaled = map_of(places_at([0.0, 0.0], [5000.0, 20.0], error=0.5), ["x", "y"], sphere=False, scales=(5000.0, 10.0))
@@ -346,6 +373,12 @@ def test_the_notes_of_groups_are_on_their_page(points):
     for group in record["groups"]:
         group["notes"] = []
     assert "Notes, with the letters" not in page(record)
+
+
+def test_notes_are_in_the_words_of_the_page(points):
+    record = json.loads(dpmedian.geometric_median(points, **BUDGET).to_json())
+    record["notes"] = ["It is rough, so error_radius may be too small."]
+    assert "<li>It is rough, so the predicted error may be too small.</li>" in page(record)
 
 
 def test_the_page_of_clusters_has_a_map_of_the_centers():

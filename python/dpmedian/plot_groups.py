@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmedian.documented import documented
 from dpmedian.groups.releases import Releases
 from dpmedian.plot import CLOUD, INK, WARNING, axes_of, draw_square
+from dpmedian.postprocess import reach_of_map
 from dpmedian.recorded import picture
 from dpmedian.release import Release
 from dpmedian.sources.key_columns import key_labels, key_text, take_keys
@@ -83,7 +86,8 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
 def plot_map(releases: Releases, ax: Any = None) -> Any:
     """Plot all released points in one picture, each with the circle of its error and its name. Returns the axes.
 
-    The picture shows nothing private, and may be published like the releases.
+    The picture shows nothing private, and may be published like the releases. Names that would overlap are left out,
+    and a circle that is much larger than the others extends beyond the picture.
 
     Parameters
     ----------
@@ -101,6 +105,8 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
         raise ValueError(f"only two dimensions can be drawn, got d = {len(releases.columns)}")
     found = releases.released
     ax = axes_of(ax)
+    from matplotlib.patches import Polygon
+
     if found:
         points = np.array([value.point for value in found.values()])
         stretch = np.array(releases.plan.parameters.scales or (1.0, 1.0))
@@ -108,15 +114,17 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
             points[:, 0] = on_a_map(points[:, 0], west_of(points[:, 0]))
             stretch[0] = 1.0 / max(float(np.cos(np.radians(np.median(points[:, 1])))), 0.05)
         turn = np.linspace(0.0, 2.0 * np.pi, 100)
-        for (key, value), point in zip(found.items(), points, strict=True):
+        for value, point in zip(found.values(), points, strict=True):
             if value.error_radius is not None:
                 circle = point + value.error_radius * stretch * np.column_stack([np.cos(turn), np.sin(turn)])
-                ax.fill(*circle.T, color=INK, alpha=0.25, linewidth=0)
-            if len(found) <= 60:
-                ax.annotate(key_text(key), point, xytext=(5, 5), textcoords="offset points", fontsize=8)
+                # Other than `fill`, this does not extend the limits.
+                ax.add_artist(Polygon(circle, color=INK, alpha=min(0.25, 2.0 / len(found)), linewidth=0))
         ax.plot(points[:, 0], points[:, 1], "o", markersize=4, color=INK, linestyle="")
         ax.set_aspect(stretch[0] / stretch[1], adjustable="datalim")
+        reach = stretch * reach_of_map(points / stretch, [value.error_radius or 0.0 for value in found.values()])
+        ax.update_datalim([points.min(axis=0) - reach, points.max(axis=0) + reach])
         ax.margins(0.12)
+        _write_names(ax, list(found), points)
     ax.set_xlabel(releases.columns[0])
     ax.set_ylabel(releases.columns[1])
     failed = len(releases.failed)
@@ -124,3 +132,16 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
     ax.set_title(f"{len(found)} private medians{missing}, {releases.plan.budget}; discs: predicted errors", fontsize=10)
     ax.grid(linewidth=0.4, alpha=0.6)
     return ax
+
+
+def _write_names(ax: Any, keys: Sequence[Hashable], points: NDArray[np.float64]) -> None:
+    """Write the names beside their points, except those that would overlap another name."""
+    ax.figure.draw_without_rendering()
+    boxes: list[Any] = []
+    for key, point in zip(keys, points, strict=True):
+        name = ax.annotate(key_text(key), point, xytext=(5, 5), textcoords="offset points", fontsize=8)
+        box = name.get_window_extent()
+        if any(box.overlaps(other) for other in boxes):
+            name.remove()
+        else:
+            boxes.append(box)

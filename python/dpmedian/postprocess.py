@@ -8,6 +8,7 @@ keeps the half in which the direction does not ascend, or returns False if the r
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from dpmedian._core import VolumetricCenter
 from dpmedian.parameters import LARGEST
 
-__all__ = ["VolumetricCenter", "onto_ball", "semicircle", "spikes", "stands_out", "without_noise"]
+__all__ = ["VolumetricCenter", "onto_ball", "reach_of_map", "semicircle", "spikes", "stands_out", "without_noise"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -43,6 +44,14 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
     largest = float(np.max(np.abs(offset)))
     length = 0.0 if largest == 0.0 else largest * float(np.linalg.norm(offset / largest))
     return point if length <= radius else np.asarray(center + offset * (radius / length))
+
+
+def reach_of_map(points: Matrix, errors: Sequence[float]) -> float:
+    """How far a map of released points extends beyond them: by the largest error, unless it dwarfs the other errors and
+    the distances between the points. Then the map cuts off the circle of this error.
+    """
+    apart = 0.5 * float(np.ptp(points, axis=0).max())
+    return min(max(errors, default=0.0), max(apart, 2.0 * float(np.median(errors or [0.0]))))
 
 
 def semicircle(noise: float, d: int) -> float:

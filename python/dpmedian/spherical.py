@@ -57,11 +57,14 @@ def kilometers(degrees: float) -> float:
 
 
 def west_of(longitudes: NDArray[np.float64]) -> float:
-    """Where a map of some places begins: in the middle of the widest part of the globe without any of them."""
+    """Where a map of some places begins: in the middle of the widest part of the globe without any of them.
+
+    It is between -360 and 0 degrees, so that the middle of the map has its usual longitude.
+    """
     around = np.sort(np.remainder(longitudes, 360.0))
     gaps = np.diff(around, append=around[0] + 360.0)
     widest = int(np.argmax(gaps))
-    return float(np.remainder(around[widest] + 0.5 * gaps[widest] + 180.0, 360.0) - 180.0)
+    return float(np.remainder(around[widest] + 0.5 * gaps[widest], 360.0) - 360.0)
 
 
 def on_a_map(longitudes: NDArray[np.floating[Any]], west: float) -> NDArray[np.float64]:

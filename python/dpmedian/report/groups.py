@@ -11,7 +11,19 @@ from typing import Any
 from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.report.curves import chart, epsilon_curve
 from dpmedian.report.history import history
-from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, spent, stages, tiles
+from dpmedian.report.parts import (
+    alarm,
+    checks,
+    delta_of,
+    document,
+    head,
+    note_for_readers,
+    paragraphs,
+    section,
+    spent,
+    stages,
+    tiles,
+)
 from dpmedian.report.picture import map_of
 from dpmedian.report.words import guarantee, limits, who
 from dpmedian.spherical import kilometers
@@ -24,8 +36,9 @@ __all__ = ["page_of_groups"]
 _GROUPS, _COORDINATES = 200, 6
 
 _CIRCLES = (
-    "The shaded circles are the predicted errors, if these are larger than the dots. A name is that of the first key "
-    "column and is there once; names that would overlap are left out."
+    "The shaded circles are the predicted errors, if these are larger than the dots. A circle that is much larger than "
+    "the others extends beyond the map. A name is that of the first key column and is there once; names that would "
+    "overlap are left out."
 )
 
 
@@ -133,8 +146,8 @@ def _marks(groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _noted(groups: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) -> str:
     """The notes, each with its letter and the number of groups that have it."""
     listed = "".join(
-        f"<li><b>{mark}</b>: {escape(note)} (note of {sum(note in group.get('notes', ()) for group in groups):,} of "
-        f"{len(groups):,} groups)</li>"
+        f"<li><b>{mark}</b>: {note_for_readers(note)} (note of "
+        f"{sum(note in group.get('notes', ()) for group in groups):,} of {len(groups):,} groups)</li>"
         for note, mark in marks.items()
     )
     return f"<p>Notes, with the letters that groups have in the table:</p><ul>{listed}</ul>" if listed else ""

@@ -29,7 +29,7 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     rows = "".join(
         f'<tr><td class="date">{escape(entry["time"][:10])}</td><th>{escape(entry["name"])}</th>'
         f"<td>{escape(entry['method'])}</td>"
-        f'<td class="number" data-name="cost">{escape(_cost(entry["cost"]))}</td>'
+        f'<td data-name="cost">{escape(_cost(entry["cost"]))}</td>'
         f'<td class="number" data-name="share">{100.0 * entry["share"]:.1f} %</td>'
         f'<td data-name="state">{escape(entry["state"])}{", seeded" if entry["seeded"] else ""}</td>'
         f'<td class="number" data-name="left">{entry["remaining"]:.3g}</td></tr>'
@@ -45,7 +45,7 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
         "interrupted runs count like all others."
     )
     head = "".join(
-        f"<th{' class=number' if name in ('Cost', 'Share', 'Left') else ''}>{name}</th>"
+        f"<th{' class=number' if name in ('Share', 'Left') else ''}>{name}</th>"
         for name in ("Date", "Name", "Method", "Cost", "Share", "State", "Left")
     )
     table = f'<table class="stack"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'

@@ -17,7 +17,19 @@ from dpmedian.release import Release, ReleaseFailed
 from dpmedian.rendering.trace import TRACE_HEAD, trace_rows
 from dpmedian.report.curves import chart, epsilon_curve, error_by_budget, error_by_size
 from dpmedian.report.history import history
-from dpmedian.report.parts import alarm, checks, delta_of, document, head, paragraphs, section, spent, stages, tiles
+from dpmedian.report.parts import (
+    alarm,
+    checks,
+    delta_of,
+    document,
+    head,
+    notes,
+    paragraphs,
+    section,
+    spent,
+    stages,
+    tiles,
+)
 from dpmedian.report.picture import map_of
 from dpmedian.report.words import guarantee, limits, who
 from dpmedian.spherical import kilometers
@@ -87,7 +99,7 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     facts = [
         ("Privacy budget", str(parameters.budget), spent),
         ("Protects", f"one {cost.unit}", changed),
-        ("Records", records, f"{told}; {numbers} {'number' if numbers == 1 else 'numbers'} each"),
+        ("Records", records, f"{told}; each has {numbers:,} {'coordinate' if numbers == 1 else 'coordinates'}"),
         expected,
     ]
     return tiles(facts)
@@ -149,8 +161,7 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
             "median. It says nothing if the records are no such sample."
         )
     texts += _scales(found, plan)
-    notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
-    return _point(found) + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
+    return _point(found) + paragraphs(texts) + notes(found.notes)
 
 
 def _scales(found: Release, plan: Plan) -> list[str]:
@@ -189,13 +200,12 @@ def _step(step: Step) -> str:
         "records beside them would not turn the step around while they are fewer than about "
         f"{100.0 * step.withstands:.3g} % of all.",
     ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in step.notes)
     if step.point.size == 0:
         texts.append(
             f"The step has {step.plan.d:,} coordinates, too many for a record, which has the SHA-256 of their 64-bit "
             "little-endian bytes instead."
         )
-    return (_point(step) if step.point.size else "") + paragraphs(texts) + (f"<ul>{notes}</ul>" if notes else "")
+    return (_point(step) if step.point.size else "") + paragraphs(texts) + notes(step.notes)
 
 
 def _clusters(places: Places, plan: Plan) -> str:
@@ -210,7 +220,7 @@ def _clusters(places: Places, plan: Plan) -> str:
             f'<td class="number" data-name="{escape(name)}">{cell}</td>'
             for name, cell in zip(names[1:], cells, strict=True)
         )
-        rows += f"<tr><th>{index}</th>{told}</tr>"
+        rows += f'<tr><th data-name="Cluster">{index}</th>{told}</tr>'
     more = len(places.names) - _COORDINATES
     rest = f'<p class="soft">and {more:,} more coordinates, which the record below has</p>' if more > 0 else ""
     texts = [
@@ -221,7 +231,6 @@ def _clusters(places: Places, plan: Plan) -> str:
         f"center{_unit(plan)}.",
         *_scales(places, plan),
     ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in places.notes)
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
     sphere = plan.parameters.geometry == "sphere"
     circles = [
@@ -230,8 +239,7 @@ def _clusters(places: Places, plan: Plan) -> str:
     ]
     picture = map_of(circles, places.names, sphere, plan.parameters.scales)
     picture += f'<p class="soft">{_CIRCLES}</p>' if picture else ""
-    listed = f"<ul>{notes}</ul>" if notes else ""
-    return f'{paragraphs(texts)}{picture}<div class="wide">{table}</div>{rest}{listed}'
+    return f'{paragraphs(texts)}{picture}<div class="wide">{table}</div>{rest}{notes(places.notes)}'
 
 
 def _point(release: Release) -> str:

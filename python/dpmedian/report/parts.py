@@ -14,7 +14,20 @@ from dpmedian.planning.plan import Plan
 from dpmedian.report.words import QUERIES
 from dpmedian.verification import verify
 
-__all__ = ["alarm", "checks", "delta_of", "document", "head", "paragraphs", "section", "spent", "stages", "tiles"]
+__all__ = [
+    "alarm",
+    "checks",
+    "delta_of",
+    "document",
+    "head",
+    "note_for_readers",
+    "notes",
+    "paragraphs",
+    "section",
+    "spent",
+    "stages",
+    "tiles",
+]
 
 _HERE = Path(__file__).parent
 
@@ -58,6 +71,17 @@ def section(title: str, content: str) -> str:
 def paragraphs(texts: Iterable[str]) -> str:
     """Texts as paragraphs."""
     return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+def notes(found: Iterable[str]) -> str:
+    """The notes of a release as a list, if there are any."""
+    listed = "".join(f"<li>{note_for_readers(note)}</li>" for note in found)
+    return f"<ul>{listed}</ul>" if listed else ""
+
+
+def note_for_readers(note: str) -> str:
+    """A note in the words of the page, which are not those of the program."""
+    return escape(note.replace("error_radius", "the predicted error"))
 
 
 def head(title: str, record: Mapping[str, Any], what: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmedian.postprocess import reach_of_map
 from dpmedian.spherical import kilometers, on_a_map, west_of
 
 __all__ = ["map_of"]
@@ -39,7 +40,7 @@ def map_of(
         points[:, 0] = on_a_map(points[:, 0], west_of(points[:, 0]))
     # On a map in degrees, a degree of longitude is shorter than a degree of latitude.
     narrow = max(math.cos(math.radians(float(np.median(points[:, 1])))), 0.05) if sphere else 1.0
-    reach = max((group["error_radius"] or 0.0) for group in shown)
+    reach = reach_of_map(points * (narrow, 1.0), [group["error_radius"] or 0.0 for group in shown])
     (left, low), (right, high) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     across, up = (right - left) * narrow + 2.0 * reach, high - low + 2.0 * reach
     room = _WIDTH - 2.0 * _MARGIN
@@ -48,7 +49,7 @@ def map_of(
         scale = 1.0
     height = max(up * scale + 2.0 * _MARGIN, _LOWEST)
     center = ((left + right) / 2.0, (low + high) / 2.0)
-    circles, dots = [], []
+    circles, dots, names = [], [], []
     boxes: list[tuple[float, float, float]] = []
     named: set[str] = set()
     for group, (x, y) in zip(shown, points.tolist(), strict=True):
@@ -59,7 +60,8 @@ def map_of(
         text = str(_parts(group)[0])
         name = "" if text in named else _name(text, at, boxes)
         named |= {text} if name else set()
-        dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>{name}")
+        dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>")
+        names.append(name)
     bar, text = _ruler(across / 2.0 or 1.0, sphere)
     text += "" if scales is None else " in units of the scales"
     length = bar * scale / (kilometers(1.0) if sphere else 1.0)
@@ -79,7 +81,7 @@ def map_of(
         f'<figure class="map"><svg viewBox="0 0 {_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
         f'<rect class="frame" x="1" y="1" width="{_WIDTH - 2:.0f}" height="{height - 2:.0f}"/>'
         f'<g fill-opacity="{min(_SHADE, _SHADES / len(shown)):.3f}">{"".join(circles)}</g>'
-        f"{''.join(dots)}{ruler}{axes}</svg></figure>"
+        f"{''.join(dots)}{''.join(names)}{ruler}{axes}</svg></figure>"
     )
 
 
