@@ -363,7 +363,7 @@ def test_the_threshold_follows_the_median_length_within_the_budget_of_the_rounds
 
 
 def test_a_threshold_that_is_given_costs_nothing_and_is_kept(strategy):
-    made = strategy(aggregate="step", rho=1.0, threshold=3.0)
+    made = strategy(aggregate="step", rho=1.0, threshold=3.0, step_length=0.1)
     made.start(Clients(large, nodes=range(1, 41)), beginning(), num_rounds=2)
     assert [release.cost.rho for release in made.releases] == pytest.approx([1.0, 1.0])
     assert made.cost.rho == pytest.approx(2.0)
@@ -379,6 +379,32 @@ def test_the_guess_of_a_length_begins_with_no_threshold_and_ends_beside_the_medi
             history.append((lengths.guess, lengths.threshold))
         assert all(threshold <= 0.7 * 1.5 * truth for _, threshold in history[12:])
         assert all(truth / 1.4 < guess < 1.4 * truth for guess, _ in history[20:]), (truth, history[20:])
+
+
+@pytest.mark.parametrize("threshold", ["auto", 0.0])
+def test_a_step_has_one_and_a_half_times_the_tracked_length(strategy, threshold):
+    """Updates have the length 5 and one direction, and the guess begins at 160/16 = 10."""
+    unit = np.ones(256) / 16.0
+
+    def behaviour(node, arrays):
+        return model(weight=arrays["weight"].numpy() + 5.0 * unit)
+
+    ledger = Ledger(rho=8.0, neighbours="add_remove", unit="client")
+    made = strategy(rho=..., ledger=ledger, rounds=8, aggregate="step", momentum=0.0, threshold=threshold)
+    history, guesses = [], [10.0]
+
+    def keep(number, arrays):
+        history.append(arrays["weight"].numpy())
+        if number > 0:
+            guesses.append(made._lengths.guess)
+
+    made.start(Clients(behaviour, nodes=range(1, 201)), model(weight=np.full(256, 10.0)), 8, evaluate_fn=keep)
+    moves = zip(np.diff(history, axis=0), made.releases, itertools.pairwise(guesses), strict=True)
+    for number, (moved, release, pair) in enumerate(moves):
+        assert np.allclose(moved, (1.0 - number / 8) * 1.5 * min(pair) * release.point)
+    assert guesses[-1] == pytest.approx(5.0, rel=0.2)
+    assert made._step_plan(None, 256).parameters.threshold == (0.7 * guesses[-1] if threshold == "auto" else 0.0)
+    assert ledger.spent.rho == pytest.approx(8.0)
 
 
 def test_momentum_repeats_a_share_of_the_last_movement(strategy):
@@ -443,7 +469,8 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
         ),
         ({"fraction_train": 0.0}, r"fraction_train must lie in \(0, 1\], got 0.0"),
         ({"aggregate": "mean"}, "aggregate must be 'auto', 'median' or 'step', got 'mean'"),
-        ({"step_length": 0.0}, "step_length must be positive"),
+        ({"step_length": 0.0}, "step_length must be 'auto' or a positive number"),
+        ({"step_length": "long"}, "step_length must be 'auto' or a positive number"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\)"),
         ({"threshold": -1.0}, "threshold"),
         ({"threshold": "median"}, "threshold must be 'auto' or a public length of at least 0, got 'median'"),
@@ -461,7 +488,7 @@ def test_wrong_arguments_are_named(strategy, arguments, message):
 
 def test_steps_of_a_known_number_of_rounds_shrink_evenly(strategy):
     ledger = Ledger(rho=2.0, neighbours="add_remove", unit="client")
-    made = strategy(rho=..., ledger=ledger, rounds=4, aggregate="step", momentum=0.0)
+    made = strategy(rho=..., ledger=ledger, rounds=4, aggregate="step", momentum=0.0, step_length=0.1)
     history = []
 
     def keep(_, arrays):

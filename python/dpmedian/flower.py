@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.accounting.protection import relation_of
-from dpmedian.api import plan, required_n
+from dpmedian.api import plan
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving
 from dpmedian.dataset.reading import Reading
+from dpmedian.flower_limits import refuse_if_hopeless
 from dpmedian.flower_messages import arriving, flat, floating, measured, moved, updates
 from dpmedian.ledger import BudgetExceeded, Ledger
 from dpmedian.methods.contract import hopeless
@@ -49,18 +50,14 @@ except ImportError as error:
 
 __all__ = ["PrivateGeometricMedian"]
 
-# The first step moves the model by at most this share of its initial length; a share of each movement is repeated.
-# `benches/federated.py` prints how well training works with them; they are the same for all models and attacks there.
-_STEP_LENGTH, _MOMENTUM = 0.1, 0.5
+# The share of each movement that is repeated. `benches/federated.py` prints how well training works with it.
+_MOMENTUM = 0.5
 
 # The offset of the seeds for the noisy median length in simulations, so that they differ from those of the steps.
 _OTHER_SEED = 2**32
 
 # The relative rounding by which parts of a budget are reduced, so that they add up to it.
 _ROUNDING = 1e-9
-
-# The excess that an error message uses when it says how many clients are needed.
-_USEFUL_EXCESS = 0.01
 
 
 class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
@@ -101,11 +98,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         but helps if there are few clients.
     threshold : float or "auto"
         For steps: updates shorter than this length have a weight proportional to their length. With 0 all updates count
-        alike. "auto", the default, is seven tenths of the median length in earlier rounds, which is tracked with one
-        noisy number per round for a twentieth of the round's budget. A number must be public.
-    step_length : float
-        For steps: how far the model moves if all updates have one direction, as a share of the length of the first
-        model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
+        alike. "auto", the default, is seven tenths of the median length of the updates, which is tracked with one noisy
+        number per round for a twentieth of the round's budget. A number must be public.
+    step_length : float or "auto"
+        For steps: how far the model moves if all updates have one direction. "auto", the default, is one and a half
+        times the tracked median length of the updates. A number is a share of the length of the first model (of 1, if
+        that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
     momentum : float
         For steps: this share of the last movement is repeated, and clients' updates are measured from there.
     fraction_train : float
@@ -124,9 +122,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     -----
     *Neighbors.* Runs that differ in everything that one client (one node) sends in all rounds. *Sensitivity and cost.*
     Each round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` with one record per client, charged
-    before the updates are read; rounds compose. A step reads each update once, and keeps a single sum. A client's reply
-    is turned into its record on its own: a reply with wrong names, shapes or types, or values that are not finite,
-    counts as a drop-out, and only one reply of a client counts. *Failure* keeps the model, and stays charged.
+    before the updates are read; rounds compose. A step reads each update once, and keeps a single sum and the length of
+    each update. If the lengths are tracked, they are the records of a second robust step in one dimension, to which a
+    client adds at most 1 as well; both steps together cost at most the budget of the round. A client's reply is turned
+    into its record on its own: a reply with wrong names, shapes or types, or values that are not finite, counts as a
+    drop-out, and only one reply of a client counts. *Failure* keeps the model, and stays charged.
 
     Other values that clients report (losses, numbers of examples) are not used, because they would not be private:
     updates are not weighted, and clients do not evaluate. Evaluate on the server with public data, by `evaluate_fn`.
@@ -148,7 +148,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         clients: int | None = None,
         radius: float | None = None,
         threshold: float | str = "auto",
-        step_length: float = _STEP_LENGTH,
+        step_length: float | str = "auto",
         momentum: float = _MOMENTUM,
         fraction_train: float = 1.0,
         server_learning_rate: float = 1.0,
@@ -182,8 +182,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             raise ValueError(f"aggregate must be 'auto', 'median' or 'step', got {aggregate!r}")
         if isinstance(threshold, str) and threshold != "auto":
             raise ValueError(f"threshold must be 'auto' or a public length of at least 0, got {threshold!r}")
-        if not math.isfinite(step_length) or step_length <= 0.0:
-            raise ValueError(f"step_length must be positive, got {step_length}")
+        if step_length != "auto" and not (isinstance(step_length, (int, float)) and 0.0 < step_length < math.inf):
+            raise ValueError(f"step_length must be 'auto' or a positive number, got {step_length!r}")
         if not 0.0 <= momentum < 1.0:
             raise ValueError(f"momentum must lie in [0, 1), got {momentum}")
         if ledger is not None and (ledger.neighbours, ledger.unit) != (neighbours, unit):
@@ -219,6 +219,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def _public_number(self) -> bool:
         """Whether the number of clients is public."""
         return relation_of(self.neighbours).size_is_public
+
+    @property
+    def _tracked(self) -> bool:
+        """Whether a noisy number per round tracks the median length of the updates."""
+        return "auto" in (self.threshold, self.step_length)
 
     def signal_to_noise(self, parameters: int) -> float:
         """The signal n sqrt(rho/d) for a model with this many parameters and the guessed number of clients."""
@@ -261,10 +266,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         start = flat(arrays)
         if self._first_length is None:
             self._first_length = float(np.linalg.norm(start)) or 1.0
-            self._lengths = Lengths(self._first_length) if self.threshold == "auto" else None
+            self._lengths = Lengths(self._first_length) if self._tracked else None
         made = self._plan_of(nodes, start.size)
         if made.method != "robust_step":
-            self._refuse_if_hopeless(made)
+            budget = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
+            refuse_if_hopeless(made, radius=self.radius, neighbours=self.neighbours, **budget)
         failure = made.prediction.failure
         if failure > made.parameters.failure_probability:
             log(
@@ -303,8 +309,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 warnings.simplefilter("ignore", LikelyFailureWarning)  # The warning came before the clients were asked.
                 release: Release
                 if made.method == "robust_step":
-                    length = self.step_length * self._left(server_round)
-                    release, movement = self._stepped(made, replies, model, start, asked, length, options)
+                    left = self._left(server_round)
+                    release, movement = self._stepped(made, replies, model, start, asked, left, options)
                 else:
                     rows = updates(replies, model, start, asked, only_there=not self._public_number)
                     release = self._median(made, rows, options)
@@ -334,11 +340,10 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         model: ArrayRecord,
         start: NDArray[np.float64],
         asked: list[int],
-        length: float,
+        left: float,
         options: dict[str, Any],
     ) -> tuple[Step, NDArray[np.float64]]:
         """The step of a round and the movement that it makes; each reply is read once and added to a single sum."""
-        length *= self._first_length or 1.0
         again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
         center = start if again is None else start + again
@@ -354,6 +359,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             **options,
         )
         self._follow(lengths, step.size if public is None else public, options)
+        length = left * self._whole_length()
         movement = length * step.point if again is None else again + length * step.point
         self._velocity = movement if self.momentum > 0.0 else None
         return step, movement
@@ -378,6 +384,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             return
         self._followed.append(found)
         self._lengths.follow(float(found.point[0]))
+
+    def _whole_length(self) -> float:
+        """How far the model moves in the first round if all updates agree."""
+        if isinstance(self.step_length, str):
+            return 0.0 if self._lengths is None else self._lengths.step
+        return self.step_length * (self._first_length or 1.0)
 
     def _left(self, server_round: int) -> float:
         """The share of rounds that is left, including this one; 1 if their number is not known."""
@@ -408,9 +420,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     def _step_plan(self, n: int | None, d: int) -> Plan:
         whole = self._whole_step_plan(n, d)
-        if self.threshold != "auto":
+        if not self._tracked:
             return whole
         threshold = 0.0 if self._lengths is None else self._lengths.threshold
+        if not isinstance(self.threshold, str):
+            threshold = self.threshold
         rho = (1.0 - LENGTHS_SHARE) * whole.cost.rho
         return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
@@ -439,31 +453,6 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         _, nodes = sample_nodes(grid, self.min_available_nodes, 1)
         coin = secrets.SystemRandom()
         return sorted(node for node in nodes if self.fraction_train == 1.0 or coin.random() < self.fraction_train)
-
-    def _refuse_if_hopeless(self, made: Plan) -> None:
-        try:
-            made.refuse_if_hopeless()
-        except ValueError as refused:
-            n, d, rho = made.n or 0, made.d, made.cost.rho  # A refused plan has a number of clients.
-            try:
-                least = required_n(
-                    d,
-                    excess=_USEFUL_EXCESS,
-                    rho=self.rho,
-                    epsilon=self.epsilon,
-                    delta=self.delta,
-                    radius=self.radius,
-                    neighbours=self.neighbours,
-                )
-                needed = f"{least:,} clients a round would do (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
-            except ValueError:
-                needed = "no number of clients would do for a median"
-            raise ValueError(
-                f"{n:,} clients a round are too few for the median of {d:,} parameters at rho = {rho:.3g} a round: "
-                f"n sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}. Take steps instead of medians, aggregate='step' or "
-                "'auto', which train models of any size; or give radius=, a public bound on the length of an update; "
-                f"or train fewer parameters, ask more clients or spend more: {needed}."
-            ) from refused
 
     def _metrics(self, release: Release | None) -> MetricRecord:
         """What may be shown about a round: released values and costs only."""

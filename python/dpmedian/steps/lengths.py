@@ -14,6 +14,11 @@ __all__ = ["LENGTHS_SHARE", "Lengths"]
 # The share of a round's rho for this number; it makes the noise of the step itself larger by 2.6 percent.
 LENGTHS_SHARE = 0.05
 
+# If all updates agree, the first step moves the model by this many median lengths. Longer steps learn faster until the
+# model swings, as it did with 2 and several local steps of the clients. `benches/federated.py` prints how well training
+# works with this number, which is the same for all models and attacks.
+_STEP = 1.5
+
 # Updates shorter than this share of the median length have a weight proportional to their length. Most honest updates
 # are longer, so a step hardly changes. An attack with updates as short as the mean of the honest updates loses most of
 # its weight.
@@ -33,13 +38,18 @@ class Lengths:
 
     def __init__(self, model: float) -> None:
         """`model` is the length of the first model."""
-        self.guess = _FIRST * model
+        self.guess = self._before = _FIRST * model
         self._rate, self._last = _LARGEST, 0.0
 
     @property
     def threshold(self) -> float:
         """The threshold of the next step: 0, which is safe, until the guess is known not to exceed most lengths."""
         return _THRESHOLD * self.guess if self._known else 0.0
+
+    @property
+    def step(self) -> float:
+        """How far the model moves if all updates agree; a guess that moved too far up makes no step longer."""
+        return _STEP * min(self._before, self.guess)
 
     def follow(self, balance: float) -> None:
         """Move the guess according to the noisy share of longer updates minus that of shorter ones."""
@@ -48,7 +58,7 @@ class Lengths:
             self._rate = max(self._rate * _SLOWER, _SMALLEST)
         elif abs(balance) > _ABOVE:
             self._rate = min(self._rate * _FASTER, _LARGEST)
-        self._last = balance
+        self._last, self._before = balance, self.guess
         self.guess *= math.exp(self._rate * balance)
         self._known = balance > -_ABOVE
 

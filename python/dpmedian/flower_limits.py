@@ -1,0 +1,33 @@
+"""Which medians the Flower strategy refuses to ask for, and what would work instead."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpmedian.api import required_n
+from dpmedian.planning.plan import Plan
+
+__all__ = ["refuse_if_hopeless"]
+
+# The excess that an error message uses when it says how many clients are needed.
+_USEFUL_EXCESS = 0.01
+
+
+def refuse_if_hopeless(made: Plan, **arguments: Any) -> None:
+    """Raise if the median of a round would be mostly noise; `arguments` are those of `required_n`."""
+    try:
+        made.refuse_if_hopeless()
+    except ValueError as refused:
+        n, d, rho = made.n or 0, made.d, made.cost.rho  # A refused plan has a number of clients.
+        try:
+            least = required_n(d, excess=_USEFUL_EXCESS, **arguments)
+            needed = f"{least:,} clients a round would do (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
+        except ValueError:
+            needed = "no number of clients would do for a median"
+        raise ValueError(
+            f"{n:,} clients a round are too few for the median of {d:,} parameters at rho = {rho:.3g} a round: "
+            f"n sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}. Take steps instead of medians, aggregate='step' or "
+            "'auto', which train models of any size; or give radius=, a public bound on the length of an update; "
+            f"or train fewer parameters, ask more clients or spend more: {needed}."
+        ) from refused
