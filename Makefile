@@ -85,10 +85,14 @@ transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
-tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchmarks anew; PEERS=DIRECTORY for the peers.
+tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchmarks again; PEERS=DIRECTORY for the peers.
 	$(BIN)/python benches/gauntlet.py --runs 200 > docs/tables/gauntlet.md
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
 	$(BIN)/python benches/theorem.py > docs/tables/theorem.md
+	$(BIN)/python benches/tune.py --ablate > docs/tables/ablation.md
+	$(BIN)/python benches/tune.py --ablate --fresh > docs/tables/ablation-fresh.md
+	$(BIN)/python benches/gauntlet.py --confirm > docs/tables/confirm.md
+	$(BIN)/python benches/calibration.py > docs/tables/calibration.md
 	$(BIN)/python benches/successor.py > docs/tables/successor.md
 	$(BIN)/python benches/compare.py $(if $(AUTHORS),--authors "$(AUTHORS)") > docs/tables/speed.md
 	if [ -n "$(PEERS)" ]; then $(BIN)/python benches/peers.py "$(PEERS)" > docs/tables/peers.md; fi
@@ -100,13 +104,13 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchm
 	$(BIN)/python benches/axes.py --runs 30 > docs/tables/axes.md
 
 # Ray, which only this needs, is heavy: it is installed here and not with the tests.
-flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture anew.
+flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture again.
 	$(PIP) install 'flwr[simulation]' -c tests/constraints.txt
 	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../examples/flower_simulation.py 1 > ../tables/flower.txt
 
 venv: $(VENV)/tools  ## The environment of the tests.
 
-pins: $(VENV)/tools  ## Write the exact versions of the test dependencies anew.
+pins: $(VENV)/tools  ## Write the exact versions of the test dependencies again.
 	$(PIP) install --upgrade --upgrade-strategy eager --group all
 	{ echo '# Exact versions of the test dependencies, written by `make pins`. Older interpreters take what they can install.'; \
 	  $(PIP) freeze --exclude dpmedian | sed 's/$$/ ; python_version >= "3.11"/'; } > tests/constraints.txt
