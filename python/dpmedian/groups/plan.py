@@ -344,8 +344,8 @@ def _lone_delta(budget: Budget, most: int) -> float:
     """The bound on the probability that one group with a single contribution is shown."""
     if not budget.delta:
         raise ValueError(
-            f"keys=None selects groups by a noisy size, which needs a delta, and the budget is {budget}: pass delta, "
-            "for example 1e-6, or list the keys"
+            "without keys= (--keys) groups are selected by a noisy size, which needs a delta, and the budget is "
+            f"{budget}: pass delta, for example 1e-6, or list the keys"
         )
     share = budget.delta * (_SELECTION_DELTA if budget.rho is None else 1.0)
     found = share / most
