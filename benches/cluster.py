@@ -20,7 +20,7 @@ from distributed import Client, LocalCluster
 import dpmedian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.dask import Holders
-from dpmedian.statistics import Gradient
+from dpmedian.statistics import Statistic
 
 MOST_ROUNDS, MOST_SECONDS = 15, 0.015
 
@@ -53,7 +53,7 @@ def main() -> None:
         asked = rounds
         few = dpmedian.Dataset.of(dask.array.from_array(points[:100], chunks=(50, 10)))
         small = few.source(PublicParameters.of(100, 10, rho=1.0))
-        question, times = Gradient(np.zeros(10), 20), []
+        question, times = Statistic("gradient", theta=np.zeros(10), bits=20), []
         for _ in range(50):
             start = time.perf_counter()
             small.answer(question)

@@ -122,7 +122,7 @@ def gradients(quick: bool) -> None:
         for n, d in [(1_000_000, 10), (1_000_000, 3), (100_000, 100), (3_000, 200)]:
             n = n // 10 if quick else n
             points, theta = gauss(n, d), np.full(d, 0.1)
-            admitted, question = _core.Points(points), _core.Gradient(theta, 32)
+            admitted, question = _core.Points(points), _core.Statistic("gradient", theta=theta, bits=32)
             assert np.abs(nonprivate.gradient(points, theta) - numpy_gradient(points, theta)).max() < 1e-9 * n
             halves = np.array_split(points.ravel(), THREADS)
             calls = (
@@ -148,7 +148,9 @@ def numpy_moments(points: Points, theta: NDArray[np.float64], radius: float) -> 
 
 def questions(theta: NDArray[np.float64], radius: float) -> list[_core.Statistic]:
     """Curvature and T, then a gradient and S."""
-    return [_core.Hessian(theta, radius, 1.0, 32), _core.GradientAndDirections(theta, 0.5, 32)]
+    given = {"theta": theta, "bits": 32}
+    hessian = _core.Statistic("hessian", radius=radius, weight=1.0, **given)
+    return [hessian, _core.Statistic("gradient and directions", weight=0.5, **given)]
 
 
 def our_moments(points: Points, theta: NDArray[np.float64], radius: float) -> list[NDArray[np.float64]]:

@@ -24,7 +24,7 @@ from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.hessian import Hessian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
-from dpmedian.statistics import Bound, Ranks
+from dpmedian.statistics import Bound
 from dpmedian.tape import Tape
 
 Vector = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Stripped:
         low, high = np.full(self.d, -SIDE), np.full(self.d, SIDE)
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            above = self.ranks.release(tape, source.answer(Ranks(middle, self.ranks.bits, centered=True))) >= 0.0
+            above = self.ranks.query(source, tape, thresholds=middle, centered=True) >= 0.0
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         theta = 0.5 * (low + high)
         below, beyond = QUARTERS

@@ -48,7 +48,7 @@ from dpmedian.sources.arriving import ArrivingSource, layers_of
 from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.records import Records
 from dpmedian.sources.units import as_unit_records
-from dpmedian.statistics import Bound, Exact, Size
+from dpmedian.statistics import Bound, Exact
 from dpmedian.stepping import plan_step
 from dpmedian.tape import Tape
 
@@ -457,7 +457,7 @@ def size(noise: float) -> Game:
 
     def play(side: bool, tape: Tape) -> Views:
         source = ArraySource.of(records[side], parameters).weighted(Coins.of(tape.hidden()))
-        return {"size": actual.release(tape, source.answer(Size(actual.bits)))}
+        return {"size": actual.query(source, tape)}
 
     return Game(honest.cost, play)
 

@@ -15,7 +15,7 @@ from dpmedian.parameters import PublicParameters
 from dpmedian.sources import dask as in_the_cluster
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.dask import Holders
-from dpmedian.statistics import Gradient, PairCounts
+from dpmedian.statistics import Statistic
 
 # Distributed warns of busy machines, and of ports that are in use.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -98,7 +98,10 @@ def test_few_rounds_and_little_overhead(client, array, monkeypatch):
     monkeypatch.setattr(Holders, "_round", lambda self, question: rounds.append(1) or ask(self, question))
     released(array.from_array(POINTS, chunks=(10_000, 3)))
     assert 2 <= len(rounds) <= 15
-    source, question = opened(array.from_array(POINTS[:100], chunks=(50, 3))), Gradient(np.zeros(3), 20)
+    source, question = (
+        opened(array.from_array(POINTS[:100], chunks=(50, 3))),
+        Statistic("gradient", theta=np.zeros(3), bits=20),
+    )
     seconds = []
     for _ in range(20):
         start = time.perf_counter()
@@ -287,7 +290,7 @@ def test_pairs_are_asked_of_gathered_records(client, array):
     source = opened(array.from_array(points, chunks=(90, 3)))
     tape = Tape.record(bytes(32))
     parameters = PublicParameters.of(500, 3, rho=1.0)
-    pairs = PairCounts([1.0, 2.0], 1, Tape.draw(bytes(32)).hidden(), 20)
+    pairs = Statistic("pair counts", stream=Tape.draw(bytes(32)).hidden(), radii=[1.0, 2.0], pairings=1, bits=20)
     for asked in (source, ArraySource.of(points, parameters)):
         tape.gaussian("pairs", asked.answer(pairs).pick(0), 2.0**25)
     first, second = tape.entries()
@@ -296,14 +299,14 @@ def test_pairs_are_asked_of_gathered_records(client, array):
 
 def test_a_message_is_opaque_at_both_ends():
     """The pickled bytes are not encrypted; Dask's TLS protects them. No program or log reads them by mistake."""
-    question, points = Gradient(np.zeros(3), 20), Points(POINTS[:10].copy())
+    question, points = Statistic("gradient", theta=np.zeros(3), bits=20), Points(POINTS[:10].copy())
     query = pickle.loads(pickle.dumps(Message.query(question)))
     answers = pickle.loads(pickle.dumps([query.answer([points])]))
     assert isinstance(Message.answered(answers, question), Exact)
     with pytest.raises(ValueError, match="records in common"):
         Message.answered(answers * 2, question)
     with pytest.raises(ValueError, match="another query"):
-        Message.answered(answers, Gradient(np.zeros(3), 20))
+        Message.answered(answers, Statistic("gradient", theta=np.zeros(3), bits=20))
     with pytest.raises(ValueError, match="not a message of the expected kind"):
         Message.answered([Message(b"anything")], question)
     with pytest.raises(ValueError, match="not a message of the expected kind"):

@@ -15,7 +15,7 @@ from conftest import EXTREMES, opened
 from dpmedian.mechanisms.exponential import Exponential, Selection, eta_of_rho
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
-from dpmedian.statistics import Exact, ObjectiveDifferences
+from dpmedian.statistics import Exact, Statistic
 from dpmedian.tape import Tape
 
 
@@ -80,7 +80,7 @@ def test_selection_draws_the_exact_weights_of_the_objective():
     rng = np.random.default_rng(4)
     points, candidates = rng.normal(size=(30, 3)), 0.3 * rng.normal(size=(6, 3))
     mechanism, runs = Selection.of("test", 3.0), 20_000
-    statistic = ObjectiveDifferences(candidates)
+    statistic = Statistic("objective differences", candidates=candidates.ravel(), d=candidates.shape[1])
     exponent, bounded_range = statistic.exponent, int(statistic.sensitivity.replace)
     objective = np.linalg.norm(points[:, None] - candidates, axis=2).sum(axis=0)
     exact = np.exp(-(objective - objective.min()) * mechanism.eta / math.ldexp(bounded_range, exponent))
@@ -101,7 +101,7 @@ def test_the_range_of_a_selection_holds_for_all_records_and_is_nearly_reached():
         np.array([[1e16, 1.0], [1e16, 0.0], [1e16, 3.0]]),
         np.array([[1e-300, 0.0], [0.0, 0.0], [0.0, 2e-300]]),
     ):
-        statistic = ObjectiveDifferences(candidates)
+        statistic = Statistic("objective differences", candidates=candidates.ravel(), d=candidates.shape[1])
         exponent, bounded_range = statistic.exponent, int(statistic.sensitivity.replace)
         diameter = max(math.hypot(*(a - b)) for a in candidates for b in candidates)
         assert math.ldexp(bounded_range, exponent) == pytest.approx(2.0 * diameter, rel=1e-8)

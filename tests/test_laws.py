@@ -19,7 +19,7 @@ import pytest
 from conftest import opened
 from dpmedian._core import Coins, Points
 from dpmedian.sources.weights import WHOLE_WEIGHT
-from dpmedian.statistics import PairCounts
+from dpmedian.statistics import Statistic
 from dpmedian.tape import Tape
 
 # Pairs within 1 are, apart from small differences, pairs of equal records: 0 to 3 of them.
@@ -36,7 +36,8 @@ def count(weights: list[int], key: int, pairings: int = 1, line: np.ndarray = LI
     """The exact count of the core, with the coins and pairings of a key."""
     tape = Tape.record(key.to_bytes(32, "little"))
     points = Points(line).weighted(Coins.of(tape.hidden()), np.array(weights, dtype=np.uint32))
-    return int(opened(points.answer(PairCounts([1.0], pairings, tape.hidden(), 0)))[0])
+    counts = Statistic("pair counts", stream=tape.hidden(), radii=[1.0], pairings=pairings, bits=0)
+    return int(opened(points.answer(counts))[0])
 
 
 def enumerated(weights: list[int]) -> dict[int, Fraction]:

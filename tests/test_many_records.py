@@ -10,7 +10,7 @@ from dpmedian._core import Points, Tape
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.partitioned import PartitionedSource
-from dpmedian.statistics import Gradient
+from dpmedian.statistics import Statistic
 
 METHODS = {
     "adaptive": {},
@@ -63,7 +63,7 @@ def test_totals_of_more_than_2_to_the_30_records_are_exact():
     assert n == 2**31
     # A sample copies its own records only: all records would take 16 GB.
     assert source.sample(tape.hidden(), 1000).local.n == 1000
-    gradient = source.answer(Gradient(np.ones(1), bits))
+    gradient = source.answer(Statistic("gradient", theta=np.ones(1), bits=bits))
     # Noise of about 2^31 units is two records; six standard deviations have probability below 1e-8, and the key is
     # fixed.
     (total,) = tape.gaussian("gradient", gradient, 1.0)

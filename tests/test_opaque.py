@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmedian._core import Coins, Exact, Message, Points, Tape
-from dpmedian.statistics import Gradient, LargestBallCounts, PairCounts, Ranks
+from dpmedian.statistics import Statistic, bound
 
 POINTS = Points(np.array([[1.0, 2.0], [3.0, 4.0], [-5.0, 6.0]]))
 SECRET = 7_340_033
@@ -20,7 +20,7 @@ SECRET = 7_340_033
 @pytest.fixture(params=["answer", "stated"])
 def exact(request) -> Exact:
     if request.param == "answer":
-        return POINTS.answer(Gradient(np.zeros(2), 20))
+        return POINTS.answer(Statistic("gradient", theta=np.zeros(2), bits=20))
     return Exact.stated(np.array([SECRET, SECRET + 1]), 1.0)
 
 
@@ -65,13 +65,13 @@ def test_records_show_no_number_either():
 
 def test_a_tape_that_draws_keeps_nothing():
     tape = Tape.draw(bytes(32))
-    tape.gaussian("test", POINTS.answer(Ranks(np.zeros(2), 20)), 2.0**25)
+    tape.gaussian("test", POINTS.answer(Statistic("ranks", thresholds=np.zeros(2), bits=20)), 2.0**25)
     assert tape.entries() == []
 
 
 def test_a_caller_cannot_state_a_smaller_sensitivity():
     """The tape has no such argument, and calibration uses the sensitivity of the value."""
-    tape, exact = Tape.record(bytes(32)), POINTS.answer(Gradient(np.zeros(2), 20))
+    tape, exact = Tape.record(bytes(32)), POINTS.answer(Statistic("gradient", theta=np.zeros(2), bits=20))
     with pytest.raises(TypeError):
         tape.gaussian("test", exact, 2.0**25, 1e-3)  # type: ignore[call-arg]
     with pytest.raises((TypeError, AttributeError)):
@@ -79,17 +79,21 @@ def test_a_caller_cannot_state_a_smaller_sensitivity():
     with pytest.raises((TypeError, AttributeError)):
         exact.sensitivity.replace = 1e-3  # type: ignore[misc]
     tape.gaussian("test", exact, 2.0**25)
-    assert tape.entries()[0][1] == Gradient.bound(2, 20).replace
+    assert tape.entries()[0][1] == bound("gradient", d=2, bits=20)[0].replace
 
 
 def test_shards_of_different_questions_do_not_add_up():
     other = Points(np.array([[7.0, 8.0]]))
-    asked, again = (Gradient(np.zeros(2), 20) for _ in range(2))
+    asked, again = (Statistic("gradient", theta=np.zeros(2), bits=20) for _ in range(2))
     Exact.sum([POINTS.answer(asked), other.answer(asked)])
-    for question in (again, Gradient(np.ones(2), 20), Ranks(np.zeros(2), 20)):
+    for question in (
+        again,
+        Statistic("gradient", theta=np.ones(2), bits=20),
+        Statistic("ranks", thresholds=np.zeros(2), bits=20),
+    ):
         with pytest.raises(ValueError, match="shards"):
             Exact.sum([POINTS.answer(asked), other.answer(question)])
-    pairs = LargestBallCounts([1.0], 1, 3)
+    pairs = Statistic("largest ball counts", radii=[1.0], m=1, n=3)
     with pytest.raises(ValueError, match="adds over records"):
         Exact.sum([POINTS.answer(pairs), other.answer(pairs)])
     with pytest.raises(ValueError, match="adds over records"):
@@ -97,7 +101,7 @@ def test_shards_of_different_questions_do_not_add_up():
 
 
 def test_no_record_counts_twice():
-    other, asked = Points(np.array([[7.0, 8.0]])), Gradient(np.zeros(2), 20)
+    other, asked = Points(np.array([[7.0, 8.0]])), Statistic("gradient", theta=np.zeros(2), bits=20)
     whole = Points.concatenate([POINTS, other])
     sample = POINTS.sample(Tape.draw(bytes(32)).hidden(), 2)
     for points in (POINTS, whole, sample):
@@ -114,7 +118,7 @@ def test_a_stream_of_hidden_randomness_is_used_once():
         lambda stream: POINTS.sample(stream, 2),
         lambda stream: POINTS.sample_by_coins(stream, coins),
         Coins.of,
-        lambda stream: PairCounts([1.0], 1, stream, 20),
+        lambda stream: Statistic("pair counts", stream=stream, radii=[1.0], pairings=1, bits=20),
         lambda stream: Message.places(stream, [POINTS.n], 2),
         lambda stream: Message.places_by_coins(stream, [POINTS.n], coins),
     ]
@@ -127,7 +131,7 @@ def test_a_stream_of_hidden_randomness_is_used_once():
 
 
 def test_noise_for_one_value_is_refused_for_a_vector():
-    tape, exact = Tape.draw(bytes(32)), POINTS.answer(Gradient(np.zeros(2), 20))
+    tape, exact = Tape.draw(bytes(32)), POINTS.answer(Statistic("gradient", theta=np.zeros(2), bits=20))
     for draw in (tape.laplace, tape.geometric):
         with pytest.raises(ValueError, match="vector of one"):
             draw("test", exact, (1, 2**20))

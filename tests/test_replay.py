@@ -8,7 +8,7 @@ import pytest
 import dpmedian
 from conftest import neighbours, opened
 from dpmedian.sources.array import ArraySource
-from dpmedian.statistics import Gradient
+from dpmedian.statistics import Statistic
 from dpmedian.tape import Tape
 
 
@@ -47,7 +47,7 @@ def test_the_sensitivity_of_a_gradient_is_reached():
     points, other = np.array([[1.0, 0.0], [5.0, 5.0]]), np.array([[-1.0, 0.0], [5.0, 5.0]])
     plan = dpmedian.plan(2, 2, rho=0.5, method="dpgd", radius=20.0)
     bits = plan.calibrated.gradient.bits
-    question = Gradient(np.zeros(2), bits)
+    question = Statistic("gradient", theta=np.zeros(2), bits=bits)
     gradients = [opened(ArraySource.of(data, plan.parameters).answer(question)) for data in (points, other)]
     moved = float(np.linalg.norm((gradients[0] - gradients[1]).astype(float)))
     assert 2.0 * 2.0**bits <= moved <= plan.calibrated.gradient.lattice_sensitivity

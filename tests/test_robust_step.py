@@ -103,7 +103,7 @@ HOSTILE = {
 def test_no_company_gives_a_record_more_influence_than_the_sensitivity(kind, threshold):
     """The exact sums with and without a record, or with another record, differ by at most the stated sensitivity."""
     center = np.array([0.3, -1e-3, 7.0, 0.0])
-    statistic = dpmedian.statistics.RobustStep(4, center, threshold, 34)
+    statistic = dpmedian.statistics.Statistic("robust step", center=center, threshold=threshold, bits=34)
 
     def exact(records):
         source = ArrivingSource(((layers_of(x), 1 << 20) for x in records), 4, False, None)
@@ -290,7 +290,7 @@ def test_records_that_arrive_answer_nothing_else():
     plan = plan_step(None, 3, rho=0.1)
     source = arriving(cloud(5, 3), plan)
     with pytest.raises(ValueError, match="do not answer the statistic 'size'"):
-        source.answer(dpmedian.statistics.Size(10))
+        source.answer(dpmedian.statistics.Statistic("size", bits=10))
     plan.calibrated.step.toward(source, Tape.draw(KEY, "add_remove"), None, 0.0)
     with pytest.raises(ValueError, match="asked already"):
         plan.calibrated.step.toward(source, Tape.draw(KEY, "add_remove"), None, 0.0)

@@ -272,7 +272,7 @@ def test_weighted_sums_of_parts_are_those_of_the_whole_with_its_sensitivity():
     records.
     """
     weights, whole = np.arange(6, dtype=np.uint32) * 77_777, np.arange(12.0).reshape(6, 2)
-    coins, question = _core.Coins.of(Tape.draw(bytes(32), "replace").hidden()), _core.Size(20)
+    coins, question = _core.Coins.of(Tape.draw(bytes(32), "replace").hidden()), _core.Statistic("size", bits=20)
     parts = [
         _core.Points(whole[rows].copy()).weighted(coins, weights[rows], rows.start)
         for rows in (slice(0, 2), slice(2, 2), slice(2, 6))

@@ -9,44 +9,29 @@ from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import disjoint_base
 
 __all__ = [
     "FIRST_HALF_OCTAVE",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
     "SHELLS",
+    "STATISTICS",
     "Accumulator",
-    "BallSize",
-    "ClusterGradients",
     "Coins",
     "CoordinatePosterior",
-    "Curvature",
-    "DistanceCounts",
     "Exact",
     "Feasible",
-    "Gradient",
-    "GradientAndDirections",
-    "GridCells",
     "GridPosterior",
-    "Hessian",
-    "LargestBallCounts",
-    "MeanShift",
     "Message",
-    "ObjectiveDifferences",
-    "PairCounts",
     "Points",
-    "Ranks",
     "RecordFile",
-    "RobustStep",
     "Sensitivity",
-    "ShellsAndDirections",
-    "Size",
     "Statistic",
     "Stream",
     "Tape",
     "VolumetricCenter",
     "__version__",
+    "bound",
     "gaussian_sigma",
     "group_contributions",
     "label_places",
@@ -69,6 +54,7 @@ FIRST_HALF_OCTAVE: int
 FIRST_QUARTER_OCTAVE: int
 LAST_QUARTER_OCTAVE: int
 SHELLS: int
+STATISTICS: list[tuple[str, bool]]
 
 _Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
@@ -79,9 +65,10 @@ _Traced = tuple[
     str,
     float,
     float,
-    tuple[str, NDArray[np.float64], list[int], int | None] | None,
+    tuple[str, dict[str, Any], int | None] | None,
     NDArray[np.int64] | None,
 ]
+_Parameter = float | NDArray[np.floating[Any]] | NDArray[np.uint64] | Sequence[float] | Sequence[int]
 _Labels = NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 @final
@@ -94,10 +81,15 @@ class Sensitivity:
     def add_remove(self) -> float: ...
     def under(self, neighbours: _Neighbours) -> float: ...
 
-@disjoint_base
+@final
 class Statistic:
-    """A query about the records, with public parameters only. `name` is for plans and records."""
+    """A query about the records: the name of a statistic and its public parameters.
 
+    What a statistic is and which parameters it has stands in its file in `src/statistics/`. A parameter that it does
+    not have, or a value that it refuses, raises a ValueError. `stream` is the hidden randomness of pairings.
+    """
+
+    def __new__(cls, name: str, /, stream: Stream | None = None, **parameters: _Parameter) -> Statistic: ...
     @property
     def name(self) -> str: ...
     @property
@@ -106,49 +98,14 @@ class Statistic:
     def adds_over_records(self) -> bool: ...
     @property
     def dimension(self) -> int | None: ...
-
-@final
-class Gradient(Statistic):
-    """The sum over records of (theta - x)/||theta - x||, in units of 2^-bits."""
-
-    def __new__(cls, theta: NDArray[np.float64], bits: int) -> Gradient: ...
-    @staticmethod
-    def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class BallSize(Statistic):
-    """The number of records within a radius of theta, in units of 2^-bits."""
-
-    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> BallSize: ...
-    @staticmethod
-    def bound(bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class MeanShift(Statistic):
-    """The sum over the records within a radius of theta of (theta - x)/radius, in units of 2^-bits."""
-
-    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> MeanShift: ...
-    @staticmethod
-    def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class RobustStep(Statistic):
-    """The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits.
-
-    Without a center differences are taken from the origin. The threshold is 0, or lies between 2^-300 and 2^300.
-    """
-
-    def __new__(
-        cls, d: int, center: NDArray[np.float32] | NDArray[np.float64] | None, threshold: float, bits: int
-    ) -> RobustStep: ...
-    @staticmethod
-    def bound(d: int, bits: int, weighted: bool = False) -> Sensitivity: ...
+    @property
+    def exponent(self) -> int: ...
 
 @final
 class Accumulator:
     """The robust step of records that arrive one by one and are not kept, and their number."""
 
-    def __new__(cls, step: RobustStep, weighted: bool = False) -> Accumulator: ...
+    def __new__(cls, step: Statistic, weighted: bool = False) -> Accumulator: ...
     def add(self, parts: Sequence[NDArray[np.float32] | NDArray[np.float64]], weight: int = 1048576) -> bool:
         """Whether all coordinates are finite numbers; otherwise the record is not there."""
     def add_center(self, weight: int = 1048576) -> None:
@@ -156,159 +113,6 @@ class Accumulator:
     def size(self, bits: int) -> Exact: ...
     def sum(self) -> Exact:
         """The sum, which is taken out."""
-
-@final
-class Ranks(Statistic):
-    """In every coordinate the number of records at or below its threshold, in units of 2^-bits.
-
-    Centered, minus half the number of records, with bits at least 1.
-    """
-
-    def __new__(cls, thresholds: NDArray[np.float64], bits: int = 0, centered: bool = False) -> Ranks: ...
-    @staticmethod
-    def bound(d: int, bits: int = 0, centered: bool = False, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class DistanceCounts(Statistic):
-    """The number of records within each quarter octave 2^(k/4) of theta, in units of 2^-bits: a table, picked from.
-
-    Entry k - FIRST_QUARTER_OCTAVE belongs to 2^(k/4), up to LAST_QUARTER_OCTAVE. A target (p, k) takes p/2^k times the
-    number of records off every entry, with bits at least k.
-    """
-
-    def __new__(cls, theta: NDArray[np.float64], bits: int = 0, target: tuple[int, int] = ...) -> DistanceCounts: ...
-    @staticmethod
-    def bound(bits: int = 0, target: tuple[int, int] = ..., weighted: bool = False) -> Sensitivity: ...
-
-@final
-class Curvature(Statistic):
-    """The sum over records of (1 - 1/d) radius/distance, or of 1 within the radius of theta.
-
-    One value in units of 2^-bits, with bits at least 20.
-    """
-
-    def __new__(cls, theta: NDArray[np.float64], radius: float, bits: int) -> Curvature: ...
-    @staticmethod
-    def bound(bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class Hessian(Statistic):
-    """The Hessian of the sum of distances, smoothed at a radius, times that radius, in units of 2^-bits: a vector.
-
-    First `weight` times what `Curvature` sums. Then the sum over the records beyond the radius of radius/distance times
-    u u^T, u the unit vector to theta: the upper triangle in the order of numpy's `triu_indices`, off the diagonal times
-    sqrt(2), so that its norm is the Frobenius norm. The weight is at most 2, bits are at most 40, and dimensions 4000.
-    """
-
-    def __new__(cls, theta: NDArray[np.float64], radius: float, weight: float, bits: int) -> Hessian: ...
-    @staticmethod
-    def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class GradientAndDirections(Statistic):
-    """The gradient, then `weight` times the sum of u u^T over all records, as `Hessian` has it: in units of 2^-bits.
-
-    The weight is at most 1/sqrt(2), bits are at most 40, and dimensions 4000.
-    """
-
-    def __new__(cls, theta: NDArray[np.float64], weight: float, bits: int) -> GradientAndDirections: ...
-    @staticmethod
-    def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class ShellsAndDirections(Statistic):
-    """The number of records in each shell around theta, then `weight` times the sum of u u^T, as `Hessian` has it.
-
-    Shell i holds the distances from 2^((i + FIRST_HALF_OCTAVE)/2) scales to the next; the first and the last of the
-    SHELLS are open. In units of 2^-bits. The weight is between 0, which leaves the second part out, and 2.
-    """
-
-    def __new__(cls, theta: NDArray[np.float64], scale: float, weight: float, bits: int) -> ShellsAndDirections: ...
-    @staticmethod
-    def bound(d: int, weight: float, bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class GridCells(Statistic):
-    """The number of records in each listed cell of a grid in the axes around theta, in units of 2^-bits.
-
-    Places in units of the scale are shortened to c(r) = r up to 1 and e + m for r = m 2^e beyond; the cube of half the
-    side `side` is cut into 2^level parts along each axis. The code of a cell has its indices as digits in base 2^level.
-    """
-
-    def __new__(
-        cls,
-        theta: NDArray[np.float64],
-        axes: NDArray[np.float64],
-        scale: float,
-        reach: float,
-        side: float,
-        level: int,
-        codes: NDArray[np.uint64],
-        bits: int,
-    ) -> GridCells: ...
-    @staticmethod
-    def bound(cells: int, bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class ClusterGradients(Statistic):
-    """For each center: the count of its nearest records, their numbers in shells, and their Huber gradient.
-
-    The weights are those of the counts and of the shells, both at most 1. In units of 2^-bits, at most 40.
-    """
-
-    def __new__(
-        cls,
-        centers: NDArray[np.float64],
-        radii: NDArray[np.float64],
-        scale: float,
-        reach: float,
-        weights: tuple[float, float],
-        bits: int,
-    ) -> ClusterGradients: ...
-    @staticmethod
-    def bound(k: int, d: int, weights: tuple[float, float], bits: int, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class Size(Statistic):
-    """The number of records, in units of 2^-bits.
-
-    If neighbors replace a record it is public, its sensitivity is 0, and no tape adds Gaussian noise to it.
-    """
-
-    def __new__(cls, bits: int = 0) -> Size: ...
-    @staticmethod
-    def bound(bits: int = 0, weighted: bool = False) -> Sensitivity: ...
-
-@final
-class PairCounts(Statistic):
-    """The number of pairs within each ascending radius, over hidden random pairings, in units of 2^-bits: a table.
-
-    A target (p, k) takes p/2^k times the number of pairs off every entry, with bits at least k.
-    """
-
-    def __new__(
-        cls, radii: Sequence[float], pairings: int, stream: Stream, bits: int = 0, target: tuple[int, int] = ...
-    ) -> PairCounts: ...
-    @staticmethod
-    def bound(pairings: int, bits: int = 0) -> Sensitivity: ...
-
-@final
-class LargestBallCounts(Statistic):
-    """The sum of the m largest numbers of records within each ascending radius of a record: a table. n is public."""
-
-    def __new__(cls, radii: Sequence[float], m: int, n: int) -> LargestBallCounts: ...
-    @staticmethod
-    def bound(m: int, n: int) -> Sensitivity: ...
-
-@final
-class ObjectiveDifferences(Statistic):
-    """The sum of distances at every candidate (a row) against the first one, in units of 2^exponent: scores."""
-
-    def __new__(cls, candidates: NDArray[np.float64]) -> ObjectiveDifferences: ...
-    @property
-    def exponent(self) -> int: ...
-    @staticmethod
-    def bound(candidates: NDArray[np.float64]) -> Sensitivity: ...
 
 @final
 class Exact:
@@ -505,6 +309,7 @@ class CoordinatePosterior:
 def set_threads(threads: int | None = None) -> None: ...
 def threads() -> int: ...
 def gaussian_sigma(sensitivity: float, noise_multiplier: float) -> int: ...
+def bound(name: str, /, **parameters: _Parameter) -> tuple[Sensitivity, int]: ...
 def lattice_score_sensitivity(d: int, weighted: bool = False) -> Sensitivity: ...
 def nonprivate_median(
     array: _Floats, weights: NDArray[np.float64] | None = None, pulse: _Pulse = None

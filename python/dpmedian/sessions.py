@@ -30,7 +30,6 @@ from dpmedian.progress import Progress
 from dpmedian.running import Session, require_fit
 from dpmedian.sources.protocol import Source
 from dpmedian.spelling import american
-from dpmedian.statistics import BallSize, Ranks, Size
 from dpmedian.trace import Trace
 
 __all__ = ["NoisyValue", "QuerySession", "SessionExceeded", "session"]
@@ -145,12 +144,10 @@ class QuerySession:
             if not parameters.private_size:
                 raise ValueError(f"the number of records is public: s.n = {self.n}")
             size = NoisySize.of("count", _part(rho), parameters)
-            return self._scalar(size, lambda source: size.release(self._tape, source.answer(Size(size.bits))))
+            return self._scalar(size, lambda source: size.query(source, self._tape))
         theta, reach = self._point("center", center), positive("radius", radius)
         made = self._gaussian("count", "ball size", rho)
-        return self._scalar(
-            made, lambda source: made.release(self._tape, source.answer(BallSize(theta, reach, made.bits)))
-        )
+        return self._scalar(made, lambda source: made.query(source, self._tape, theta=theta, radius=reach))
 
     @documented
     def distance_counts(self, *, center: ArrayLike, radii: Sequence[float], rho: float) -> NoisyValue:
@@ -270,8 +267,8 @@ class QuerySession:
             `.value`, an array of d counts, and `.sigma`. Sensitivity: sqrt(d) in L2.
         """
         at = self._point("thresholds", thresholds)
-        made = self._gaussian("ranks", "ranks", rho, coordinates=self.d, d=self.d)
-        return self._vector(made, lambda source: made.release(self._tape, source.answer(Ranks(at, made.bits))))
+        made = self._gaussian("ranks", "ranks", rho, d=self.d)
+        return self._vector(made, lambda source: made.query(source, self._tape, thresholds=at))
 
     @documented
     def second_moments(self, *, at: ArrayLike, rho: float) -> NoisyValue:
@@ -311,9 +308,8 @@ class QuerySession:
             raise RuntimeError("the records of this session could not be read")
         return self._source
 
-    def _gaussian(self, stage: str, statistic: str, rho: float, coordinates: int = 1, **arguments: Any) -> Gaussian:
-        parameters = self._parameters
-        return Gaussian.of_statistic(stage, statistic, _part(rho), parameters, arguments, coordinates=coordinates)
+    def _gaussian(self, stage: str, statistic: str, rho: float, **arguments: Any) -> Gaussian:
+        return Gaussian.of_statistic(stage, statistic, _part(rho), self._parameters, arguments)
 
     def _scalar(self, made: Gaussian, query: Callable[[Source], Vector]) -> NoisyValue:
         found = self._vector(made, query)

@@ -1,31 +1,32 @@
-"""The statistics that can be queried: one frozen class each, with its sensitivity.
+"""The statistics that can be queried, and their sensitivities.
 
 A statistic is public. A source answers it with an `Exact`, which contains integer sums that only the tape can open. The
-answer carries the sensitivity of its statistic, so the sensitivity is stated in one place only. The classes, their
-kernels and the proofs of their sensitivities are in `src/statistics/`, one file each.
+answer carries the sensitivity of its statistic, so the sensitivity is stated in one place only. The kernels, the names
+of the parameters and the proofs of the sensitivities are in `src/statistics/`, one file each.
 
 | statistic | a record contributes |
 |---|---|
-| `Gradient` | the unit vector from the record to theta |
-| `MeanShift` | the difference from theta in units of a radius, if it lies within the radius |
-| `BallSize` | 1, if it lies within a radius of theta |
-| `RobustStep` | its difference from a center, divided by the larger of its length and a threshold |
-| `Ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
-| `DistanceCounts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, minus a target |
-| `Curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
-| `Hessian` | the same times a weight; beyond the radius also radius/distance u u^T, with u the unit vector to theta |
-| `GradientAndDirections` | the unit vector u from the record to theta, and u u^T times a weight |
-| `ShellsAndDirections` | 1 to the shell of its distance from theta, and u u^T times a weight |
-| `GridCells` | 1 to its cell of a grid, if that cell is listed |
-| `ClusterGradients` | to its nearest center: a weight, a weight in its shell, and a unit vector or a shorter one |
-| `Size` | 1, or with weights its weight |
-| `PairCounts` | for every radius, the random pairs that it belongs to and that lie within the radius |
-| `LargestBallCounts` | for every radius, its share in the sum of the m largest ball counts |
-| `ObjectiveDifferences` | at every candidate, its distance from it minus its distance from the first candidate |
+| `gradient` | the unit vector from the record to theta |
+| `mean shift` | the difference from theta in units of a radius, if it lies within the radius |
+| `ball size` | 1, if it lies within a radius of theta |
+| `robust step` | its difference from a center, divided by the larger of its length and a threshold |
+| `ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
+| `distance counts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, minus a target |
+| `curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
+| `hessian` | the same times a weight; beyond the radius also radius/distance u u^T, with u the unit vector to theta |
+| `gradient and directions` | the unit vector u from the record to theta, and u u^T times a weight |
+| `shells and directions` | 1 to the shell of its distance from theta, and u u^T times a weight |
+| `grid cells` | 1 to its cell of a grid, if that cell is listed |
+| `cluster gradients` | to its nearest center: a weight, a weight in its shell, and a unit vector or a shorter one |
+| `size` | 1, or with weights its weight |
+| `pair counts` | for every radius, the random pairs that it belongs to and that lie within the radius |
+| `largest ball counts` | for every radius, its share in the sum of the m largest ball counts |
+| `objective differences` | at every candidate, its distance from it minus its distance from the first candidate |
 
-`Statistic.sensitivity` and the static `bound` of each class give a `Sensitivity` with `.replace`, `.add_remove` and
-`.under(neighbours)`, in units of 2^-bits. `bound` needs no instance; it is used to calibrate the noise. `Bound` is the
-same function as data: a name and arguments, which a plan prints and a reviewer can evaluate again.
+`Statistic("gradient", theta=theta, bits=32)` is a query. Its `.sensitivity` has `.replace`, `.add_remove` and
+`.under(neighbours)`, in units of 2^-bits. `bound` gives the same sensitivity before a query exists, which is needed to
+calibrate the noise. `Bound` is the same function as data: a name and arguments, which a plan prints and a reviewer can
+evaluate again.
 
 If records have weights, all statistics except pairs and balls are sums of weighted contributions. `bound` with
 `weighted=True` says how far these sums move (`src/release/sensitivity.rs` has the proof). Pairs are formed among the
@@ -34,7 +35,6 @@ records that hidden coins keep, each with the probability given by its weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,77 +43,50 @@ from dpmedian._core import (
     FIRST_QUARTER_OCTAVE,
     LAST_QUARTER_OCTAVE,
     SHELLS,
-    BallSize,
-    ClusterGradients,
-    Curvature,
-    DistanceCounts,
+    STATISTICS,
     Exact,
-    Gradient,
-    GradientAndDirections,
-    GridCells,
-    Hessian,
-    LargestBallCounts,
-    MeanShift,
-    ObjectiveDifferences,
-    PairCounts,
-    Ranks,
-    RobustStep,
     Sensitivity,
-    ShellsAndDirections,
-    Size,
     Statistic,
+    bound,
 )
 from dpmedian.accounting.protection import Neighbours, Protection
 
 __all__ = [
-    "BOUNDS",
     "FIRST_HALF_OCTAVE",
     "FIRST_QUARTER_OCTAVE",
     "LAST_QUARTER_OCTAVE",
+    "QUERIES",
     "SHELLS",
     "SUMS",
-    "BallSize",
     "Bound",
-    "ClusterGradients",
-    "Curvature",
-    "DistanceCounts",
     "Exact",
-    "Gradient",
-    "GradientAndDirections",
-    "GridCells",
-    "Hessian",
-    "LargestBallCounts",
-    "MeanShift",
-    "ObjectiveDifferences",
-    "PairCounts",
-    "Ranks",
-    "RobustStep",
     "Sensitivity",
-    "ShellsAndDirections",
-    "Size",
     "Statistic",
+    "bound",
 ]
 
-BOUNDS: dict[str, Callable[..., Sensitivity]] = {
-    "gradient": Gradient.bound,
-    "mean shift": MeanShift.bound,
-    "ball size": BallSize.bound,
-    "robust step": RobustStep.bound,
-    "ranks": Ranks.bound,
-    "distance counts": DistanceCounts.bound,
-    "curvature": Curvature.bound,
-    "hessian": Hessian.bound,
-    "gradient and directions": GradientAndDirections.bound,
-    "shells and directions": ShellsAndDirections.bound,
-    "grid cells": GridCells.bound,
-    "cluster gradients": ClusterGradients.bound,
-    "size": Size.bound,
-    "pair counts": PairCounts.bound,
-    "largest ball counts": LargestBallCounts.bound,
+QUERIES = {
+    "gradient": "In which direction do most records lie, seen from a point?",
+    "mean shift": "In which direction do the nearby records lie, seen from a point?",
+    "ball size": "How many records lie in a ball?",
+    "robust step": "In which direction do most records lie, seen from a public point?",
+    "ranks": "In every coordinate, how many records lie below a value?",
+    "distance counts": "How many records lie within some distance of a point?",
+    "curvature": "How densely do records lie around a point?",
+    "hessian": "How densely, and in which directions, do records lie around a point?",
+    "gradient and directions": "In which direction do most records lie, and how are all directions distributed?",
+    "shells and directions": "How far away from a point, and in which directions, do records lie?",
+    "grid cells": "How many records lie in each cell of a grid?",
+    "cluster gradients": "How many records lie around each center, how far away, and in which direction?",
+    "size": "How many records are there?",
+    "pair counts": "How many random pairs of records are close together?",
+    "largest ball counts": "How many others do the records in the densest places have near them?",
+    "objective differences": "Which of a few candidates has the smallest sum of distances to the records?",
+    "records to change": "How many records would have to change to make a place the median?",
 }
-"""The sensitivities that depend on public numbers only, by the name of the statistic."""
+"""Each statistic, and the score of a lattice draw, in plain words for the page of a release."""
 
-SUMS = frozenset(BOUNDS) - {"pair counts", "largest ball counts"}
+SUMS = frozenset(name for name, is_sum in STATISTICS if is_sum)
 """The statistics that are sums over records, in which weights are factors; pairs are formed after hidden coins."""
 
 
@@ -134,4 +107,8 @@ class Bound:
 
     def __call__(self, bits: int) -> float:
         """The sensitivity in units of 2^-bits, rounded up."""
-        return BOUNDS[self.statistic](**dict(self.arguments), bits=bits).under(self.neighbours)
+        return bound(self.statistic, **dict(self.arguments), bits=bits)[0].under(self.neighbours)
+
+    def values(self, bits: int) -> int:
+        """How many numbers are released of an answer at once."""
+        return bound(self.statistic, **dict(self.arguments), bits=bits)[1]

@@ -20,28 +20,7 @@ from dpmedian.recorded import Shown
 from dpmedian.statistics import FIRST_QUARTER_OCTAVE
 from dpmedian.tape import Tape
 
-__all__ = ["Query", "Trace", "array_names", "rho_of", "trace_of"]
-
-# The public numbers of each statistic: those before its point or points, and those after the bits of its lattice. They
-# are in the order of the wire format in the core.
-_PARAMETERS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
-    "gradient": ((), "theta", ()),
-    "mean shift": (("radius",), "theta", ()),
-    "ball size": (("radius",), "theta", ()),
-    "robust step": (("threshold",), "center", ()),
-    "curvature": (("radius",), "theta", ()),
-    "hessian": (("radius", "weight"), "theta", ()),
-    "gradient and directions": (("weight",), "theta", ()),
-    "shells and directions": (("scale", "weight"), "theta", ()),
-    "grid cells": (("scale", "reach", "side"), "theta and axes", ("d", "level", "cells")),
-    "cluster gradients": (("scale", "reach", "counts", "shells"), "radii and centers", ("d", "k")),
-    "ranks": ((), "thresholds", ("centered",)),
-    "distance counts": ((), "theta", ("target",)),
-    "size": ((), "", ()),
-    "pair counts": ((), "radii", ("pairings", "target")),
-    "largest ball counts": ((), "radii", ("m", "n")),
-    "objective differences": ((), "candidates", ()),
-}
+__all__ = ["Query", "Trace", "rho_of", "trace_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +94,14 @@ def _query(
     noise: str,
     sensitivity: float,
     scale: float,
-    query: tuple[str, NDArray[np.float64], list[int], int | None] | None,
+    query: tuple[str, dict[str, Any], int | None] | None,
     answer: NDArray[np.int64] | None,
 ) -> Query:
     statistic, parameters, unit = (None, {}, 1.0) if query is None else (query[0], _parameters(*query), 1.0)
+    bits = parameters.pop("bits", 0)
     if query is not None and noise == "Gaussian":
-        unit = math.ldexp(1.0, -query[2][0])
-        parameters["bits"] = query[2][0]
+        unit = math.ldexp(1.0, -bits)
+        parameters["bits"] = bits
     elif noise in ("choice", "draw"):  # Scores of a draw may move in opposite directions; a choice states its range.
         parameters["eta"] = sensitivity / scale if noise == "choice" else 2.0 * sensitivity / scale
     elif noise == "above threshold":
@@ -146,24 +126,10 @@ def rho_of(noise: str, sensitivity: float, sigma: float | None, parameters: Mapp
     return pure_rho(parameters["epsilon"]) if noise == "above threshold" else range_rho(parameters["eta"])
 
 
-def array_names(statistic: str | None) -> tuple[str, ...]:
-    """Return the names of the parameters of a statistic that are arrays of numbers."""
-    return _PARAMETERS[statistic][1:2] if statistic in _PARAMETERS else ()
-
-
-def _parameters(statistic: str, floats: NDArray[np.float64], numbers: list[int], entry: int | None) -> dict[str, Any]:
-    """The public parameters of a statistic by name."""
-    first, rest, names = _PARAMETERS[statistic]
-    found: dict[str, Any] = dict(zip(first, floats.tolist(), strict=False))
-    if rest:
-        found[rest] = floats[len(first) :]
-    if names:
-        after = numbers[1:]
-        found |= dict(zip(names[:-1], after, strict=False))
-        found[names[-1]] = after[len(names) - 1] if len(after) == len(names) else after[len(names) - 1 :]
-    if entry is not None:
-        if statistic == "distance counts":
-            found["radius"] = 2.0 ** ((entry + FIRST_QUARTER_OCTAVE) / 4)
-        else:
-            found["entry"] = entry
-    return found
+def _parameters(statistic: str, parameters: dict[str, Any], entry: int | None) -> dict[str, Any]:
+    """The public parameters of a query, including the entry that was picked from its answer."""
+    if entry is None:
+        return parameters
+    if statistic == "distance counts":
+        return parameters | {"radius": 2.0 ** ((entry + FIRST_QUARTER_OCTAVE) / 4)}
+    return parameters | {"entry": entry}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::sensitivity::Sensitivity;
 use crate::runtime::identity::{Identity, distinct};
-use crate::statistics::wire::Parameters;
+use crate::statistics::parameters::Parameters;
 
 /// The largest absolute value after clamping. The tape clamps the values that it opens, so that noise can be added in
 /// 64 bits.

@@ -18,8 +18,8 @@ use super::streams::Stream;
 use crate::runtime::identity::{Identity, distinct};
 use crate::runtime::points::{Points, Repeated};
 use crate::runtime::weighting::WHOLE_WEIGHT;
-use crate::statistics::Statistic;
-use crate::statistics::wire::{self, Parameters};
+use crate::statistics::parameters::{Parameters, Value};
+use crate::statistics::{Statistic, again};
 
 /// The first word of every message of this crate.
 const MARK: u64 = 0x6470_6d65_6469_616e;
@@ -59,12 +59,15 @@ impl Message {
         if !query.adds_over_records() {
             return Err(Error::Refused(format!("{} cannot be answered by another process", query.name())));
         }
-        let Parameters { floats, numbers } = query.parameters();
+        let parameters = query.parameters();
         let mut writing = Writing::new(Kind::Query);
         writing.identities(&[query.identity()]);
         writing.bytes(query.name().as_bytes());
-        writing.numbers(floats.len(), floats.iter().map(|x| x.to_bits()));
-        writing.numbers(numbers.len(), numbers.into_iter());
+        writing.number(parameters.iter().len() as u64);
+        for (name, value) in parameters.iter() {
+            writing.bytes(name.as_bytes());
+            writing.value(value);
+        }
         Ok(writing.done())
     }
 
@@ -73,9 +76,11 @@ impl Message {
         let mut reading = self.read(Kind::Query)?;
         let identity = reading.identities()?.first().copied().ok_or_else(broken)?;
         let name = String::from_utf8(reading.bytes()?).map_err(|_| broken())?;
-        let floats = reading.numbers()?.into_iter().map(f64::from_bits).collect();
-        let numbers = reading.numbers()?;
-        wire::read(&name, &Parameters { floats, numbers }, identity).map_err(|bad| Error::Refused(bad.0))
+        let mut parameters = Vec::new();
+        for _ in 0..reading.number()? {
+            parameters.push((String::from_utf8(reading.bytes()?).map_err(|_| broken())?, reading.value()?));
+        }
+        again::read(&name, Parameters::named(parameters), identity).map_err(|bad| Error::Refused(bad.0))
     }
 
     /// A message with an answer, for the process that created the query. The answer must be a shard.
@@ -228,6 +233,18 @@ impl Writing {
         self.0.extend(bytes);
     }
 
+    fn value(&mut self, value: &Value) {
+        let (kind, numbers): (u64, Vec<u64>) = match value {
+            Value::Float(value) => (0, vec![value.to_bits()]),
+            Value::Floats(values) => (1, values.iter().map(|x| x.to_bits()).collect()),
+            Value::Singles(values) => (2, values.iter().map(|x| x.to_bits().into()).collect()),
+            Value::Number(value) => (3, vec![*value]),
+            Value::Numbers(values) => (4, values.clone()),
+        };
+        self.number(kind);
+        self.numbers(numbers.len(), numbers.into_iter());
+    }
+
     fn identities(&mut self, identities: &[Identity]) {
         self.numbers(2 * identities.len(), identities.iter().flat_map(|identity| identity.numbers()));
     }
@@ -262,6 +279,18 @@ impl Reading<'_> {
     fn bytes(&mut self) -> Result<Vec<u8>, Error> {
         let count = self.number()? as usize;
         Ok(self.taken(Some(count))?.to_vec())
+    }
+
+    fn value(&mut self) -> Result<Value, Error> {
+        let (kind, numbers) = (self.number()?, self.numbers()?);
+        Ok(match (kind, numbers.as_slice()) {
+            (0, [value]) => Value::Float(f64::from_bits(*value)),
+            (1, values) => Value::Floats(values.iter().copied().map(f64::from_bits).collect()),
+            (2, values) => Value::Singles(values.iter().map(|bits| f32::from_bits(*bits as u32)).collect()),
+            (3, [value]) => Value::Number(*value),
+            (4, values) => Value::Numbers(values.to_vec()),
+            _ => return Err(broken()),
+        })
     }
 
     fn identities(&mut self) -> Result<Vec<Identity>, Error> {

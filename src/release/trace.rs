@@ -57,7 +57,7 @@ impl Trace {
             Noise::Lattice { .. } => "draw",
             Noise::Laplace { .. } | Noise::Geometric { .. } => return,
         };
-        let parameters = query.map_or(0, |query| query.parameters.floats.len() + query.parameters.numbers.len());
+        let parameters = query.map_or(0, |query| query.parameters.size());
         let fits = answer.len() <= ANSWER_MAX && self.numbers + answer.len() + parameters <= NUMBERS_MAX;
         if fits {
             self.numbers += answer.len() + parameters;

@@ -4,8 +4,7 @@
 //! and its own distance alone decides which. So a contribution is at most 1, and two contributions differ by at most 1.
 //! With weights, a record contributes either 0 or its weight, which lies between 0 and 1. ∎
 
-use super::wire::Parameters;
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
 use crate::numeric::block::Lying;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
@@ -56,7 +55,7 @@ impl BallSize {
 
 impl Statistic for BallSize {
     fn name(&self) -> &'static str {
-        "ball size"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -76,7 +75,7 @@ impl Statistic for BallSize {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
+        Parameters::of([("radius", self.radius.into()), ("theta", self.theta.as_slice().into()), ("bits", self.bits.into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -86,6 +85,24 @@ impl Statistic for BallSize {
             total[0] += dispatch::vectorised(Inside { block, theta, radius });
         })?;
         Ok(Exact::vector(on_lattice(count, self.bits), self.sensitivity()))
+    }
+}
+
+impl Kind for BallSize {
+    const NAME: &'static str = "ball size";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.float("radius")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        Ok(Bound::vector(Self::bound(given.small("bits")?), 1))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        vec![Self::new(theta, radius(scale), 21)]
     }
 }
 

@@ -37,8 +37,7 @@
 use super::gradient::rounder;
 use super::second_moments::{FACTOR_BITS, fixed};
 use super::shells::{SHELLS, shell};
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_radius, checked_weight};
 use crate::numeric::block::Block;
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
@@ -85,6 +84,13 @@ pub struct Weights {
 }
 
 impl Weights {
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        let [counts, shells] = given.floats("weights")?[..] else {
+            return Err(BadParameter("there are two weights: that of the counts and that of the shells".into()));
+        };
+        Ok(Self { counts, shells })
+    }
+
     fn checked(self) -> Result<Self, BadParameter> {
         Ok(Self { counts: checked_weight(self.counts, WEIGHT_MAX)?, shells: checked_weight(self.shells, WEIGHT_MAX)? })
     }
@@ -140,7 +146,7 @@ impl ClusterGradients {
 
 impl Statistic for ClusterGradients {
     fn name(&self) -> &'static str {
-        "cluster gradients"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -160,9 +166,14 @@ impl Statistic for ClusterGradients {
     }
 
     fn parameters(&self) -> Parameters {
-        let Weights { counts, shells } = self.weights;
-        let floats = [&[self.scale, self.reach, counts, shells], self.radii.as_slice(), &self.centers].concat();
-        Parameters { floats, numbers: vec![self.bits.into(), self.d as u64, self.radii.len() as u64] }
+        Parameters::of([
+            ("scale", self.scale.into()),
+            ("reach", self.reach.into()),
+            ("weights", [self.weights.counts, self.weights.shells].as_slice().into()),
+            ("radii", self.radii.as_slice().into()),
+            ("centers", self.centers.as_slice().into()),
+            ("bits", self.bits.into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -179,6 +190,30 @@ impl Statistic for ClusterGradients {
         }
         gradients.iter_mut().for_each(|entry| *entry <<= FACTOR_BITS);
         Ok(Exact::rounded(total, BITS_MAX + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+impl Kind for ClusterGradients {
+    const NAME: &'static str = "cluster gradients";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        let (centers, radii) = (given.floats("centers")?, given.floats("radii")?);
+        let (scale, reach) = (given.float("scale")?, given.float("reach")?);
+        let d = centers.len() / radii.len().max(1);
+        Self::new(d, &centers, &radii, scale, reach, Weights::read(given)?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (k, d, bits) = (given.size("k")?, given.size("d")?, given.small("bits")?);
+        Ok(Bound::vector(Self::bound(k, d, Weights::read(given)?, bits)?, Self::values(k, d)))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        let centers = [theta, &vec![scale; theta.len()], &vec![-0.5; theta.len()]].concat();
+        let weights = Weights { counts: 1.0, shells: 0.7 };
+        vec![Self::new(theta.len(), &centers, &[radius(scale), 0.0, scale], radius(scale), 1e300, weights, 36)]
     }
 }
 

@@ -10,8 +10,7 @@
 //! contribution of a record lies in [0, 1], also after rounding to a multiple of 2^-20, and two contributions differ by
 //! at most 1. ∎
 
-use super::wire::Parameters;
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius};
 use crate::numeric::block::Lying;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
@@ -85,7 +84,7 @@ pub(super) fn contribution(distance: f64, radius: f64, d: usize) -> i64 {
 
 impl Statistic for Curvature {
     fn name(&self) -> &'static str {
-        "curvature"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -105,7 +104,7 @@ impl Statistic for Curvature {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
+        Parameters::of([("radius", self.radius.into()), ("theta", self.theta.as_slice().into()), ("bits", self.bits.into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -115,6 +114,24 @@ impl Statistic for Curvature {
             total[0] += dispatch::vectorised(BlockCurvature { block, theta, radius });
         })?;
         Ok(Exact::vector(vec![sum[0] << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))
+    }
+}
+
+impl Kind for Curvature {
+    const NAME: &'static str = "curvature";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.float("radius")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        Ok(Bound::vector(Self::bound(given.small("bits")?), 1))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        vec![Self::new(theta, radius(scale), 24)]
     }
 }
 

@@ -38,8 +38,7 @@ use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_bits, checked_weight};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_weight};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -90,7 +89,7 @@ impl GradientAndDirections {
 
 impl Statistic for GradientAndDirections {
     fn name(&self) -> &'static str {
-        "gradient and directions"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -110,7 +109,7 @@ impl Statistic for GradientAndDirections {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: [&[self.weight], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
+        Parameters::of([("weight", self.weight.into()), ("theta", self.theta.as_slice().into()), ("bits", self.bits.into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -124,6 +123,25 @@ impl Statistic for GradientAndDirections {
         total[..d].iter_mut().for_each(|entry| *entry <<= FACTOR_BITS);
         scale_triangle(&mut total[d..], d, self.weight);
         Ok(Exact::rounded(total, PRODUCT_BITS + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+impl Kind for GradientAndDirections {
+    const NAME: &'static str = "gradient and directions";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.float("weight")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let d = given.size("d")?;
+        let bound = Self::bound(d, given.float("weight")?, given.small("bits")?)?;
+        Ok(Bound::vector(bound, d + entries(d)))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], _scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        vec![Self::new(theta, 0.125, 40), Self::new(theta, WEIGHT_MAX, 32)]
     }
 }
 

@@ -12,8 +12,7 @@
 //! contributions differ by at most 1. ∎
 
 use super::target::Target;
-use super::wire::Parameters;
-use super::{BadParameter, Statistic};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
 use crate::numeric::block::Lying;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
@@ -143,7 +142,7 @@ fn of_entry(target: Target) -> Sensitivity {
 
 impl Statistic for DistanceCounts {
     fn name(&self) -> &'static str {
-        "distance counts"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -163,12 +162,33 @@ impl Statistic for DistanceCounts {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: self.theta.clone(), numbers: vec![self.target.bits().into(), self.target.share()] }
+        Parameters::of([
+            ("theta", self.theta.as_slice().into()),
+            ("target", self.target.fraction().as_slice().into()),
+            ("bits", self.target.bits().into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let counts = cumulative(bucket_counts(points, &self.theta, pulse)?);
         Ok(Exact::table(self.target.signed(counts, points.mass()), self.sensitivity()))
+    }
+}
+
+impl Kind for DistanceCounts {
+    const NAME: &'static str = "distance counts";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.small("bits")?, given.fraction("target")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        Ok(Bound::table(Self::bound(given.small("bits")?, given.fraction("target")?)?))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], _scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        vec![Self::new(theta, 3, (0, 0)), Self::new(theta, 9, (205, 9))]
     }
 }
 

@@ -15,8 +15,7 @@
 //! vector and adds another, so the sum moves by at most twice as much. The bound needs finite coordinates of theta and
 //! of the records; both are made finite when a query or a dataset is created. ∎
 
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_bits};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, Lying};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
@@ -80,7 +79,7 @@ impl Gradient {
 
 impl Statistic for Gradient {
     fn name(&self) -> &'static str {
-        "gradient"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -100,11 +99,29 @@ impl Statistic for Gradient {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: self.theta.clone(), numbers: vec![self.bits.into()] }
+        Parameters::of([("theta", self.theta.as_slice().into()), ("bits", self.bits.into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         Ok(Exact::vector(self.sum(points, pulse)?, self.sensitivity()))
+    }
+}
+
+impl Kind for Gradient {
+    const NAME: &'static str = "gradient";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (d, bits) = (given.size("d")?, given.small("bits")?);
+        Ok(Bound::vector(Self::bound(d, bits), d))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], _scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        vec![Self::new(theta, 32)]
     }
 }
 

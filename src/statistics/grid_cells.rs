@@ -18,8 +18,7 @@
 //! contributes a unit vector or the zero vector, and two such contributions differ by at most sqrt(2). A record for
 //! which an intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
 
-use super::wire::Parameters;
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, checked_radius, on_lattice};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
 use crate::numeric::block::Block;
 use crate::numeric::dispatch::{Kernel, vectorised};
 use crate::numeric::distance::{distance, sum_lanes, sum_of_squares};
@@ -97,7 +96,7 @@ impl GridCells {
 
 impl Statistic for GridCells {
     fn name(&self) -> &'static str {
-        "grid cells"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -117,10 +116,16 @@ impl Statistic for GridCells {
     }
 
     fn parameters(&self) -> Parameters {
-        let Grid { theta, axes, scale, reach, side, level } = &self.grid;
-        let floats = [&[*scale, *reach, *side], theta.as_slice(), axes].concat();
-        let numbers = [&[self.bits.into(), theta.len() as u64, u64::from(*level)], self.codes.as_slice()].concat();
-        Parameters { floats, numbers }
+        Parameters::of([
+            ("scale", self.grid.scale.into()),
+            ("reach", self.grid.reach.into()),
+            ("side", self.grid.side.into()),
+            ("theta", self.grid.theta.as_slice().into()),
+            ("axes", self.grid.axes.as_slice().into()),
+            ("level", self.grid.level.into()),
+            ("cells", self.codes.as_slice().into()),
+            ("bits", self.bits.into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -131,6 +136,37 @@ impl Statistic for GridCells {
             vectorised(Count { block, grid, codes, total });
         })?;
         Ok(Exact::vector(on_lattice(counts, self.bits), self.sensitivity()))
+    }
+}
+
+impl Kind for GridCells {
+    const NAME: &'static str = "grid cells";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        let grid = Grid {
+            theta: given.floats("theta")?,
+            axes: given.floats("axes")?,
+            scale: given.float("scale")?,
+            reach: given.float("reach")?,
+            side: given.float("side")?,
+            level: given.small("level")?,
+        };
+        Self::new(grid, given.numbers("cells")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (cells, bits) = (given.size("cells")?, given.small("bits")?);
+        Ok(Bound::vector(Self::bound(bits)?, cells))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        // Four cells along one axis or two.
+        let d = theta.len().max(1);
+        let axes = (0..d.min(2) * d).map(|i| if i % d == i / d { 1.0 } else { 0.1 }).collect();
+        let grid = Grid { theta: theta.to_vec(), axes, scale: radius(scale), reach: 1e300, side: 5.0, level: 2 };
+        vec![Self::new(grid, (0..16).collect(), 20)]
     }
 }
 

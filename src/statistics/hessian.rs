@@ -41,8 +41,7 @@ use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_bits, checked_radius, checked_weight};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_radius, checked_weight};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -98,7 +97,7 @@ impl Hessian {
 
 impl Statistic for Hessian {
     fn name(&self) -> &'static str {
-        "hessian"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -118,8 +117,12 @@ impl Statistic for Hessian {
     }
 
     fn parameters(&self) -> Parameters {
-        let floats = [&[self.radius, self.weight], self.theta.as_slice()].concat();
-        Parameters { floats, numbers: vec![self.bits.into()] }
+        Parameters::of([
+            ("radius", self.radius.into()),
+            ("weight", self.weight.into()),
+            ("theta", self.theta.as_slice().into()),
+            ("bits", self.bits.into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -132,6 +135,26 @@ impl Statistic for Hessian {
         total[0] *= fixed(self.weight) << (PRODUCT_BITS - CONTRIBUTION_BITS);
         scale_triangle(&mut total[1..], d, 1.0);
         Ok(Exact::rounded(total, PRODUCT_BITS + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+impl Kind for Hessian {
+    const NAME: &'static str = "hessian";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.float("radius")?, given.float("weight")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let d = given.size("d")?;
+        let bound = Self::bound(d, given.float("weight")?, given.small("bits")?)?;
+        Ok(Bound::vector(bound, 1 + entries(d)))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        vec![Self::new(theta, radius(scale), 0.4, 40), Self::new(theta, radius(scale), std::f64::consts::SQRT_2, 32)]
     }
 }
 

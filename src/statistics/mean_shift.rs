@@ -10,8 +10,7 @@
 //! of a record to the gradient. ∎
 
 use super::gradient::{BITS_MAX, Gradient};
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_bits};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};
 use crate::numeric::block::Block;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
@@ -83,7 +82,7 @@ impl MeanShift {
 
 impl Statistic for MeanShift {
     fn name(&self) -> &'static str {
-        "mean shift"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -103,7 +102,7 @@ impl Statistic for MeanShift {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: [&[self.radius], self.theta.as_slice()].concat(), numbers: vec![self.bits.into()] }
+        Parameters::of([("radius", self.radius.into()), ("theta", self.theta.as_slice().into()), ("bits", self.bits.into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -113,6 +112,25 @@ impl Statistic for MeanShift {
             dispatch::vectorised(BlockShift { block, theta, radius: self.radius, bits: self.bits, total });
         })?;
         Ok(Exact::vector(sum, self.sensitivity()))
+    }
+}
+
+impl Kind for MeanShift {
+    const NAME: &'static str = "mean shift";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.float("radius")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (d, bits) = (given.size("d")?, given.small("bits")?);
+        Ok(Bound::vector(Self::bound(d, bits), d))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        vec![Self::new(theta, radius(scale), 40)]
     }
 }
 

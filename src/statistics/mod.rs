@@ -5,30 +5,16 @@
 //! [`crate::numeric::float_scale::finite`] maps the coordinates of its points to finite doubles. So a kernel never sees
 //! NaN or infinity, and the bounds hold for any point that a mechanism computes.
 
-pub mod ball_counts;
-pub mod ball_size;
-pub mod cluster_gradients;
-pub mod curvature;
-pub mod directions;
-pub mod distance_counts;
-pub mod gradient;
-pub mod grid_cells;
-pub mod hessian;
-pub mod mean_shift;
-pub mod objective_differences;
-pub mod pair_counts;
-pub mod ranks;
-pub mod robust_step;
+pub mod again;
+pub mod parameters;
 pub mod second_moments;
-pub mod shells;
-pub mod size;
 pub mod target;
-pub mod wire;
 
+use std::any::Any;
 use std::fmt;
 
 use crate::release::error::Error;
-use crate::release::exact::{Exact, Query};
+use crate::release::exact::{Exact, Form, Query};
 use crate::release::sample;
 use crate::release::sensitivity::Sensitivity;
 use crate::release::streams::Stream;
@@ -36,14 +22,14 @@ use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
-use wire::Parameters;
+use parameters::{Arguments, Parameters, Value};
 
 /// The finest lattice of counts. A count is multiplied by 2^bits, and with 62 bits counts up to 2^64 fit 128-bit
 /// integers.
 pub const COUNT_BITS_MAX: u32 = 62;
 
 /// A query about the records.
-pub trait Statistic: Send + Sync {
+pub trait Statistic: Any + Send + Sync {
     /// The name, as plans and audit records show it.
     fn name(&self) -> &'static str;
 
@@ -62,6 +48,14 @@ pub trait Statistic: Send + Sync {
     /// The public parameters. The trace of a run stores them, and another process that holds records rebuilds the query
     /// from them. They do not contain hidden randomness.
     fn parameters(&self) -> Parameters;
+
+    /// The answer is in units of 2^exponent.
+    fn exponent(&self) -> i32 {
+        match self.parameters().iter().find(|(name, _)| *name == "bits") {
+            Some((_, Value::Number(bits))) => -(*bits as i32),
+            _ => 0,
+        }
+    }
 
     /// The hidden randomness that decides which weighted records are kept. It is used only if the query is not a sum
     /// over records; the query is then answered for the kept records. `None` means that there is no proof for weighted
@@ -103,6 +97,118 @@ pub trait Statistic: Send + Sync {
         points.check().map_err(Error::Unreadable)?;
         Ok(exact)
     }
+}
+
+/// What makes a statistic available by its name: the file of a statistic has all of it, and [`statistics!`] lists the
+/// files.
+pub trait Kind: Statistic + Sized {
+    /// The name, for plans and records.
+    const NAME: &'static str;
+
+    /// Whether it is a sum over records that is released with noise, so that weights are factors in its bound.
+    const SUM: bool = true;
+
+    /// The query with the parameters of [`Statistic::parameters`].
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter>;
+
+    /// The sensitivity of every query with these parameters, which is needed for calibration before a query exists.
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter>;
+
+    /// Queries at a point with which the promises of all statistics are tested; n is the public number of records, and
+    /// `scale` can be any number.
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, n: usize) -> Vec<Result<Self, BadParameter>>;
+}
+
+/// How far an answer moves between neighbors, and how many numbers are released of it at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// The sensitivity without weights.
+    pub sensitivity: Sensitivity,
+    /// The number of values that are released at once.
+    pub values: usize,
+    form: Form,
+}
+
+impl Bound {
+    fn vector(sensitivity: Sensitivity, values: usize) -> Self {
+        Self { sensitivity, values, form: Form::Vector }
+    }
+
+    fn table(sensitivity: Sensitivity) -> Self {
+        Self { sensitivity, values: 1, form: Form::Table }
+    }
+
+    fn scores(sensitivity: Sensitivity) -> Self {
+        Self { sensitivity, values: 1, form: Form::Scores }
+    }
+}
+
+/// Declares the modules of statistics, and what finds a statistic by its name.
+macro_rules! statistics {
+    ($($module:ident :: $kind:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// The names of all statistics, each with whether it is a [`Kind::SUM`].
+        pub const KINDS: &[(&str, bool)] = &[$(($module::$kind::NAME, $module::$kind::SUM),)*];
+
+        /// The query with this name and these parameters.
+        pub fn read(name: &str, mut given: Arguments) -> Result<Box<dyn Statistic>, BadParameter> {
+            let made: Box<dyn Statistic> = match name {
+                $($module::$kind::NAME => Box::new($module::$kind::read(&mut given)?),)*
+                _ => return Err(unknown(name)),
+            };
+            given.taken(made)
+        }
+
+        /// The bound of the statistic with this name; the parameter `weighted` says whether records have weights.
+        pub fn bound(name: &str, mut given: Arguments) -> Result<Bound, BadParameter> {
+            let weighted = given.flag("weighted")?;
+            let (bound, sum) = match name {
+                $($module::$kind::NAME => ($module::$kind::bound_of(&mut given)?, $module::$kind::SUM),)*
+                _ => return Err(unknown(name)),
+            };
+            if weighted && !sum {
+                return Err(BadParameter(format!("{name} is not a sum in which weights are factors")));
+            }
+            let rounding = bound.form.rounding(bound.values);
+            let sensitivity = if weighted { bound.sensitivity.weighted(rounding) } else { bound.sensitivity };
+            given.taken(Bound { sensitivity, ..bound })
+        }
+
+        /// The examples of all statistics.
+        #[cfg(test)]
+        fn examples(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
+            let mut all: Vec<Box<dyn Statistic>> = Vec::new();
+            $(for example in $module::$kind::examples(theta, scale, n) {
+                all.push(Box::new(example.unwrap()));
+            })*
+            all
+        }
+    };
+}
+
+statistics! {
+    gradient::Gradient,
+    mean_shift::MeanShift,
+    ball_size::BallSize,
+    robust_step::RobustStep,
+    ranks::Ranks,
+    distance_counts::DistanceCounts,
+    curvature::Curvature,
+    hessian::Hessian,
+    directions::GradientAndDirections,
+    objective_differences::ObjectiveDifferences,
+    shells::ShellsAndDirections,
+    grid_cells::GridCells,
+    cluster_gradients::ClusterGradients,
+    size::Size,
+    pair_counts::PairCounts,
+    ball_counts::LargestBallCounts,
+}
+
+fn unknown(name: &str) -> BadParameter {
+    BadParameter(format!("there is no statistic {name:?}"))
 }
 
 /// An error: the public parameters are invalid.

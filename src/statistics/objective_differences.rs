@@ -27,8 +27,7 @@
 
 use nalgebra::{DMatrixView, DVectorView};
 
-use super::wire::Parameters;
-use super::{BadParameter, Statistic};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, norm, scale};
@@ -95,17 +94,6 @@ impl ObjectiveDifferences {
         Ok(Self::new(candidates)?.sensitivity())
     }
 
-    /// The exponent of the unit; 0 if all candidates are the same point.
-    pub fn exponent(&self) -> i32 {
-        if self.diameter == 0.0 {
-            return 0;
-        }
-        // The smallest power of two that is at least the diameter.
-        let floor = exponent(self.diameter);
-        let ceiling = if scale(1.0, floor) == self.diameter { floor } else { floor + 1 };
-        ceiling - BITS
-    }
-
     /// The largest change of the difference of two scores when a record is replaced, in units. The range is 0 if all
     /// candidates are equal.
     fn range(&self) -> u64 {
@@ -120,7 +108,7 @@ impl ObjectiveDifferences {
 
 impl Statistic for ObjectiveDifferences {
     fn name(&self) -> &'static str {
-        "objective differences"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -139,8 +127,19 @@ impl Statistic for ObjectiveDifferences {
         self.identity
     }
 
+    /// 0 if all candidates are the same point.
+    fn exponent(&self) -> i32 {
+        if self.diameter == 0.0 {
+            return 0;
+        }
+        // The smallest power of two that is at least the diameter.
+        let floor = exponent(self.diameter);
+        let ceiling = if scale(1.0, floor) == self.diameter { floor } else { floor + 1 };
+        ceiling - BITS
+    }
+
     fn parameters(&self) -> Parameters {
-        Parameters { floats: self.points.concat(), numbers: vec![self.points[0].len() as u64] }
+        Parameters::of([("candidates", self.points.concat().as_slice().into()), ("d", self.points[0].len().into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -150,6 +149,30 @@ impl Statistic for ObjectiveDifferences {
             dispatch::vectorised(Block { candidates: self, block: block.view(), sums });
         })?;
         Ok(Exact::scores(sums, self.sensitivity()))
+    }
+}
+
+impl Kind for ObjectiveDifferences {
+    const NAME: &'static str = "objective differences";
+    const SUM: bool = false;
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        let (candidates, d) = (given.floats("candidates")?, given.size("d")?.max(1));
+        if !candidates.len().is_multiple_of(d) {
+            return Err(BadParameter(format!("{} numbers make no candidates in {d} dimensions", candidates.len())));
+        }
+        Self::new(DMatrixView::from_slice(&candidates, d, candidates.len() / d))
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        Ok(Bound::scores(Self::read(given)?.sensitivity()))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        let others = [1.0, -0.5, scale].map(|by| theta.iter().map(|t| t * by + by).collect());
+        let candidates = [vec![theta.to_vec()], others.to_vec()].concat().concat();
+        vec![Self::new(DMatrixView::from_slice(&candidates, theta.len(), 4))]
     }
 }
 

@@ -35,8 +35,7 @@
 use nalgebra::DMatrixView;
 
 use super::target::Target;
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_radii};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_radii};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
 use crate::release::exact::Exact;
@@ -129,7 +128,7 @@ impl PairCounts {
 
 impl Statistic for PairCounts {
     fn name(&self) -> &'static str {
-        "pair counts"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -150,8 +149,12 @@ impl Statistic for PairCounts {
 
     /// The public parameters do not contain the pairings, because these are hidden.
     fn parameters(&self) -> Parameters {
-        let numbers = vec![self.target.bits().into(), self.pairings as u64, self.target.share()];
-        Parameters { floats: self.radii.clone(), numbers }
+        Parameters::of([
+            ("radii", self.radii.as_slice().into()),
+            ("pairings", self.pairings.into()),
+            ("target", self.target.fraction().as_slice().into()),
+            ("bits", self.target.bits().into()),
+        ])
     }
 
     fn coins(&self) -> Option<&Stream> {
@@ -162,6 +165,29 @@ impl Statistic for PairCounts {
         let pairs: Vec<_> = (0..self.pairings).flat_map(|k| matching(&mut self.stream.part(k), points.n())).collect();
         let counts = counts(points.dense().view(), &pairs, &self.radii, pulse)?;
         Ok(Exact::table(self.target.signed(counts, pairs.len() as i128), self.sensitivity()))
+    }
+}
+
+impl Kind for PairCounts {
+    const NAME: &'static str = "pair counts";
+    const SUM: bool = false;
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        let (pairings, bits) = (given.size("pairings")?, given.small("bits")?);
+        Self::new(given.floats("radii")?, pairings, given.stream()?, bits, given.fraction("target")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (pairings, bits) = (given.size("pairings")?, given.small("bits")?);
+        Ok(Bound::table(Self::bound(pairings, bits)))
+    }
+
+    #[cfg(test)]
+    fn examples(_theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use crate::release::streams::Streams;
+        use crate::release::tape::{Draw, Tape};
+        let stream = || Draw::new(Streams::from_key([3; 32]), crate::release::sensitivity::Neighbours::Replace).hidden();
+        vec![Self::new(super::tests::radii(scale), 3, stream(), 2, (0, 0)), Self::new(super::tests::radii(scale), 1, stream(), 9, (317, 9))]
     }
 }
 

@@ -8,8 +8,7 @@
 //! most 1 in every coordinate and has a norm of at most sqrt(d). ∎
 
 use super::target::Target;
-use super::wire::Parameters;
-use super::{BadParameter, Statistic};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
@@ -51,7 +50,7 @@ impl Ranks {
 
 impl Statistic for Ranks {
     fn name(&self) -> &'static str {
-        "ranks"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -71,12 +70,34 @@ impl Statistic for Ranks {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: self.thresholds.clone(), numbers: vec![self.bits.into(), self.centered.into()] }
+        Parameters::of([
+            ("thresholds", self.thresholds.as_slice().into()),
+            ("centered", u32::from(self.centered).into()),
+            ("bits", self.bits.into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let ranks = points.ranks(&self.thresholds, pulse)?;
         Ok(Exact::vector(self.target.signed(ranks, points.mass()), self.sensitivity()))
+    }
+}
+
+impl Kind for Ranks {
+    const NAME: &'static str = "ranks";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("thresholds")?, given.small("bits")?, given.flag("centered")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let d = given.size("d")?;
+        Ok(Bound::vector(Self::bound(d, given.small("bits")?, given.flag("centered")?), d))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], _scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        vec![Self::new(theta, 7, false), Self::new(theta, 7, true)]
     }
 }
 

@@ -32,8 +32,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::gradient::{BITS_MAX, Gradient, rounder};
-use super::wire::Parameters;
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, Value, checked_bits};
 use crate::numeric::dispatch::{Kernel, vectorised};
 use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, scale};
@@ -473,7 +472,7 @@ fn segment_of(segment: usize, d: usize) -> Range<usize> {
 
 impl Statistic for RobustStep {
     fn name(&self) -> &'static str {
-        "robust step"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -498,7 +497,11 @@ impl Statistic for RobustStep {
             Center::Doubles(values) => values.to_vec(),
             Center::Singles(values) => values.iter().map(|x| f64::from(*x)).collect(),
         };
-        Parameters { floats: [vec![self.threshold], center].concat(), numbers: vec![self.bits.into()] }
+        Parameters::of([
+            ("threshold", self.threshold.into()),
+            ("center", Value::Floats(center)),
+            ("bits", self.bits.into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -510,6 +513,32 @@ impl Statistic for RobustStep {
             }
         })?;
         Ok(Exact::vector(sum, self.sensitivity()))
+    }
+}
+
+impl Kind for RobustStep {
+    const NAME: &'static str = "robust step";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        let center = match (given.optional("center"), given.optional("d")) {
+            (Some(Value::Singles(center)), _) => Center::Singles(center.into()),
+            (Some(Value::Floats(center)), _) => Center::Doubles(center.into()),
+            (None, Some(Value::Number(d))) => Center::Origin(usize::try_from(d).unwrap_or(usize::MAX)),
+            _ => return Err(BadParameter("a robust step needs a center, or the dimension d".into())),
+        };
+        Self::new(center, given.float("threshold")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (d, bits) = (given.size("d")?, given.small("bits")?);
+        Ok(Bound::vector(Self::bound(d, bits), d))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        let center = || Center::Doubles(theta.into());
+        vec![Self::new(center(), 0.0, 40), Self::new(center(), radius(scale).clamp(1e-90, 1e90), 32)]
     }
 }
 
@@ -628,7 +657,7 @@ impl Accumulator {
     pub fn size(&self, bits: u32) -> Result<Exact, BadParameter> {
         let bits = checked_bits(bits, COUNT_BITS_MAX)?;
         let bound = super::size::Size::bound(bits);
-        let query = Query::of("size", Parameters { floats: Vec::new(), numbers: vec![bits.into()] });
+        let query = Query::of("size", Parameters::of([("bits", bits.into())]));
         if self.weighted {
             return Ok(Exact::vector(vec![self.weights << bits], bound).weighted(WEIGHT_BITS).about(query));
         }
@@ -638,7 +667,7 @@ impl Accumulator {
     /// Takes the sum out of the accumulator. Returns `None` if it was already taken.
     pub fn sum(&mut self) -> Option<Exact> {
         // The parameters do not contain the center, because it is as long as the sum and the caller knows it.
-        let parameters = Parameters { floats: vec![self.step.threshold], numbers: vec![self.step.bits.into()] };
+        let parameters = Parameters::of([("threshold", self.step.threshold.into()), ("bits", self.step.bits.into())]);
         let mut total = self.total.take()?;
         flush(&mut total, &mut self.pending, &mut self.pending_most);
         self.pending = Vec::new();

@@ -25,8 +25,7 @@ use super::second_moments::{
     Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_bits, checked_radius};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_radius};
 use crate::numeric::block::Lying;
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
@@ -113,7 +112,7 @@ fn checked(weight: f64) -> Result<f64, BadParameter> {
 
 impl Statistic for ShellsAndDirections {
     fn name(&self) -> &'static str {
-        "shells and directions"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -133,8 +132,12 @@ impl Statistic for ShellsAndDirections {
     }
 
     fn parameters(&self) -> Parameters {
-        let floats = [&[self.scale, self.weight], self.theta.as_slice()].concat();
-        Parameters { floats, numbers: vec![self.bits.into()] }
+        Parameters::of([
+            ("scale", self.scale.into()),
+            ("weight", self.weight.into()),
+            ("theta", self.theta.as_slice().into()),
+            ("bits", self.bits.into()),
+        ])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -157,6 +160,25 @@ impl Statistic for ShellsAndDirections {
             scale_triangle(&mut total[SHELLS..], d, self.weight);
         }
         Ok(Exact::rounded(total, PRODUCT_BITS + FACTOR_BITS - self.bits, self.sensitivity()))
+    }
+}
+
+impl Kind for ShellsAndDirections {
+    const NAME: &'static str = "shells and directions";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(&given.floats("theta")?, given.float("scale")?, given.float("weight")?, given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        let (d, weight) = (given.size("d")?, given.float("weight")?);
+        Ok(Bound::vector(Self::bound(d, weight, given.small("bits")?)?, Self::values(d, weight)))
+    }
+
+    #[cfg(test)]
+    fn examples(theta: &[f64], scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        use super::tests::radius;
+        vec![Self::new(theta, radius(scale), 2.0, 40), Self::new(theta, radius(scale), 0.0, 30)]
     }
 }
 

@@ -7,8 +7,7 @@
 //! Under replacement without weights, the number of records is public and needs no release. [`Points::n`] returns it. A
 //! tape refuses to release it with Gaussian noise, because its sensitivity is zero.
 
-use super::wire::Parameters;
-use super::{BadParameter, COUNT_BITS_MAX, Statistic, checked_bits, on_lattice};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, on_lattice};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
@@ -36,7 +35,7 @@ impl Size {
 
 impl Statistic for Size {
     fn name(&self) -> &'static str {
-        "size"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -56,11 +55,28 @@ impl Statistic for Size {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: Vec::new(), numbers: vec![self.bits.into()] }
+        Parameters::of([("bits", self.bits.into())])
     }
 
     fn exact(&self, points: &Points, _pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         Ok(Exact::vector(on_lattice(vec![points.mass()], self.bits), self.sensitivity()))
+    }
+}
+
+impl Kind for Size {
+    const NAME: &'static str = "size";
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(given.small("bits")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        Ok(Bound::vector(Self::bound(given.small("bits")?), 1))
+    }
+
+    #[cfg(test)]
+    fn examples(_theta: &[f64], _scale: f64, _n: usize) -> Vec<Result<Self, BadParameter>> {
+        vec![Self::new(5)]
     }
 }
 

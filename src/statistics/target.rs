@@ -42,9 +42,9 @@ impl Target {
         if (nearest as i128) < exact { nearest.next_up() } else { nearest }
     }
 
-    /// The number that is subtracted for every item, in units of 2^-bits.
-    pub(super) fn share(self) -> u64 {
-        self.share as u64
+    /// The share as a pair of p and k, which stand for p/2^k.
+    pub(super) fn fraction(self) -> [u64; 2] {
+        [self.share as u64, self.bits.into()]
     }
 
     /// The number of bits of the lattice.

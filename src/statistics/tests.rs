@@ -5,13 +5,12 @@ use proptest::prelude::*;
 
 use super::Statistic;
 use super::ball_counts::LargestBallCounts;
-use super::ball_size::BallSize;
 use super::cluster_gradients::{ClusterGradients, Weights};
 use super::curvature::Curvature;
 use super::directions::{self, GradientAndDirections};
 use super::distance_counts::DistanceCounts;
 use super::gradient::Gradient;
-use super::grid_cells::{Grid, GridCells};
+use super::grid_cells::GridCells;
 use super::hessian::Hessian;
 use super::mean_shift::MeanShift;
 use super::objective_differences::ObjectiveDifferences;
@@ -57,54 +56,17 @@ fn admitted(records: &DMatrix<f64>) -> Points<'static> {
 
 /// Every statistic at a point, with a few other parameters; n is the public number of records.
 pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
-    let radius = if (1e-300..1e300).contains(&scale) { scale } else { 1.0 };
-    let radii = vec![0.0, radius / 2.0, radius, 1e300];
-    let stream = || Draw::new(Streams::from_key([3; 32]), Replace).hidden();
-    let others = [1.0, -0.5, scale].map(|by| DVector::from_iterator(theta.len(), theta.iter().map(|t| t * by + by)));
-    let candidates = DMatrix::from_columns(&[vec![DVector::from_column_slice(theta)], others.to_vec()].concat());
-    vec![
-        Box::new(Gradient::new(theta, 32).unwrap()),
-        Box::new(MeanShift::new(theta, radius, 40).unwrap()),
-        Box::new(BallSize::new(theta, radius, 21).unwrap()),
-        Box::new(RobustStep::new(Center::Doubles(theta.into()), 0.0, 40).unwrap()),
-        Box::new(RobustStep::new(Center::Doubles(theta.into()), radius.clamp(1e-90, 1e90), 32).unwrap()),
-        Box::new(Ranks::new(theta, 7, false).unwrap()),
-        Box::new(Ranks::new(theta, 7, true).unwrap()),
-        Box::new(DistanceCounts::new(theta, 3, (0, 0)).unwrap()),
-        Box::new(DistanceCounts::new(theta, 9, (205, 9)).unwrap()),
-        Box::new(Curvature::new(theta, radius, 24).unwrap()),
-        Box::new(Hessian::new(theta, radius, 0.4, 40).unwrap()),
-        Box::new(Hessian::new(theta, radius, std::f64::consts::SQRT_2, 32).unwrap()),
-        Box::new(GradientAndDirections::new(theta, 0.125, 40).unwrap()),
-        Box::new(GradientAndDirections::new(theta, directions::WEIGHT_MAX, 32).unwrap()),
-        Box::new(ObjectiveDifferences::new(candidates.as_view()).unwrap()),
-        Box::new(ShellsAndDirections::new(theta, radius, 2.0, 40).unwrap()),
-        Box::new(ShellsAndDirections::new(theta, radius, 0.0, 30).unwrap()),
-        Box::new(GridCells::new(grid(theta, radius), (0..16).collect(), 20).unwrap()),
-        Box::new(
-            ClusterGradients::new(
-                theta.len(),
-                &candidates.as_slice()[..3 * theta.len()],
-                &[radius, 0.0, scale],
-                radius,
-                1e300,
-                Weights { counts: 1.0, shells: 0.7 },
-                36,
-            )
-            .unwrap(),
-        ),
-        Box::new(Size::new(5).unwrap()),
-        Box::new(PairCounts::new(radii.clone(), 3, stream(), 2, (0, 0)).unwrap()),
-        Box::new(PairCounts::new(radii.clone(), 1, stream(), 9, (317, 9)).unwrap()),
-        Box::new(LargestBallCounts::new(radii, n / 2 + 1, n).unwrap()),
-    ]
+    super::examples(theta, scale, n)
 }
 
-/// A grid of four cells along one axis or two.
-fn grid(theta: &[f64], scale: f64) -> Grid {
-    let d = theta.len().max(1);
-    let axes = (0..d.min(2) * d).map(|i| if i % d == i / d { 1.0 } else { 0.1 }).collect();
-    Grid { theta: theta.to_vec(), axes, scale, reach: 1e300, side: 5.0, level: 2 }
+/// A number that can be a radius: the given one, or 1.
+pub(crate) fn radius(scale: f64) -> f64 {
+    if (1e-300..1e300).contains(&scale) { scale } else { 1.0 }
+}
+
+/// Ascending radii up to a large one.
+pub(crate) fn radii(scale: f64) -> Vec<f64> {
+    vec![0.0, radius(scale) / 2.0, radius(scale), 1e300]
 }
 
 /// The distance of two vectors.

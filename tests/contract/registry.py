@@ -76,76 +76,86 @@ def _hidden() -> Any:
 
 
 class StatisticCase(NamedTuple):
-    """How to make the query at a point of dimension d with n public records, and the bound that calibrates its
-    noise.
+    """The parameters of the query at a point of dimension d with n public records, and those of its bound, without the
+    bits of its lattice; statistics without a lattice have None.
     """
 
-    ask: Callable[[Array, int], Statistic]
-    bound: Callable[[Array, int], Sensitivity]
+    parameters: Callable[[Array, int], dict[str, Any]]
+    bound: Callable[[Array, int], dict[str, Any]]
+    bits: int | None = 24
+
+    def query(self, name: str, at: Array, n: int) -> Statistic:
+        return Statistic(name, **self.parameters(at, n), **self._lattice)
+
+    def stated(self, name: str, at: Array, n: int) -> tuple[Sensitivity, int]:
+        return statistics.bound(name, **self.bound(at, n), **self._lattice)
+
+    @property
+    def _lattice(self) -> dict[str, int]:
+        return {} if self.bits is None else {"bits": self.bits}
 
 
 _RADII = [0.5, 1.0, 4.0]
 
 
 def _candidates(at: Array) -> Array:
-    return np.stack([at, at + 0.5, at - 0.25])
+    return np.concatenate([at, at + 0.5, at - 0.25])
 
 
-STATISTIC_CASES: dict[type[Statistic], StatisticCase] = {
-    statistics.Gradient: StatisticCase(
-        lambda at, n: statistics.Gradient(at, 32), lambda at, n: statistics.Gradient.bound(len(at), 32)
+def _cells(at: Array) -> NDArray[np.uint64]:
+    return np.arange(4 ** min(len(at), 2), dtype=np.uint64)
+
+
+STATISTIC_CASES = {
+    "gradient": StatisticCase(lambda at, n: {"theta": at}, lambda at, n: {"d": len(at)}, 32),
+    "ball size": StatisticCase(lambda at, n: {"theta": at, "radius": 1.5}, lambda at, n: {}, 21),
+    "mean shift": StatisticCase(lambda at, n: {"theta": at, "radius": 1.5}, lambda at, n: {"d": len(at)}, 32),
+    "robust step": StatisticCase(lambda at, n: {"center": at, "threshold": 0.7}, lambda at, n: {"d": len(at)}, 32),
+    "ranks": StatisticCase(lambda at, n: {"thresholds": at}, lambda at, n: {"d": len(at)}, 10),
+    "distance counts": StatisticCase(lambda at, n: {"theta": at}, lambda at, n: {}, 10),
+    "curvature": StatisticCase(lambda at, n: {"theta": at, "radius": 2}, lambda at, n: {}),
+    "hessian": StatisticCase(
+        lambda at, n: {"theta": at, "radius": 1.5, "weight": 1.2}, lambda at, n: {"d": len(at), "weight": 1.2}
     ),
-    statistics.BallSize: StatisticCase(
-        lambda at, n: statistics.BallSize(at, 1.5, 21), lambda at, n: statistics.BallSize.bound(21)
+    "gradient and directions": StatisticCase(
+        lambda at, n: {"theta": at, "weight": 0.7}, lambda at, n: {"d": len(at), "weight": 0.7}
     ),
-    statistics.MeanShift: StatisticCase(
-        lambda at, n: statistics.MeanShift(at, 1.5, 32), lambda at, n: statistics.MeanShift.bound(len(at), 32)
+    "shells and directions": StatisticCase(
+        lambda at, n: {"theta": at, "scale": 1.5, "weight": 2.0}, lambda at, n: {"d": len(at), "weight": 2.0}
     ),
-    statistics.RobustStep: StatisticCase(
-        lambda at, n: statistics.RobustStep(len(at), at, 0.7, 32),
-        lambda at, n: statistics.RobustStep.bound(len(at), 32),
+    "grid cells": StatisticCase(
+        lambda at, n: {
+            "theta": at,
+            "axes": np.eye(len(at))[:2].ravel(),
+            "scale": 0.5,
+            "reach": 1e300,
+            "side": 8.0,
+            "level": 2,
+            "cells": _cells(at),
+        },
+        lambda at, n: {"cells": len(_cells(at))},
     ),
-    statistics.Ranks: StatisticCase(
-        lambda at, n: statistics.Ranks(at, 10), lambda at, n: statistics.Ranks.bound(len(at), 10)
+    "cluster gradients": StatisticCase(
+        lambda at, n: {
+            "centers": _candidates(at),
+            "radii": np.full(3, 0.5),
+            "scale": 1.0,
+            "reach": np.inf,
+            "weights": (1.0, 0.6),
+        },
+        lambda at, n: {"k": 3, "d": len(at), "weights": (1.0, 0.6)},
     ),
-    statistics.DistanceCounts: StatisticCase(
-        lambda at, n: statistics.DistanceCounts(at, 10), lambda at, n: statistics.DistanceCounts.bound(10)
+    "size": StatisticCase(lambda at, n: {}, lambda at, n: {}, 10),
+    "pair counts": StatisticCase(
+        lambda at, n: {"radii": _RADII, "pairings": 3, "stream": _hidden()}, lambda at, n: {"pairings": 3}, 10
     ),
-    statistics.Curvature: StatisticCase(
-        lambda at, n: statistics.Curvature(at, 2, 24), lambda at, n: statistics.Curvature.bound(24)
+    "largest ball counts": StatisticCase(
+        lambda at, n: {"radii": _RADII, "m": max(n // 2, 1), "n": n}, lambda at, n: {"m": max(n // 2, 1), "n": n}, None
     ),
-    statistics.Hessian: StatisticCase(
-        lambda at, n: statistics.Hessian(at, 1.5, 1.2, 24), lambda at, n: statistics.Hessian.bound(len(at), 1.2, 24)
-    ),
-    statistics.GradientAndDirections: StatisticCase(
-        lambda at, n: statistics.GradientAndDirections(at, 0.7, 24),
-        lambda at, n: statistics.GradientAndDirections.bound(len(at), 0.7, 24),
-    ),
-    statistics.ShellsAndDirections: StatisticCase(
-        lambda at, n: statistics.ShellsAndDirections(at, 1.5, 2.0, 24),
-        lambda at, n: statistics.ShellsAndDirections.bound(len(at), 2.0, 24),
-    ),
-    statistics.GridCells: StatisticCase(
-        lambda at, n: statistics.GridCells(
-            at, np.eye(len(at))[:2], 0.5, 1e300, 8.0, 2, np.arange(4 ** min(len(at), 2), dtype=np.uint64), 24
-        ),
-        lambda at, n: statistics.GridCells.bound(4 ** min(len(at), 2), 24),
-    ),
-    statistics.ClusterGradients: StatisticCase(
-        lambda at, n: statistics.ClusterGradients(_candidates(at), np.full(3, 0.5), 1.0, np.inf, (1.0, 0.6), 24),
-        lambda at, n: statistics.ClusterGradients.bound(3, len(at), (1.0, 0.6), 24),
-    ),
-    statistics.Size: StatisticCase(lambda at, n: statistics.Size(10), lambda at, n: statistics.Size.bound(10)),
-    statistics.PairCounts: StatisticCase(
-        lambda at, n: statistics.PairCounts(_RADII, 3, _hidden(), 10), lambda at, n: statistics.PairCounts.bound(3, 10)
-    ),
-    statistics.LargestBallCounts: StatisticCase(
-        lambda at, n: statistics.LargestBallCounts(_RADII, max(n // 2, 1), n),
-        lambda at, n: statistics.LargestBallCounts.bound(max(n // 2, 1), n),
-    ),
-    statistics.ObjectiveDifferences: StatisticCase(
-        lambda at, n: statistics.ObjectiveDifferences(_candidates(at)),
-        lambda at, n: statistics.ObjectiveDifferences.bound(_candidates(at)),
+    "objective differences": StatisticCase(
+        lambda at, n: {"candidates": _candidates(at), "d": len(at)},
+        lambda at, n: {"candidates": _candidates(at), "d": len(at)},
+        None,
     ),
 }
 

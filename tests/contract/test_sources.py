@@ -14,7 +14,7 @@ from conftest import opened
 from contract.registry import SOURCES, cloud
 from dpmedian._core import Exact, Points, Tape
 from dpmedian.parameters import PublicParameters
-from dpmedian.statistics import Gradient
+from dpmedian.statistics import Statistic
 
 PARAMETERS = PublicParameters.of(20, 2, rho=1.0)
 
@@ -40,14 +40,14 @@ def test_a_source_shows_opaque_answers_and_the_dimension_only(name):
     source = SOURCES[name](cloud(20, 2, seed=0), PARAMETERS)
     public = {attribute for attribute in dir(source) if not attribute.startswith("_")}
     assert public - {"of", "weighted"} == {"advance", "answer", "d", "local", "sample", "sample_by_coins"}
-    assert isinstance(source.answer(Gradient(np.zeros(2), 20)), Exact)
+    assert isinstance(source.answer(Statistic("gradient", theta=np.zeros(2), bits=20)), Exact)
     assert source.local is None or isinstance(source.local, Points)
     assert str(cloud(20, 2, seed=0)[0, 0])[:6] not in repr(source)
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_draws_the_same_sample(name):
-    points, question = cloud(20, 2, seed=0), Gradient(np.zeros(2), 20)
+    points, question = cloud(20, 2, seed=0), Statistic("gradient", theta=np.zeros(2), bits=20)
     found = [
         opened(SOURCES[kind](points, PARAMETERS).sample(Tape.draw(bytes(32)).hidden(), 7).answer(question)).tolist()
         for kind in (name, "array")

@@ -1067,8 +1067,8 @@ PRIVATE_SIZE = [
     Mutant(
         "the exact number of records takes the place of the noisy one",
         f"{PACKAGE}/mechanisms/size.py",
-        "noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])",
-        "self.release(tape, source.answer(Size(self.bits)))\n        noisy = source.local.n",
+        "noisy = float(self.query(source, tape)[0])",
+        "self.query(source, tape)\n        noisy = source.local.n",
         f"pytest {SIZES}::test_the_size_is_the_first_release_and_all_that_a_run_knows_of_the_number",
     ),
     Mutant(

@@ -15,6 +15,7 @@ mod tape;
 
 use pyo3::prelude::*;
 
+use dpmedian_core::statistics::KINDS;
 use dpmedian_core::statistics::distance_counts::{FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE};
 use dpmedian_core::statistics::shells::{FIRST_HALF_OCTAVE, SHELLS};
 
@@ -27,25 +28,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LAST_QUARTER_OCTAVE", LAST_QUARTER_OCTAVE)?;
     module.add("FIRST_HALF_OCTAVE", FIRST_HALF_OCTAVE)?;
     module.add("SHELLS", SHELLS)?;
+    module.add("STATISTICS", KINDS.to_vec())?;
     module.add_class::<sensitivity::Sensitivity>()?;
     module.add_class::<statistics::Statistic>()?;
-    module.add_class::<statistics::Gradient>()?;
-    module.add_class::<statistics::BallSize>()?;
-    module.add_class::<statistics::MeanShift>()?;
-    module.add_class::<statistics::RobustStep>()?;
     module.add_class::<statistics::Accumulator>()?;
-    module.add_class::<statistics::Ranks>()?;
-    module.add_class::<statistics::DistanceCounts>()?;
-    module.add_class::<statistics::Curvature>()?;
-    module.add_class::<statistics::Hessian>()?;
-    module.add_class::<statistics::GradientAndDirections>()?;
-    module.add_class::<statistics::ShellsAndDirections>()?;
-    module.add_class::<statistics::GridCells>()?;
-    module.add_class::<statistics::ClusterGradients>()?;
-    module.add_class::<statistics::Size>()?;
-    module.add_class::<statistics::PairCounts>()?;
-    module.add_class::<statistics::LargestBallCounts>()?;
-    module.add_class::<statistics::ObjectiveDifferences>()?;
     module.add_class::<points::Points>()?;
     module.add_class::<record_file::RecordFile>()?;
     module.add_class::<tape::Exact>()?;
@@ -60,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call::set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(call::threads, module)?)?;
     module.add_function(wrap_pyfunction!(tape::gaussian_sigma, module)?)?;
+    module.add_function(wrap_pyfunction!(statistics::bound, module)?)?;
     module.add_function(wrap_pyfunction!(sensitivity::lattice_score_sensitivity, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_median, module)?)?;
     module.add_function(wrap_pyfunction!(nonprivate::nonprivate_objective, module)?)?;

@@ -4,7 +4,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use dpmedian_core::mechanism::inverse_sensitivity;
-use dpmedian_core::release::exact::Form;
 use dpmedian_core::release::sensitivity::{self, Neighbours};
 
 /// The relation with this name.
@@ -19,13 +18,6 @@ pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
 /// How far an exact answer may move between neighbors, in units of its lattice, rounded up.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
-
-impl Sensitivity {
-    /// The sensitivity of an answer of this form, about records or about weighted records.
-    pub(super) fn of(bound: sensitivity::Sensitivity, form: Form, values: usize, weighted: bool) -> Self {
-        Self(if weighted { bound.weighted(form.rounding(values)) } else { bound })
-    }
-}
 
 #[pymethods]
 impl Sensitivity {

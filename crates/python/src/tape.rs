@@ -5,10 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
-use super::call::{Integers, Vector, raised};
+use super::call::{Integers, raised};
 use super::sensitivity::{Sensitivity, as_neighbours};
+use super::statistics::from_parameters;
 use dpmedian_core::release::exact::Query;
 use dpmedian_core::release::recording::{Entry, Record, Replay};
 use dpmedian_core::release::sample;
@@ -106,14 +107,8 @@ impl Coins {
 }
 
 /// A row of a trace.
-type TraceRow<'py> = (
-    String,
-    &'static str,
-    f64,
-    f64,
-    Option<(&'static str, Vector<'py>, Vec<u64>, Option<usize>)>,
-    Option<Integers<'py>>,
-);
+type TraceRow<'py> =
+    (String, &'static str, f64, f64, Option<(&'static str, Bound<'py, PyDict>, Option<usize>)>, Option<Integers<'py>>);
 
 /// The kinds of tape.
 enum Kind {
@@ -201,14 +196,14 @@ impl Tape {
     }
 
     /// The releases so far: (name, noise, sensitivity, scale, query, answer) for each, where a query is a statistic,
-    /// its public floats and numbers, and the entry that was picked. It contains no private value.
-    fn trace<'py>(&self, py: Python<'py>) -> Vec<TraceRow<'py>> {
+    /// its public parameters, and the entry that was picked. It contains no private value.
+    fn trace<'py>(&self, py: Python<'py>) -> PyResult<Vec<TraceRow<'py>>> {
         let row = |entry: &Traced| {
             let query = entry.query.as_ref().map(|Query { statistic, parameters, entry }| {
-                (*statistic, PyArray1::from_slice(py, &parameters.floats), parameters.numbers.clone(), *entry)
+                Ok::<_, PyErr>((*statistic, from_parameters(py, parameters)?, *entry))
             });
             let answer = entry.answer.as_ref().map(|answer| PyArray1::from_slice(py, answer));
-            (entry.name.clone(), entry.noise, entry.sensitivity, entry.scale, query, answer)
+            Ok((entry.name.clone(), entry.noise, entry.sensitivity, entry.scale, query.transpose()?, answer))
         };
         self.shared().trace().iter().map(row).collect()
     }

@@ -10,7 +10,7 @@ from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import LargestBallCounts
+from dpmedian.statistics import Statistic, bound
 
 __all__ = ["BallThreshold"]
 
@@ -20,7 +20,7 @@ class BallThreshold:
     """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
 
     Neighbors: one record replaced; under add/remove the sensitivity would grow with the private n. Sensitivity: the one
-    of `LargestBallCounts`, m + n - 2, or the larger number that the paper prints. Cost: one release of pure
+    of the statistic, m + n - 2, or the larger number that the paper prints. Cost: one release of pure
     differential privacy. Failure: None is returned if no radius reaches the threshold.
     """
 
@@ -34,8 +34,8 @@ class BallThreshold:
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], m: int, threshold: int
     ) -> BallThreshold:
-        bound = LargestBallCounts.bound(m, parameters.size).under(parameters.neighbours)
-        sensitivity = math.ceil(max(bound, parameters.profile.ball_sensitivity * m))
+        stated = bound("largest ball counts", m=m, n=parameters.size)[0].under(parameters.neighbours)
+        sensitivity = math.ceil(max(stated, parameters.profile.ball_sensitivity * m))
         return cls(radii, parameters.size, m, threshold, AboveThreshold.of(name, sensitivity, epsilon_of_rho(rho)))
 
     @property
@@ -71,5 +71,5 @@ class BallThreshold:
         )
 
     def release(self, source: Source, tape: Tape) -> int | None:
-        table = source.answer(LargestBallCounts(list(self.radii), self.m, self.n), passes=self.n)
+        table = source.answer(Statistic("largest ball counts", radii=self.radii, m=self.m, n=self.n), passes=self.n)
         return self.mechanism.release(tape, map(table.pick, range(len(self.radii))), self.threshold)

@@ -13,13 +13,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.hessian import FINEST_PRODUCTS, symmetric
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import (
-    FIRST_HALF_OCTAVE,
-    SHELLS,
-    ClusterGradients,
-    GridCells,
-    ShellsAndDirections,
-)
+from dpmedian.statistics import FIRST_HALF_OCTAVE, SHELLS
 
 __all__ = ["CELLS_MOST", "Grid", "NoisyCells", "NoisyClusters", "NoisyShells", "shell_ends"]
 
@@ -52,14 +46,12 @@ class NoisyShells(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> NoisyShells:
         """Calibrate the release to rho. With a weight of 0 the directions are left out."""
-        d = parameters.d
         return cls.of_statistic(
             name,
             "shells and directions",
             rho,
             parameters,
-            {"d": d, "weight": weight},
-            coordinates=SHELLS + (d * (d + 1) // 2 if weight > 0.0 else 0),
+            {"d": parameters.d, "weight": weight},
             finest=FINEST_PRODUCTS,
             weight=weight,
         )
@@ -71,8 +63,7 @@ class NoisyShells(Gaussian):
         The noise of the matrix has the standard deviation sigma/weight on the diagonal and 1/sqrt(2) times that
         elsewhere. Without a weight there is no matrix.
         """
-        statistic = ShellsAndDirections(np.ascontiguousarray(theta), scale, self.weight, self.bits)
-        vector = self.release(tape, source.answer(statistic))
+        vector = self.query(source, tape, theta=theta, scale=scale, weight=self.weight)
         if self.weight == 0.0:
             return vector, None
         return vector[:SHELLS], symmetric(vector[SHELLS:], len(theta)) / self.weight
@@ -80,7 +71,7 @@ class NoisyShells(Gaussian):
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid along some public axes around a public point, as in the statistic `GridCells`."""
+    """A grid along some public axes around a public point, as in the statistic of grid cells."""
 
     center: Vector
     axes: Matrix
@@ -117,7 +108,7 @@ class NoisyCells(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyCells:
-        return cls.of_statistic(name, "grid cells", rho, parameters, {"cells": CELLS_MOST}, coordinates=CELLS_MOST)
+        return cls.of_statistic(name, "grid cells", rho, parameters, {"cells": CELLS_MOST})
 
     def count(self, source: Source, tape: Tape, grid: Grid, level: int, indices: NDArray[np.int64]) -> Vector:
         """The noisy count of each cell of this level; which cells are counted depends only on earlier releases."""
@@ -125,10 +116,18 @@ class NoisyCells(Gaussian):
             raise ValueError(f"one release has at most {CELLS_MOST} cells, got {len(indices)}")
         codes = grid.codes(level, indices)
         order = np.argsort(codes)
-        center, axes = np.ascontiguousarray(grid.center), np.ascontiguousarray(grid.axes)
-        statistic = GridCells(center, axes, grid.scale, grid.reach, grid.side, level, codes[order], self.bits)
         counts = np.empty(len(indices))
-        counts[order] = self.release(tape, source.answer(statistic))
+        counts[order] = self.query(
+            source,
+            tape,
+            theta=grid.center,
+            axes=grid.axes.ravel(),
+            scale=grid.scale,
+            reach=grid.reach,
+            side=grid.side,
+            level=level,
+            cells=codes[order],
+        )
         return counts
 
 
@@ -148,15 +147,13 @@ class NoisyClusters(Gaussian):
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, k: int, weights: tuple[float, float]
     ) -> NoisyClusters:
-        d, numbers = parameters.d, k * (1 + SHELLS + parameters.d)
-        arguments = {"k": k, "d": d, "weights": weights}
+        arguments = {"k": k, "d": parameters.d, "weights": weights}
         return cls.of_statistic(
             name,
             "cluster gradients",
             rho,
             parameters,
             arguments,
-            coordinates=numbers,
             finest=_FINEST_GRADIENTS,
             k=k,
             weights=weights,
@@ -179,7 +176,8 @@ class NoisyClusters(Gaussian):
         distances.
         """
         k, d = centers.shape
-        statistic = ClusterGradients(np.ascontiguousarray(centers), radii, scale, reach, self.weights, self.bits)
-        vector = self.release(tape, source.answer(statistic))
+        vector = self.query(
+            source, tape, centers=centers.ravel(), radii=radii, scale=scale, reach=reach, weights=self.weights
+        )
         counts, shells = vector[:k] / self.weights[0], vector[k : k * (1 + SHELLS)] / self.weights[1]
         return counts, shells.reshape(k, SHELLS), vector[k * (1 + SHELLS) :].reshape(k, d)

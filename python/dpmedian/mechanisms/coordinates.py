@@ -13,7 +13,6 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Ranks
 
 __all__ = ["OPEN", "Center", "CoordinateSearch"]
 
@@ -39,7 +38,7 @@ class Center:
 class CoordinateSearch:
     """A posterior search for d coordinate medians, by noisy ranks.
 
-    Neighbors and sensitivity: as stated by centered `Ranks`, which are ranks minus half of the number of records:
+    Neighbors and sensitivity: as stated by centered ranks, which are ranks minus half of the number of records:
     sqrt(d) in L2 under replacement, and half of that under add/remove. Cost: the Gaussian vectors that were released,
     at most `ranks.releases`. Failure: none; a search with too much noise returns a point far away.
     """
@@ -51,7 +50,7 @@ class CoordinateSearch:
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> CoordinateSearch:
         d = parameters.d
         ranks = Gaussian.of_statistic(
-            name, "ranks", rho, parameters, {"d": d, "centered": True}, coordinates=d, releases=releases, coarsest=1
+            name, "ranks", rho, parameters, {"d": d, "centered": True}, releases=releases, coarsest=1
         )
         return cls(parameters.size, ranks)
 
@@ -81,8 +80,8 @@ class CoordinateSearch:
         gain = 0.5 * self.n / self.ranks.noise**2
         asked, before = 0, math.inf
         while asked < self.ranks.releases:
-            thresholds = np.ascontiguousarray(center + posterior.ask())
-            noisy = self.ranks.release(tape, source.answer(Ranks(thresholds, self.ranks.bits, centered=True)))
+            thresholds = center + posterior.ask()
+            noisy = self.ranks.query(source, tape, thresholds=thresholds, centered=True)
             posterior.learn(-gain * noisy)
             asked += 1
             if sure > 0.0 and asked % _EVERY == 0:

@@ -13,7 +13,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.hessian import FINEST_PRODUCTS, symmetric
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import GradientAndDirections as Statistic
+from dpmedian.statistics import Bound
 
 __all__ = ["FREE_WEIGHT", "LEAST_WEIGHT", "GradientAndDirections"]
 
@@ -40,14 +40,12 @@ class GradientAndDirections(Gaussian):
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> GradientAndDirections:
         """Calibrate the releases to rho. `weight` is at most `FREE_WEIGHT`."""
-        d = parameters.d
         return cls.of_statistic(
             name,
             "gradient and directions",
             rho,
             parameters,
-            {"d": d, "weight": weight},
-            coordinates=d + d * (d + 1) // 2,
+            {"d": parameters.d, "weight": weight},
             finest=FINEST_PRODUCTS,
             weight=weight,
         )
@@ -55,8 +53,8 @@ class GradientAndDirections(Gaussian):
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters, weight: float) -> float:
         """The standard deviation of the noise on the diagonal of the directions, if all releases together cost rho."""
-        bound = Statistic.bound(parameters.d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
-        return math.ldexp(bound, -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
+        bound = Bound("gradient and directions", parameters.neighbours, (("d", parameters.d), ("weight", weight)))
+        return math.ldexp(bound(FINEST_PRODUCTS), -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> tuple[Vector, Matrix]:
         """The noisy gradient, and the noisy sum of u u^T, with u the unit vector from theta to a record.
@@ -65,5 +63,5 @@ class GradientAndDirections(Gaussian):
         elsewhere.
         """
         d = len(theta)
-        vector = self.release(tape, source.answer(Statistic(np.ascontiguousarray(theta), self.weight, self.bits)))
+        vector = self.query(source, tape, theta=theta, weight=self.weight)
         return vector[:d], symmetric(vector[d:], d) / self.weight

@@ -17,7 +17,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, DistanceCounts, Exact
+from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Exact
 
 __all__ = ["Counted", "DistanceCount", "DistanceSearch", "radius_of"]
 
@@ -40,7 +40,7 @@ def _entry(table: Exact, quarter_octave: int) -> Exact:
 class DistanceCount(Gaussian):
     """The number of records within a radius of a point, minus half of all records.
 
-    Neighbors and sensitivity: as stated by `DistanceCounts` with a target of one half, 1 under replacement and 1/2
+    Neighbors and sensitivity: as stated by the statistic with a target of one half, 1 under replacement and 1/2
     under add/remove. Cost: `releases` Gaussian counts. Failure: none.
     """
 
@@ -52,7 +52,7 @@ class DistanceCount(Gaussian):
 
     def table(self, source: Source, theta: NDArray[np.float64]) -> Exact:
         """The exact counts for all radii, minus half of all records."""
-        return source.answer(DistanceCounts(np.ascontiguousarray(theta), self.bits, _HALF))
+        return source.answer(self.of_records(theta=theta, target=_HALF))
 
     def within(self, source: Source, tape: Tape, theta: NDArray[np.float64], quarter_octave: int, size: int) -> float:
         """The noisy number of records within a radius of theta. `size` is the number of records, exact or noisy."""

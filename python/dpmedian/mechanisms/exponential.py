@@ -20,7 +20,7 @@ from dpmedian.accounting import Neighbours, PrivacyCost
 from dpmedian.accounting.protection import relation_of
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Exact, ObjectiveDifferences
+from dpmedian.statistics import Exact, Statistic
 
 __all__ = ["RANGE_LIMIT", "Exponential", "Selection", "eta_of_rho"]
 
@@ -85,7 +85,7 @@ class Selection(Exponential):
 
         The weights use the diameter of the candidates, or a larger one that is given.
         """
-        differences = ObjectiveDifferences(np.ascontiguousarray(candidates))
+        differences = Statistic("objective differences", candidates=candidates.ravel(), d=candidates.shape[1])
         if differences.sensitivity.replace == 0.0:
             return 0  # All candidates are the same point: no data could change the choice.
         at_least = 0

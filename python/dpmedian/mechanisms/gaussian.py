@@ -14,7 +14,8 @@ from dpmedian._core import Tape, gaussian_sigma
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.stage import Noise, Stage
 from dpmedian.parameters import PublicParameters
-from dpmedian.statistics import Bound, Exact
+from dpmedian.sources.protocol import Source
+from dpmedian.statistics import Bound, Exact, Statistic
 
 __all__ = ["CAP_ROUNDING", "SIGMA_LIMITS", "Gaussian"]
 
@@ -41,6 +42,7 @@ class LatticeBound(Protocol):
     @property
     def arguments(self) -> tuple[tuple[str, Any], ...]: ...
     def __call__(self, bits: int) -> float: ...
+    def values(self, bits: int) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class _Stated:
 
     def __call__(self, bits: int) -> float:
         return math.ldexp(self.sensitivity, bits)
+
+    def values(self, bits: int) -> int:
+        return 1
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Gaussian:
         rho: float,
         *,
         largest: int | None,
-        coordinates: int = 1,
+        coordinates: int | None = None,
         releases: int = 1,
         coarsest: int = 0,
         finest: int = 50,
@@ -96,14 +101,16 @@ class Gaussian:
 
         If no public number bounds the values, `largest` is None. The lattice then does not depend on the number of
         records, and the tape clamps values beyond 2^62 units. `bound(bits)` is the L2 sensitivity of the statistic in
-        units of 2^-bits. `more` holds the fields that a subclass adds.
+        units of 2^-bits. `coordinates` is the number of values of a release, if it is not the one that the bound
+        states. `more` holds the fields that a subclass adds.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
         aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
         finest = finest if largest is None else min(finest, 62 - largest.bit_length())
         natural = math.ldexp(bound(finest), -finest) * multiplier
         bits = min(max(round(aim - math.log2(natural)), coarsest), finest)
-        made = cls(name, bound, bits, multiplier, bound(bits), coordinates, releases, **more)
+        numbers = bound.values(bits) if coordinates is None else coordinates
+        made = cls(name, bound, bits, multiplier, bound(bits), numbers, releases, **more)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
                 f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "
@@ -182,6 +189,14 @@ class Gaussian:
             coordinates=self.coordinates,
             arguments={**dict(self.bound.arguments), "bits": self.bits},
         )
+
+    def query(self, source: Source, tape: Tape, **parameters: Any) -> NDArray[np.float64]:
+        """The noisy answer to the statistic of this release with these parameters."""
+        return self.release(tape, source.answer(self.of_records(**parameters)))
+
+    def of_records(self, **parameters: Any) -> Statistic:
+        """The statistic of this release with these parameters, on its lattice."""
+        return Statistic(self.bound.statistic, **parameters, bits=self.bits)
 
     def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
         """The exact answer plus noise. Scaling it back to natural units is post-processing."""

@@ -11,7 +11,7 @@ from dpmedian._core import Feasible, Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Gradient, MeanShift
+from dpmedian.statistics import Statistic
 
 __all__ = ["NoisyGradient"]
 
@@ -23,25 +23,23 @@ Ball = tuple[Vector, float]
 class NoisyGradient(Gaussian):
     """Gaussian releases of the lattice gradient of the sum of distances, or of a mean shift in its place.
 
-    Neighbors and sensitivity: as stated by `Gradient`, 2 under replacement and 1 under add/remove, plus the rounding;
+    Neighbors and sensitivity: as stated by the gradient, 2 under replacement and 1 under add/remove, plus the rounding;
     the mean shift has the same sensitivity. Cost: `releases` Gaussian releases. Failure: none.
     """
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, *, releases: int) -> NoisyGradient:
         """Calibrate `releases` gradients that together cost rho."""
-        d = parameters.d
-        return cls.of_statistic(
-            name, "gradient", rho, parameters, {"d": d}, coordinates=d, releases=releases, finest=40
-        )
+        return cls.of_statistic(name, "gradient", rho, parameters, {"d": parameters.d}, releases=releases, finest=40)
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> Vector:
         """One noisy gradient of the sum of distances."""
-        return self.release(tape, source.answer(Gradient(np.ascontiguousarray(theta), self.bits)))
+        return self.query(source, tape, theta=theta)
 
     def shift(self, source: Source, tape: Tape, theta: Vector, radius: float) -> Vector:
         """One noisy mean shift: the sum of (theta - x)/radius over the records x within the radius."""
-        return self.release(tape, source.answer(MeanShift(np.ascontiguousarray(theta), radius, self.bits)))
+        shift = Statistic("mean shift", theta=theta, radius=radius, bits=self.bits)
+        return self.release(tape, source.answer(shift))
 
     def descend(
         self, source: Source, tape: Tape, *, start: Vector, balls: list[Ball], step: float, steps: int | None = None

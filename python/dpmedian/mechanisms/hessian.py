@@ -13,8 +13,7 @@ from dpmedian.accounting.protection import Neighbours, relation_of
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Curvature as CurvatureStatistic
-from dpmedian.statistics import Hessian as HessianStatistic
+from dpmedian.statistics import Bound
 
 __all__ = ["FINEST_PRODUCTS", "MOMENTS_DIMENSION", "Curvature", "Hessian", "symmetric"]
 
@@ -48,8 +47,7 @@ class Curvature(Gaussian):
         Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions.
         Within the radius the distance is smoothed: a record there contributes 1.
         """
-        statistic = CurvatureStatistic(np.ascontiguousarray(theta), radius, self.bits)
-        return float(self.release(tape, source.answer(statistic))[0])
+        return float(self.query(source, tape, theta=theta, radius=radius)[0])
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,6 @@ class Hessian(Gaussian):
             parameters,
             {"d": d, "weight": weight},
             largest=_largest(parameters),
-            coordinates=1 + d * (d + 1) // 2,
             finest=FINEST_PRODUCTS,
             weight=weight,
         )
@@ -85,8 +82,8 @@ class Hessian(Gaussian):
         rounding.
         """
         d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
-        bound = HessianStatistic.bound(d, weight, FINEST_PRODUCTS).under(parameters.neighbours)
-        noise = math.ldexp(bound, -FINEST_PRODUCTS) / math.sqrt(2.0 * rho)
+        bound = Bound("hessian", parameters.neighbours, (("d", d), ("weight", weight)))
+        noise = math.ldexp(bound(FINEST_PRODUCTS), -FINEST_PRODUCTS) / math.sqrt(2.0 * rho)
         return noise, noise / weight
 
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> tuple[float, Matrix]:
@@ -95,8 +92,7 @@ class Hessian(Gaussian):
         The noise of the curvature has the standard deviation sigma/weight. The noise of an entry of the matrix has the
         variance sigma^2 on the diagonal and half of that elsewhere.
         """
-        statistic = HessianStatistic(np.ascontiguousarray(theta), radius, self.weight, self.bits)
-        vector = self.release(tape, source.answer(statistic))
+        vector = self.query(source, tape, theta=theta, radius=radius, weight=self.weight)
         return float(vector[0]) / self.weight, symmetric(vector[1:], len(theta))
 
 

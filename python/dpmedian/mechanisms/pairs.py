@@ -13,7 +13,7 @@ from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Exact, PairCounts
+from dpmedian.statistics import Exact
 
 __all__ = ["PairBisection", "PairCount", "PairSearch"]
 
@@ -25,7 +25,7 @@ _SHARE_BITS, _COARSEST = 20, 8
 class PairCount(Gaussian):
     """The number of pairs within a radius, over `pairings` random pairings of the records, minus a share of all pairs.
 
-    Neighbors and sensitivity: as stated by `PairCounts`; a record is in at most one pair of each pairing. The pairings
+    Neighbors and sensitivity: as stated by the statistic; a record is in at most one pair of each pairing. The pairings
     are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
     """
 
@@ -52,7 +52,8 @@ class PairCount(Gaussian):
         """
         places = min(self.bits, _SHARE_BITS)
         target = (round(math.ldexp(share, places)), places)
-        return source.answer(PairCounts(radii, self.pairings, tape.hidden(), self.bits, target), passes=self.pairings)
+        counts = self.of_records(stream=tape.hidden(), radii=radii, pairings=self.pairings, target=target)
+        return source.answer(counts, passes=self.pairings)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Exact, RobustStep
+from dpmedian.statistics import Exact
 
 __all__ = ["NoisyStep"]
 
@@ -27,17 +27,14 @@ _CHUNK = 1 << 16
 class NoisyStep(Gaussian):
     """One Gaussian release of the sum of (x - center)/max(|x - center|, threshold).
 
-    Neighbors and sensitivity: as stated by `RobustStep`, 1 under add/remove and 2 under replacement, plus the rounding.
-    Cost: one Gaussian release. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic, 1 under add/remove and 2 under replacement, plus the
+    rounding. Cost: one Gaussian release. Failure: none.
     """
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> NoisyStep:
         """Calibrate the release to rho."""
-        d = parameters.d
-        return cls.of_statistic(
-            name, "robust step", rho, parameters, {"d": d}, largest=None, coordinates=d, finest=_FINEST
-        )
+        return cls.of_statistic(name, "robust step", rho, parameters, {"d": parameters.d}, largest=None, finest=_FINEST)
 
     def toward(
         self,
@@ -47,7 +44,8 @@ class NoisyStep(Gaussian):
         threshold: float,
     ) -> NDArray[np.float64]:
         """The noisy sum of the differences from a public center, in natural units."""
-        return self.release(tape, source.answer(RobustStep(source.d, center, threshold, self.bits)))
+        from_center = {"d": source.d} if center is None else {"center": center}
+        return self.query(source, tape, threshold=threshold, **from_center)
 
     def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
         """The exact sum plus noise, converted to doubles in place: a model of ten million parameters is not copied."""

@@ -8,7 +8,6 @@ from dpmedian._core import Tape
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
 from dpmedian.sources.protocol import Source
-from dpmedian.statistics import Size
 
 __all__ = ["NoisySize"]
 
@@ -28,5 +27,5 @@ class NoisySize(Gaussian):
 
     def among(self, source: Source, tape: Tape) -> int:
         """The noisy number, rounded to the nearest possible integer. Rounding and clamping are post-processing."""
-        noisy = float(self.release(tape, source.answer(Size(self.bits)))[0])
+        noisy = float(self.query(source, tape)[0])
         return min(max(round(noisy), 0), PRIVATE_RECORDS_MAX)

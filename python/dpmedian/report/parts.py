@@ -11,7 +11,7 @@ from dpmedian.accounting import RECORD, PrivacyCost
 from dpmedian.digests import as_json
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.planning.plan import Plan
-from dpmedian.report.words import QUERIES
+from dpmedian.statistics import QUERIES
 from dpmedian.verification import verify
 
 __all__ = [

@@ -7,28 +7,7 @@ from fractions import Fraction
 
 from dpmedian.accounting import RECORD, PrivacyCost
 
-__all__ = ["QUERIES", "chance", "change", "guarantee", "limits", "odds", "power", "who"]
-
-QUERIES = {
-    "gradient": "In which direction do most records lie, seen from a point?",
-    "mean shift": "In which direction do the nearby records lie, seen from a point?",
-    "robust step": "In which direction do most records lie, seen from a public point?",
-    "ranks": "In every coordinate, how many records lie below a value?",
-    "distance counts": "How many records lie within some distance of a point?",
-    "ball size": "How many records lie in a ball?",
-    "curvature": "How densely do records lie around a point?",
-    "hessian": "How densely, and in which directions, do records lie around a point?",
-    "gradient and directions": "In which direction do most records lie, and how are all directions distributed?",
-    "shells and directions": "How far away from a point, and in which directions, do records lie?",
-    "grid cells": "How many records lie in each cell of a grid?",
-    "cluster gradients": "How many records lie around each center, how far away, and in which direction?",
-    "size": "How many records are there?",
-    "pair counts": "How many random pairs of records are close together?",
-    "largest ball counts": "How many others do the records in the densest places have near them?",
-    "objective differences": "Which of a few candidates has the smallest sum of distances to the records?",
-    "records to change": "How many records would have to change to make a place the median?",
-}
-"""Each query to the data as a question in plain words."""
+__all__ = ["chance", "change", "guarantee", "limits", "odds", "power", "who"]
 
 # The rate of false alarms at which an attacker is judged.
 _ALARMS = 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import Accumulator, Coins, Exact, Statistic, Stream
-from dpmedian.statistics import RobustStep
 
 __all__ = ["ArrivingSource", "Parts", "layers_of"]
 
@@ -39,15 +37,14 @@ class ArrivingSource:
         return self._d
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
-        if isinstance(statistic, RobustStep):
+        if statistic.name == "robust step":
             if self._read is not None:
                 raise ValueError("records that arrive one by one answer one robust step, which was asked already")
             self._read = self._accumulated(Accumulator(statistic, self._weighted))
             return self._read.sum()
         if self._read is None or statistic.name != "size":
             raise ValueError(f"records that arrive one by one do not answer the statistic {statistic.name!r}")
-        # One record is 2^bits units, which is by how much it changes the size.
-        return self._read.size(math.frexp(statistic.sensitivity.add_remove)[1] - 1)
+        return self._read.size(-statistic.exponent)
 
     def _accumulated(self, sum_: Accumulator) -> Accumulator:
         seen = 0

@@ -18,7 +18,7 @@ from dpmedian.accounting.rounding import product_up
 from dpmedian.accounting.threshold import threshold_of, threshold_rule
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PublicParameters
-from dpmedian.statistics import BOUNDS, SHELLS, SUMS
+from dpmedian.statistics import SUMS, Sensitivity, bound
 
 __all__ = ["LEAST_SIGMA", "MOST_SIGMA", "bound_of", "shared_discretization", "wrong_with"]
 
@@ -27,19 +27,6 @@ LEAST_SIGMA, MOST_SIGMA = 2.0**30, 2.0**50
 
 # If noise is chosen during a run, its cost is a bound that allows for rounding sigma to whole units.
 _ROUNDING = 1e-8
-
-# How many numbers one release of a statistic has in d dimensions with its arguments; any other statistic releases one.
-_COORDINATES: dict[str, Callable[[int, Mapping[str, Any]], int]] = {
-    "gradient": lambda d, _: d,
-    "mean shift": lambda d, _: d,
-    "ranks": lambda d, _: d,
-    "robust step": lambda d, _: d,
-    "hessian": lambda d, _: 1 + d * (d + 1) // 2,
-    "gradient and directions": lambda d, _: d + d * (d + 1) // 2,
-    "shells and directions": lambda d, given: SHELLS + (d * (d + 1) // 2 if given["weight"] > 0.0 else 0),
-    "grid cells": lambda _, given: int(given["cells"]),
-    "cluster gradients": lambda d, given: int(given["k"]) * (1 + SHELLS + d),
-}
 
 # The scores of a lattice draw are integers in units of 2^-31 records; its weights are 2^(-rate/2^40 score).
 _SCORE_BITS, _RATE_BITS = 31, 40
@@ -67,8 +54,6 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
             return
     weighted = parameters.weighted and (stage.statistic in SUMS or stage.noise.kind == "lattice draw")
     yield from _differs("whether records have weights", stage.arguments.get("weighted", False), weighted)
-    length = _COORDINATES[stage.statistic](d, stage.arguments) if stage.statistic in _COORDINATES else 1
-    yield from _differs("the number of coordinates", stage.coordinates, length)
     if stage.capped and cap is None:
         yield "it is capped, and the record states no cap"
         return
@@ -78,6 +63,8 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
         if parameters.lone_delta is not None and stage.statistic == "size":
             yield from _selection(stage, parameters.lone_delta)
             stage = replace(stage, cost=replace(stage.cost, delta0=0.0))
+        length = _bound(stage.statistic, stage.arguments)[1] if stage.noise.kind == "Gaussian" else 1
+        yield from _differs("the number of coordinates", stage.coordinates, length)
         yield from check(stage, parameters.neighbours, d, cap)
     except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         yield f"it cannot be computed again: {type(error).__name__}: {error}"
@@ -93,10 +80,12 @@ def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
 
 def bound_of(statistic: str, arguments: Mapping[str, Any], neighbours: Neighbours) -> float:
     """The sensitivity of a statistic on its lattice; the arguments contain the bits of the lattice."""
-    if statistic not in BOUNDS:
-        raise ValueError(f"no sensitivity is proved for the statistic {statistic!r}")
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
-    return BOUNDS[statistic](**given).under(neighbours)
+    return _bound(statistic, arguments)[0].under(neighbours)
+
+
+def _bound(statistic: str, arguments: Mapping[str, Any]) -> tuple[Sensitivity, int]:
+    """The sensitivity of a statistic, and how many numbers are released of its answer at once."""
+    return bound(statistic, **arguments)
 
 
 def _differs(what: str, stated: Any, computed: Any) -> Iterator[str]:

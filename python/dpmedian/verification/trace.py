@@ -23,7 +23,7 @@ from dpmedian.accounting import Neighbours
 from dpmedian.mechanisms.stage import Stage
 from dpmedian.parameters import PRIVATE_RECORDS_MAX
 from dpmedian.planning.plan import Plan
-from dpmedian.trace import Query, Trace, array_names, rho_of
+from dpmedian.trace import Query, Trace, rho_of
 from dpmedian.verification.stages import LEAST_SIGMA, MOST_SIGMA, bound_of
 
 __all__ = ["trace_of_record", "traces_of_groups", "wrong_sum", "wrong_with_trace"]
@@ -89,11 +89,7 @@ def _query(row: Mapping[str, Any]) -> Query:
         for name in ("sensitivity", "rho", *(() if row["sigma"] is None else ("sigma",))):
             if type(row[name]) is not float or not 0.0 <= row[name] < math.inf:
                 raise ValueError(f"{name} must be a number of at least 0, got {row[name]!r}")
-        arrays = array_names(row["statistic"])
-        given = {
-            name: np.array(value, dtype=np.float64) if name in arrays and value is not None else value
-            for name, value in row["parameters"].items()
-        }
+        given = {name: _array_of_floats(value) for name, value in row["parameters"].items()}
         value = None if row["value"] is None else np.array(row["value"], dtype=np.float64)
         if value is not None and value.ndim != 1:
             raise ValueError("a value must be a list of numbers")
@@ -101,6 +97,12 @@ def _query(row: Mapping[str, Any]) -> Query:
         return Query(**told, value=value, parameters=given)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"a query of the trace cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _array_of_floats(value: Any) -> Any:
+    """The value of a parameter: a list with a floating-point number was an array."""
+    floats = isinstance(value, list) and any(isinstance(entry, float) for entry in value)
+    return np.array(value, dtype=np.float64) if floats else value
 
 
 def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str]:

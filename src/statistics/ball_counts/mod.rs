@@ -20,8 +20,7 @@ use nalgebra::{DMatrix, DMatrixView};
 use rayon::prelude::*;
 
 use self::bands::Band;
-use super::wire::Parameters;
-use super::{BadParameter, Statistic, checked_radii};
+use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_radii};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
@@ -58,7 +57,7 @@ impl LargestBallCounts {
 
 impl Statistic for LargestBallCounts {
     fn name(&self) -> &'static str {
-        "largest ball counts"
+        Self::NAME
     }
 
     fn dimension(&self) -> Option<usize> {
@@ -78,7 +77,7 @@ impl Statistic for LargestBallCounts {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { floats: self.radii.clone(), numbers: vec![0, self.m as u64, self.n as u64] }
+        Parameters::of([("radii", self.radii.as_slice().into()), ("m", self.m.into()), ("n", self.n.into())])
     }
 
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
@@ -88,6 +87,24 @@ impl Statistic for LargestBallCounts {
         }
         let sums = top_sums(&counts(points.dense().view(), &self.radii, pulse)?, self.m);
         Ok(Exact::table(sums.into_iter().map(i128::from).collect(), self.sensitivity()))
+    }
+}
+
+impl Kind for LargestBallCounts {
+    const NAME: &'static str = "largest ball counts";
+    const SUM: bool = false;
+
+    fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
+        Self::new(given.floats("radii")?, given.size("m")?, given.size("n")?)
+    }
+
+    fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
+        Ok(Bound::table(Self::bound(given.size("m")?, given.size("n")?)))
+    }
+
+    #[cfg(test)]
+    fn examples(_theta: &[f64], scale: f64, n: usize) -> Vec<Result<Self, BadParameter>> {
+        vec![Self::new(super::tests::radii(scale), n / 2 + 1, n)]
     }
 }
 

@@ -5,8 +5,8 @@
 | R, r | `radius`, `resolution` | largest and smallest scale of interest |
 | Grid | `radii` | r, 2r, 4r, ..., the first that is at least 2R |
 | gamma, m | `FRACTION`, `m` | 3/4, ceil(gamma n) |
-| N(nu) | `LargestBallCounts` | the mean of the m largest ball counts, here m times it: an integer |
-| - | `PairCounts` | pairs of random pairings within nu: linear in n |
+| N(nu) | `largest ball counts` | the mean of the m largest ball counts, here m times it: an integer |
+| - | `pair counts` | pairs of random pairings within nu: linear in n |
 | Fail | `ReleaseFailed` | nothing reached the threshold |
 """
 
