@@ -56,8 +56,8 @@ CLAIMS: list[tuple[str, str, Callable[[], list[str]]]] = [
     (
         "docs/related-work.md",
         r"excesses of the authors' LocDPGD was (\S+) at R = 10\^3 and (\S+) at R = 10\^10, after (\S+) and "
-        r"(\S+) seconds\. `loc_dpgd` of this package has about (\S+) at both radii, and the default method, which needs "
-        r"no R, has (\S+) in",
+        r"(\S+) seconds\. `loc_dpgd` of this package has about (\S+) at both radii, and the default method, which "
+        r"needs no R, has (\S+) in",
         of_the_paper,
     ),
 ]

@@ -161,7 +161,9 @@ class Offers:
         hessians = (c.patience + 1) * (c.patience + 2)
         hessian, directions, until = None, None, "stops when less than 1 % of the posterior mass lies elsewhere"
         if 1 < p.d <= MOMENTS_DIMENSION:
-            hessian = Offer(lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if surprised")
+            hessian = Offer(
+                lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if gradients disagree"
+            )
             if region is not None:
                 # The kinds must not depend on a noisy size, so this kind exists even if it will not be queried.
                 weight = region.weight or FREE_WEIGHT
@@ -212,7 +214,7 @@ class Offers:
                 lambda rho: NoisyGradient.of("gradient", rho, p, releases=1),
                 c.uses,
                 1.0,
-                "some, then all that is left",
+                "several; they get the rest of the budget",
             ),
             directions=directions,
             region=region,
