@@ -353,6 +353,26 @@ def test_the_reach_is_that_of_the_outermost_shells_that_stand_out():
     assert grid.reach_of(counts, 10.0) == shell_ends()[34]
 
 
+def test_a_wide_cluster_beside_a_compact_one_stays_in_the_cells():
+    """The compact cluster determines the scale, so the wide one covers many cells, each with few records."""
+    rng = np.random.default_rng(0)
+    wide = np.array([24.0, 0.0]) + 3.0 * rng.normal(size=(5000, 2))
+    points = np.concatenate([0.5 * rng.normal(size=(5000, 2)), wide])
+    made = grid.grid_of(np.zeros(2), np.eye(2), 0.6, 512.0)
+    lengths = np.linalg.norm(points, axis=1) / made.scale
+    places = points / made.scale * (grid.compressed(lengths) / lengths)[:, None]
+
+    def count(level: int, indices: np.ndarray) -> np.ndarray:
+        cells = np.floor((places / made.side + 1.0) / 2.0 * 2**level).astype(int)
+        table = np.zeros((2**level, 2**level))
+        np.add.at(table, tuple(cells.T), 1.0)
+        return table[tuple(indices.T)] + 25.0 * rng.normal(size=len(indices))
+
+    leaves = grid.search(made, 25.0, 10_000.0, 2, count)
+    there = np.linalg.norm(leaves.places - np.array([40.0, 0.0]), axis=1) < 25.0
+    assert 4600 < leaves.weights[there].sum() < 5200
+
+
 def test_leaves_are_trimmed_as_far_away_as_the_farthest_records():
     """The shells of the records end at 1, 2^(1/2), ...: 100 records lie beyond 64, and 300 between 8 and 2^(7/2)."""
     counts = np.zeros(SHELLS)

@@ -49,8 +49,12 @@ _FINEST = (0.04, 0.08, 0.2, 0.3)
 
 # The first level is not too fine: the core, of this width in core radii, has at most one cell per this many standard
 # deviations of a count (in records), or two cells per center. With finer cells most records would lie in cells that do
-# not stand out of the noise, and would be lost.
-_CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 20.0
+# not stand out of the noise, and would be lost: wide clusters, beside a compact one that determines the core radius,
+# cover many cells.
+_CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 80.0
+
+# A cell is split into at most 2^6 parts at once.
+_SPLIT_BITS = 6
 
 # A cell is split if its noisy count exceeds this many standard deviations, or this part of the expected largest noisy
 # count of empty cells. A far cell that passes by noise alone would take a center away from the data; this may happen in
@@ -131,18 +135,23 @@ class Leaves:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Cells whose noisy counts are large enough to be split."""
+    """Cells of one level whose noisy counts are large enough to be split."""
 
+    level: int
     indices: Indices
     counts: Vector
 
 
-def _first(grid: Grid, noise: float, size: float, k: int) -> int:
-    """The first level: coarse enough for the number of records, and fine enough that the following levels suffice."""
-    axes = len(grid.axes)
+def _levels(grid: Grid, noise: float, size: float, k: int) -> list[int]:
+    """The levels: the first one is coarse enough for the number of records, and the last one is as fine as necessary,
+    if so many parts of a cell are allowed. The other levels lie evenly between these two.
+    """
+    axes, further = len(grid.axes), levels_of(grid) - 1
     cells = max(size / (_RECORDS_PER_CELL * noise), 2.0 * k)
     coarse = math.ceil(math.log2(2.0 * grid.side / _CORE_WIDTH * math.pow(cells, 1.0 / axes)))
-    return max(1, min(coarse, max(_last(grid) - levels_of(grid) + 1, 1), _FIRST_BITS // axes))
+    first = max(1, min(coarse, max(_last(grid) - further, 1), _FIRST_BITS // axes))
+    finer = min(max(_last(grid) - first, further), further * max(1, _SPLIT_BITS // axes))
+    return [first + round(level * finer / further) for level in range(further + 1)]
 
 
 def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, Indices], Vector]) -> Leaves:
@@ -150,27 +159,28 @@ def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, 
 
     `count` releases counts whose noise has this standard deviation.
     """
-    axes = len(grid.axes)
-    levels, first = levels_of(grid), _first(grid, noise, size, k)
+    axes, levels = len(grid.axes), _levels(grid, noise, size, k)
     kept, places, weights = None, [], []
-    for level in range(first, first + levels):
+    for index, level in enumerate(levels):
         indices, parents = _cells(level, axes, kept)
         counts = count(level, indices)
         if kept is not None:
-            counts = _combined(counts, parents, kept, noise)
+            counts = _combined(counts, parents, kept)
         middles = grid.middles(level, indices)
         large = counts > _thresholds(middles, noise, first=kept is None)
         if kept is not None:
-            rest = kept.counts - np.bincount(parents[large], counts[large], len(kept.counts))
-            alone = np.bincount(parents[large], minlength=len(kept.counts)) == 0
-            stays = alone | (rest > 3.0 * noise)
-            places.append(grid.middles(level - 1, kept.indices[stays]))
-            weights.append(np.maximum(rest[stays], noise))
-        if level == first + levels - 1 or not large.any():
+            inside = np.bincount(parents[large], counts[large], len(kept.counts))
+            stays = (inside <= 0.0) | (kept.counts - inside > 3.0 * noise)
+            places.append(grid.middles(kept.level, kept.indices[stays]))
+            weights.append(np.maximum((kept.counts - inside)[stays], noise))
+            # Elsewhere the parts that are kept share the count of the whole cell: few records lie in the other ones.
+            counts = counts * np.where(stays, 1.0, kept.counts / np.where(stays, 1.0, inside))[parents]
+        if level == levels[-1] or not large.any():
             places.append(middles[large])
             weights.append(counts[large])
             break
-        kept = _most(indices[large], counts[large], CELLS_MOST >> axes)
+        most = CELLS_MOST >> axes * (levels[index + 1] - level)
+        kept = _most(level, indices[large], counts[large], most)
     found, masses = np.concatenate(places), np.concatenate(weights)
     if not len(found):
         return Leaves(np.zeros((1, axes)), np.ones(1))
@@ -198,21 +208,26 @@ def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> 
 def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]:
     """All cells of the first level, or the parts of the cells that were kept, and the index of each part's parent."""
     if kept is None:
-        steps = np.meshgrid(*[np.arange(2**level)] * axes, indexing="ij")
-        indices = np.stack(steps, axis=-1).reshape(-1, axes).astype(np.int64)
-        return indices, np.zeros(len(indices), dtype=np.int64)
-    halves = np.stack(np.meshgrid(*[np.arange(2)] * axes, indexing="ij"), axis=-1).reshape(-1, axes)
-    indices = (2 * kept.indices[:, None, :] + halves[None]).reshape(-1, axes)
-    return indices, np.repeat(np.arange(len(kept.indices)), len(halves))
+        return _all_cells(level, axes), np.zeros(1 << level * axes, dtype=np.int64)
+    halvings = level - kept.level
+    parts = _all_cells(halvings, axes)
+    indices = ((kept.indices[:, None, :] << halvings) + parts[None]).reshape(-1, axes)
+    return indices, np.repeat(np.arange(len(kept.indices)), len(parts))
 
 
-def _combined(counts: Vector, parents: Indices, kept: _Kept, noise: float) -> Vector:
+def _all_cells(level: int, axes: int) -> Indices:
+    """The indices of all cells of a level."""
+    steps = np.meshgrid(*[np.arange(1 << level)] * axes, indexing="ij")
+    return np.stack(steps, axis=-1).reshape(-1, axes).astype(np.int64)
+
+
+def _combined(counts: Vector, parents: Indices, kept: _Kept) -> Vector:
     """Combine the counts with those of their parents: both estimate the sum of the parts, with different noise."""
     parts = len(counts) // len(kept.counts)
     sums = np.bincount(parents, counts, len(kept.counts))
     # The sum of the parts has `parts` times the variance of the parent's own count.
     best = (kept.counts * parts + sums) / (parts + 1.0)
-    return counts + ((best - sums) / parts)[parents]
+    return np.asarray(counts + ((best - sums) / parts)[parents])
 
 
 def _thresholds(middles: Matrix, noise: float, *, first: bool) -> Vector:
@@ -226,9 +241,9 @@ def _thresholds(middles: Matrix, noise: float, *, first: bool) -> Vector:
     return thresholds
 
 
-def _most(indices: Indices, counts: Vector, most: int) -> _Kept:
+def _most(level: int, indices: Indices, counts: Vector, most: int) -> _Kept:
     """The cells with the largest counts, if there are too many cells to split."""
     if len(indices) > most:
         order = np.sort(np.argsort(-counts, kind="stable")[:most])
         indices, counts = indices[order], counts[order]
-    return _Kept(indices, counts)
+    return _Kept(level, indices, counts)

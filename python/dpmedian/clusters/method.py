@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
 from dpmedian.clusters import grid
-from dpmedian.clusters.refinement import Centers, Seen, reach_of, revived, step
+from dpmedian.clusters.refinement import Centers, Seen, longer, reach_of, revived, step
 from dpmedian.clusters.start import assign, trimmed, weighted_k_medians
 from dpmedian.mechanisms.clusters import NoisyCells, NoisyClusters, NoisyShells
 from dpmedian.mechanisms.spender import Allowance, Offer, Spender
@@ -46,7 +46,7 @@ _WHERE, _SHELLS, _CELLS, _STEPS = 0.10, 0.12, 0.38, 0.40
 _ROUNDING = 1e-9
 
 # The number of gradient steps.
-_STEPS_COUNT = 3
+_STEPS_COUNT = 4
 
 # The weight of the directions relative to the shells in more than two dimensions. On the line and in the plane the axes
 # are those of the coordinates.
@@ -205,7 +205,7 @@ class _Run:
         leaves = grid.search(made, self._spender.noise(method.cells, share), p.size, method.k, count)
         places, weights = _enough(leaves.places, np.maximum(leaves.weights, 1e-9), method.k)
         far = 0.0 if p.trim == 0.0 else grid.trimmed_weight(counts, noise, leaves, p.trim * p.size)
-        trim = min(far / float(weights.sum()), 0.5)
+        trim = min(_SURELY_TRIMMED * far / float(weights.sum()), 0.5)
         found = weighted_k_medians(places, weights, method.k, trim)
         nearest, distances = assign(places, found)
         kept = trimmed(weights, distances, trim)
@@ -218,9 +218,10 @@ class _Run:
         """Make gradient steps, each with the same share of the remaining budget."""
         for done in range(_STEPS_COUNT):
             share = self._spender.left / (_STEPS_COUNT - done)
-            centers, seen = self._step(centers, share)
-            if done + 1 < _STEPS_COUNT:
-                centers = revived(centers, seen, self._scale)
+            before, last = centers, done + 1 == _STEPS_COUNT
+            centers, seen = self._step(before, share)
+            if not last:
+                centers = revived(longer(before, centers), seen, self._scale)
         return centers
 
     def _step(self, centers: Centers, share: float) -> tuple[Centers, Seen]:
@@ -245,6 +246,10 @@ _LEAST_SCALE = 2.0**-900
 # The smallest initial Huber radius, in core radii of all records; it is finer than the cells of a grid.
 _LEAST_RADIUS = 0.3
 
+
+# With `trim`, this part of the estimated share of trimmed leaves is trimmed. The estimate is noisy, and trimming a
+# small cluster costs more than keeping a few far leaves.
+_SURELY_TRIMMED = 0.7
 
 # If more than this share of the records lies beyond all shells, a note says so: the core radius then belongs to records
 # that coincide, and says nothing about the others.

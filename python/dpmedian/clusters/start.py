@@ -1,4 +1,7 @@
-"""k-medians of weighted points, which are the middles of noisy cells; this is post-processing."""
+"""k-medians of weighted points, which are the middles of noisy cells; this is post-processing.
+
+The unit of length is the core radius of all records.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,18 @@ Matrix = NDArray[np.float64]
 # The number of starts of the search, of steps after each, and of candidates when a center is added to a start.
 _STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
+# Records are not at the places that stand for them, but about this far away: within a cell, and across its axes. A
+# place at the distance r from a center costs sqrt(r^2 + this^2), so that two clusters that are close to each other
+# beside their width attract two centers less than far ones.
+_AROUND = 0.3
+
 # A search ends if a step improves the cost by less than this share.
 _CONVERGED = 1e-4
+
+
+def costs(distances: Vector) -> Vector:
+    """The mean distance to a center of the records around a place at this distance from the center."""
+    return np.hypot(distances, _AROUND)
 
 
 def assign(points: Matrix, centers: Matrix) -> tuple[NDArray[np.intp], Vector]:
@@ -36,7 +49,7 @@ def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
 
 
 def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.0) -> Matrix:
-    """The centers with the smallest weighted sum of distances that several searches find.
+    """The centers with the smallest weighted sum of costs that several searches find.
 
     The share `trim` of the weight that is farthest from all centers does not count. The searches start at random points
     with a fixed seed, so the result is a function of the arguments.
@@ -55,14 +68,14 @@ def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generato
     distance.
     """
     chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
-    distances = np.linalg.norm(points - points[chosen[0]], axis=1)
+    distances = costs(np.linalg.norm(points - points[chosen[0]], axis=1))
     while len(chosen) < k:
-        pull = trimmed(weights, distances, trim) * distances
+        pull = trimmed(weights, distances, trim) * (distances - _AROUND)
         total = pull.sum()
         if total <= 0.0:
             pull, total = weights, weights.sum()
         candidates = rng.choice(len(points), size=_CANDIDATES, p=pull / total)
-        nearer = [np.minimum(distances, np.linalg.norm(points - points[i], axis=1)) for i in candidates]
+        nearer = [np.minimum(distances, costs(np.linalg.norm(points - points[i], axis=1))) for i in candidates]
         best = int(np.argmin([trimmed(weights, d, trim) @ d for d in nearer]))
         chosen.append(int(candidates[best]))
         distances = nearer[best]
@@ -74,15 +87,15 @@ def _descend(points: Matrix, weights: Vector, centers: Matrix, trim: float) -> t
     centers, last = centers.copy(), np.inf
     for _ in range(_STEPS):
         nearest, distances = assign(points, centers)
+        distances = costs(distances)
         kept = trimmed(weights, distances, trim)
         cost = float(kept @ distances)
         if cost >= last * (1.0 - _CONVERGED):
             break
         last = cost
-        # The lower limit, a thousandth of a typical distance, keeps a center from getting stuck at a point.
-        pull = kept / np.maximum(distances, 1e-3 * float(np.median(distances)) + 1e-300)
+        pull = kept / distances
         total = np.bincount(nearest, pull, len(centers))
         moved = np.stack([np.bincount(nearest, pull * column, len(centers)) for column in points.T], axis=1)
         centers = np.where(total[:, None] > 0.0, moved / np.where(total > 0.0, total, 1.0)[:, None], centers)
-    _, distances = assign(points, centers)
+    distances = costs(assign(points, centers)[1])
     return float(trimmed(weights, distances, trim) @ distances), centers
