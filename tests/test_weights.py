@@ -292,5 +292,5 @@ def test_weighted_sums_of_parts_are_those_of_the_whole_with_its_sensitivity():
     assert released == [released[0]] * 4
     with pytest.raises(ValueError, match="the same query"):
         _core.Exact.sum([parts[0].answer(question), _core.Points(np.zeros((4, 2))).answer(question)])
-    with pytest.raises(ValueError, match="not joined"):
+    with pytest.raises(ValueError, match="cannot be joined"):
         _core.Points.concatenate([parts[0]])

@@ -189,19 +189,23 @@ def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ..
     ax.set_ylabel(names[1])
 
 
+def draw_records(ax: Any, near: Floats, extent: tuple[float, float, float, float], label: str) -> None:
+    """Draw records one by one, or their density if there are many."""
+    if len(near) > DENSE:
+        ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=DENSITY, linewidths=0.1)
+        # A density has no legend entry of its own, so an empty series provides one.
+        ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
+    else:
+        ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
+
+
 def _square(release: Release, array: Floats | None, ax: Any, half: float, label: str) -> None:
     """Draw records, point and error circle in a square of this half width around the point."""
     center, degrees = release.point, _degrees(release)
     (left, low), (right, high) = center - half * degrees, center + half * degrees
     if array is not None:
         near = array[np.max(np.abs(array - center) / degrees, axis=1) <= half]
-        if len(near) > DENSE:
-            extent = (left, right, low, high)
-            ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=DENSITY, linewidths=0.1)
-            # A density has no legend entry of its own, so an empty series provides one.
-            ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
-        else:
-            ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
+        draw_records(ax, near, (left, right, low, high), label)
     if release.error_radius is not None:
         turn = np.linspace(0.0, 2.0 * np.pi, 200)
         circle = center[:, None] + release.error_radius * degrees[:, None] * np.array([np.cos(turn), np.sin(turn)])

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dpmedian.documented import documented
 from dpmedian.places import Places
-from dpmedian.plot import CLOUD, DENSE, DENSITY, INK, axes_of, mark_private
+from dpmedian.plot import CLOUD, INK, axes_of, draw_records, mark_private
 from dpmedian.recorded import picture
 from dpmedian.rendering.release import records_text
 from dpmedian.sources.cells import Floats
@@ -81,12 +81,7 @@ def _plane(places: Places, array: Floats | None, ax: Any) -> None:
         inside = np.all((array >= (left, low)) & (array <= (right, high)), axis=1)
         near, hidden = array[inside], int(np.sum(~inside))
         label = "records (private)" + (f", {hidden:,} more outside" if hidden else "")
-        if len(near) > DENSE:
-            extent = (left, right, low, high)
-            ax.hexbin(near[:, 0], near[:, 1], gridsize=56, extent=extent, mincnt=1, cmap=DENSITY, linewidths=0.1)
-            ax.scatter([], [], marker="h", s=60, color=CLOUD, label=label)
-        else:
-            ax.scatter(near[:, 0], near[:, 1], s=7, color=CLOUD, alpha=0.5, linewidths=0, label=label)
+        draw_records(ax, near, (left, right, low, high), label)
     turn = np.linspace(0.0, 2.0 * np.pi, 100)
     circle = np.column_stack([np.cos(turn), np.sin(turn)])
     for index, (center, radius, wide) in enumerate(zip(centers, places.radii, stretch, strict=True)):

@@ -145,24 +145,14 @@ impl ClusterGradients {
 }
 
 impl Statistic for ClusterGradients {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         Some(self.d)
     }
 
-    fn adds_over_records(&self) -> bool {
-        true
-    }
-
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.radii.len(), self.d, self.weights, self.bits).expect("the parameters were checked")
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     fn parameters(&self) -> Parameters {

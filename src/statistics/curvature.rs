@@ -83,24 +83,14 @@ pub(super) fn contribution(distance: f64, radius: f64, d: usize) -> i64 {
 }
 
 impl Statistic for Curvature {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
 
-    fn adds_over_records(&self) -> bool {
-        true
-    }
-
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.bits)
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     fn parameters(&self) -> Parameters {

@@ -78,24 +78,14 @@ impl Gradient {
 }
 
 impl Statistic for Gradient {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
 
-    fn adds_over_records(&self) -> bool {
-        true
-    }
-
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.theta.len(), self.bits)
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     fn parameters(&self) -> Parameters {

@@ -96,24 +96,14 @@ impl Hessian {
 }
 
 impl Statistic for Hessian {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
 
-    fn adds_over_records(&self) -> bool {
-        true
-    }
-
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.theta.len(), self.weight, self.bits).expect("the weight was checked")
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     fn parameters(&self) -> Parameters {

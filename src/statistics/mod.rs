@@ -37,7 +37,9 @@ pub trait Statistic: Any + Send + Sync {
     fn dimension(&self) -> Option<usize>;
 
     /// Whether the answers of shards add up to the answer of all records.
-    fn adds_over_records(&self) -> bool;
+    fn adds_over_records(&self) -> bool {
+        true
+    }
 
     /// How far the answer can move between neighboring data sets.
     fn sensitivity(&self) -> Sensitivity;
@@ -142,6 +144,19 @@ impl Bound {
     fn scores(sensitivity: Sensitivity) -> Self {
         Self { sensitivity, values: 1, form: Form::Scores }
     }
+}
+
+/// The functions of a statistic that give its name and its identity.
+macro_rules! identified {
+    () => {
+        fn name(&self) -> &'static str {
+            Self::NAME
+        }
+
+        fn identity(&self) -> Identity {
+            self.identity
+        }
+    };
 }
 
 /// Declares the modules of statistics, and what finds a statistic by its name.

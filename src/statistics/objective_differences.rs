@@ -107,24 +107,14 @@ impl ObjectiveDifferences {
 }
 
 impl Statistic for ObjectiveDifferences {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         Some(self.points[0].len())
     }
 
-    fn adds_over_records(&self) -> bool {
-        true
-    }
-
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity::new(self.range() as f64, self.range().div_ceil(2) as f64)
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     /// 0 if all candidates are the same point.

@@ -127,9 +127,7 @@ impl PairCounts {
 }
 
 impl Statistic for PairCounts {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         None
@@ -141,10 +139,6 @@ impl Statistic for PairCounts {
 
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.pairings, self.target.bits())
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     /// The public parameters do not contain the pairings, because these are hidden.

@@ -111,24 +111,14 @@ fn checked(weight: f64) -> Result<f64, BadParameter> {
 }
 
 impl Statistic for ShellsAndDirections {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
 
-    fn adds_over_records(&self) -> bool {
-        true
-    }
-
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.theta.len(), self.weight, self.bits).expect("the parameters were checked")
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     fn parameters(&self) -> Parameters {

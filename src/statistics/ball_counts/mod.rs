@@ -56,9 +56,7 @@ impl LargestBallCounts {
 }
 
 impl Statistic for LargestBallCounts {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+    identified!();
 
     fn dimension(&self) -> Option<usize> {
         None
@@ -70,10 +68,6 @@ impl Statistic for LargestBallCounts {
 
     fn sensitivity(&self) -> Sensitivity {
         Self::bound(self.m, self.n)
-    }
-
-    fn identity(&self) -> Identity {
-        self.identity
     }
 
     fn parameters(&self) -> Parameters {
