@@ -5,10 +5,12 @@ Exact integers enter by `Points.answer` and leave by `Tape` only: in between the
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmedian.accounting.protection import Neighbours as _Neighbours
 
 __all__ = [
     "FIRST_HALF_OCTAVE",
@@ -56,7 +58,6 @@ LAST_QUARTER_OCTAVE: int
 SHELLS: int
 STATISTICS: list[tuple[str, bool]]
 
-_Neighbours = Literal["replace", "add_remove"]
 _Pulse = Callable[[float], None] | None
 _Floats = NDArray[np.floating[Any]]  # float64 or float32
 _Ball = tuple[Sequence[float], float]

@@ -9,6 +9,24 @@ pub enum Neighbours {
     AddRemove,
 }
 
+impl Neighbours {
+    const NAMES: [(&'static str, Self); 2] = [("replace", Self::Replace), ("add_remove", Self::AddRemove)];
+
+    /// The relation with this name.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = Self::NAMES.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, relation)| relation).ok_or_else(|| {
+            let known = Self::NAMES.map(|(known, _)| format!("{known:?}")).join(" or ");
+            format!("neighbours must be {known}, got {name:?}")
+        })
+    }
+
+    /// The name of the relation.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].0
+    }
+}
+
 /// The largest distance between the exact answers of two neighbors, in lattice units of the answer, rounded up.
 ///
 /// The sensitivity is infinite if there is no bound. The tape refuses such an answer.
@@ -70,6 +88,14 @@ impl Sensitivity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relation_has_the_name_by_which_it_is_found() {
+        for (name, relation) in Neighbours::NAMES {
+            assert_eq!((Neighbours::named(name), relation.name()), (Ok(relation), name));
+        }
+        assert!(Neighbours::named("nobody").is_err());
+    }
 
     #[test]
     fn a_sum_moves_by_a_contribution_or_by_the_difference_of_two() {

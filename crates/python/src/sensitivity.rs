@@ -8,11 +8,7 @@ use dpmedian_core::release::sensitivity::{self, Neighbours};
 
 /// The relation with this name.
 pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
-    match name {
-        "replace" => Ok(Neighbours::Replace),
-        "add_remove" => Ok(Neighbours::AddRemove),
-        _ => Err(PyValueError::new_err(format!("neighbours must be \"replace\" or \"add_remove\", got {name:?}"))),
-    }
+    Neighbours::named(name).map_err(PyValueError::new_err)
 }
 
 /// How far an exact answer may move between neighbors, in units of its lattice, rounded up.

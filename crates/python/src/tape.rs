@@ -216,10 +216,7 @@ impl Tape {
     /// The neighbor relation of everything that this tape releases.
     #[getter]
     fn neighbours(&self) -> &'static str {
-        match self.relation {
-            Neighbours::Replace => "replace",
-            Neighbours::AddRemove => "add_remove",
-        }
+        self.relation.name()
     }
 
     /// Sets two limits, once: on the sum of (sensitivity/sigma)^2 over Gaussian releases, and on the sum of the bounded

@@ -76,17 +76,15 @@ def unit_of(value: object) -> str:
 
 @dataclass(frozen=True)
 class Protection:
-    """Which data sets are neighbors, whose records differ between them, and how much a unit can contribute.
+    """Which data sets are neighbors, whose records differ between them, and how much a record can weigh.
 
     `neighbours` is the name of the relation and `unit` the label of what is changed. `weight_max` is the public cap of
-    weights, or None if every record counts once. `groups_per_unit` is the largest number of groups that a unit
-    contributes to.
+    weights, or None if every record counts once.
     """
 
     neighbours: Neighbours = "replace"
     unit: str = RECORD
     weight_max: float | None = None
-    groups_per_unit: int = 1
 
     def __post_init__(self) -> None:
         relation_of(self.neighbours)
