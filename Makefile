@@ -81,7 +81,7 @@ stress: $(VENV)/tools $(VENV)/wheel  ## Eight processes on one ledger, killed an
 docs: $(VENV)/tools $(VENV)/wheel  ## The documentation, in docs/_build; warnings are errors.
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
-transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and write its outputs and pictures anew.
+transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and write its outputs and pictures again.
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
@@ -89,10 +89,6 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchm
 	$(BIN)/python benches/gauntlet.py --runs 200 > docs/tables/gauntlet.md
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
 	$(BIN)/python benches/theorem.py > docs/tables/theorem.md
-	$(BIN)/python benches/tune.py --ablate > docs/tables/ablation.md
-	$(BIN)/python benches/tune.py --ablate --fresh > docs/tables/ablation-fresh.md
-	$(BIN)/python benches/gauntlet.py --confirm > docs/tables/confirm.md
-	$(BIN)/python benches/calibration.py > docs/tables/calibration.md
 	$(BIN)/python benches/successor.py > docs/tables/successor.md
 	$(BIN)/python benches/compare.py $(if $(AUTHORS),--authors "$(AUTHORS)") > docs/tables/speed.md
 	if [ -n "$(PEERS)" ]; then $(BIN)/python benches/peers.py "$(PEERS)" > docs/tables/peers.md; fi
