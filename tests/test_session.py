@@ -1,11 +1,16 @@
 """The public session: charged once, capped, and with the stated noise; and the trace of every method."""
 
+import contextlib
+import math
+
 import numpy as np
 import pytest
 
 import dpmedian
 from contract.registry import cloud
 from dpmedian._core import Tape
+from dpmedian.accounting import PrivacyCost
+from dpmedian.mechanisms.spender import Spender
 from dpmedian.trace import trace_of
 
 POINTS = cloud(4000, 3, seed=5)
@@ -141,6 +146,69 @@ def test_a_session_is_charged_when_its_block_begins_and_ends_in_the_ledger():
     assert [(entry.name, entry.state) for entry in ledger.entries] == [("mine", "released"), ("session", "interrupted")]
     with pytest.raises(dpmedian.BudgetExceeded):
         dpmedian.session(POINTS, rho=0.4, ledger=ledger)
+
+
+def another_failure():
+    """The failure of another release, which spent less than it was charged."""
+    return dpmedian.ReleaseFailed("lost", PrivacyCost(mu_squared=0.04), ran=PrivacyCost(mu_squared=0.002))
+
+
+def test_a_failure_of_another_release_leaves_the_whole_cost_of_a_session_charged():
+    ledger, other = dpmedian.Ledger(rho=1.0), another_failure()
+
+    def block():
+        with dpmedian.session(POINTS, rho=0.5, ledger=ledger) as s:
+            s.count(center=CENTER, radius=1.0, rho=0.4)
+            raise other
+
+    with pytest.raises(dpmedian.ReleaseFailed, match="lost"):
+        block()
+    assert (ledger.entries[0].cost.rho, ledger.entries[0].state) == (pytest.approx(0.5), "interrupted")
+    assert (other.trace, other.cost.rho) == (None, pytest.approx(0.02))
+
+
+def test_a_failure_that_the_queries_of_a_caller_raise_leaves_the_whole_cost_charged():
+    def queries():
+        yield 0
+        raise another_failure()
+
+    ledger = dpmedian.Ledger(rho=10.0)
+    with pytest.raises(dpmedian.ReleaseFailed, match="lost"):
+        dpmedian.building_blocks.above_threshold(queries(), 10, sensitivity=1, epsilon=1.0, ledger=ledger)
+    with pytest.raises(dpmedian.ReleaseFailed, match="no query"):
+        dpmedian.building_blocks.above_threshold([0], 10_000, sensitivity=1, epsilon=1.0, ledger=ledger)
+    costs = [(entry.cost.epsilon, entry.state) for entry in ledger.entries]
+    assert costs == [(1.0, "interrupted"), (1.0, "failed")]
+
+
+@pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
+def test_a_failure_that_states_less_than_the_tape_has_released_is_charged_in_full(monkeypatch):
+    rng = np.random.default_rng(0)
+    scattered = rng.normal(size=(120, 2)) * np.exp(200.0 * rng.normal(size=(120, 1)))
+
+    def charged():
+        ledger = dpmedian.Ledger(rho=1.0)
+        with pytest.raises(dpmedian.ReleaseFailed) as raised:
+            dpmedian.geometric_median(scattered, rho=0.02, method="adaptive", ledger=ledger, seed=2)
+        return raised.value.trace.rho, ledger.entries[0].cost.rho
+
+    released, cost = charged()
+    assert released <= cost < 0.02
+    monkeypatch.setattr(Spender, "cost", PrivacyCost(mu_squared=1e-9))
+    assert charged() == (released, pytest.approx(0.02))
+
+
+def test_a_session_that_is_used_up_answers_no_query_however_cheap():
+    with dpmedian.session(POINTS, rho=0.1) as s:
+        while s.remaining > 1e-15:
+            s.count(center=CENTER, radius=1.0, rho=s.remaining)
+        answered = len(s.trace)
+        # So cheap that a sum of doubles would not grow.
+        with contextlib.suppress(dpmedian.SessionExceeded):
+            for _ in range(10_000):
+                s.count(center=CENTER, radius=1.0, rho=1e-18)
+        assert len(s.trace) < answered + 10_000
+        assert math.fsum(query.rho for query in s.trace) <= s.cost.rho
 
 
 def test_a_private_number_of_records_is_counted_and_a_public_one_is_known():

@@ -20,7 +20,6 @@ class Progress:
     """Counts the planned passes over the data. The pulse of a kernel reports the fraction of its own pass.
 
     As a context manager it reports 0 at the beginning and 1 at the end of a run that succeeded; reports never decrease.
-    never go back.
     """
 
     def __init__(self, passes: float, show: bool | Callable[[float], object] | None = None) -> None:

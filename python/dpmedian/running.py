@@ -37,6 +37,8 @@ __all__ = [
 
 # Larger budgets are probably mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
 _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
+# Two sums of the same costs differ by less than this, relative to themselves.
+_ROUNDING = 1.0 + 1e-9
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
@@ -102,6 +104,7 @@ class Session:
         self._tape: Tape | None = None
         self._labels: set[bytes] = set()
         self._lock = threading.Lock()
+        self._failure: ReleaseFailed | None = None
 
     def __enter__(self) -> Session:
         """Charge the cost."""
@@ -117,9 +120,22 @@ class Session:
     ) -> None:
         """Mark how the block ended. An exception that it raised is passed on."""
         self._state = "closed"
-        if isinstance(error, ReleaseFailed):
-            error.trace = self.trace
+        if isinstance(error, ReleaseFailed) and error is not self._failure:
+            # Another release failed in this block. What it ran says nothing about what this session has released.
+            kind, error = RuntimeError, RuntimeError("another release failed in the block of this session")
         self._spending.__exit__(kind, error, traceback)
+
+    def failure(self, failed: ReleaseFailed) -> ReleaseFailed:
+        """Take a failure as that of this session's own run, with its trace, and return it.
+
+        A ledger may charge such a failure for what ran only. So `ran` is dropped if this session's tape has released
+        more, for example because code of the caller raised the failure of another release.
+        """
+        failed.trace = self.trace
+        if failed.ran is not None and failed.ran.rho * _ROUNDING < failed.trace.rho:
+            failed.ran = None
+        self._failure = failed
+        return failed
 
     def require_open(self) -> None:
         """Raise unless the cost is charged and the block has not ended."""
@@ -183,6 +199,7 @@ class Session:
                 try:
                     result = finish(calibrated.run(self.weighted(source, parameters), self.tape()))
                 except ReleaseFailed as failed:
+                    self.failure(failed)
                     if failing is not None:
                         failing(failed)
                     raise

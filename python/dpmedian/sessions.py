@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import PrivacyCost, calibrate
+from dpmedian.accounting.capped_sum import CappedSum
 from dpmedian.dataset import Dataset
 from dpmedian.documented import documented
 from dpmedian.mechanisms.directions import FREE_WEIGHT, GradientAndDirections
@@ -73,7 +74,7 @@ class QuerySession:
         """Called by `session`."""
         self._data, self._parameters, self._runner = data, parameters, runner
         self._source: Source | None = None
-        self._spent, self._numbers = 0.0, 0
+        self._spent, self._numbers = CappedSum(runner.cost.mu_squared), 0
         self.n = None if parameters.private_size else parameters.n
         self.d = parameters.d
 
@@ -97,7 +98,7 @@ class QuerySession:
     def __repr__(self) -> str:
         records = "n private" if self.n is None else f"n = {self.n}"
         state = "open" if self._source is not None else "queries are answered inside of its `with` block only"
-        left = f"rho = {self.remaining:.4g} left of {self._cap / 2.0:.4g}"
+        left = f"rho = {self.remaining:.4g} left of {self.cost.rho:.4g}"
         return f"QuerySession: {records}, d = {self.d}, {left}, {state}"
 
     @property
@@ -108,16 +109,12 @@ class QuerySession:
     @property
     def remaining(self) -> float:
         """The rho that is left for queries."""
-        return max(self._cap - self._spent, 0.0) / 2.0
+        return self._spent.left / 2.0
 
     @property
     def trace(self) -> Trace:
         """What was released so far, as data."""
         return self._runner.trace
-
-    @property
-    def _cap(self) -> float:
-        return self._runner.cost.mu_squared
 
     @documented
     def count(self, *, center: ArrayLike | None = None, radius: float | None = None, rho: float) -> NoisyValue:
@@ -317,22 +314,23 @@ class QuerySession:
 
     def _vector(self, made: Gaussian, query: Callable[[Source], Vector]) -> NoisyValue:
         self._pay(made)
-        return NoisyValue(query(self._records), made.noise)
+        with self._runner.spent():
+            return NoisyValue(query(self._records), made.noise)
 
     def _require(self, mu_squared: float) -> None:
         """Raise unless this much is left. The tape checks the same when it draws the noise."""
         self._runner.require_open()
-        if not self._spent + mu_squared <= self._cap:
+        if not self._spent.fits(mu_squared):
             raise SessionExceeded(
                 f"this query asks for rho = {mu_squared / 2.0:.6g}, and rho = {self.remaining:.6g} of the session's "
-                f"{self._cap / 2.0:.6g} is left; nothing was released"
+                f"{self.cost.rho:.6g} is left; nothing was released"
             )
 
     def _pay(self, made: Gaussian) -> None:
         self._require(made.cost.mu_squared)
         if self._numbers + made.coordinates > _NUMBERS_MAX:
             raise SessionExceeded(f"a session releases at most {_NUMBERS_MAX} numbers; nothing was released")
-        self._spent += made.cost.mu_squared
+        self._spent.add(made.cost.mu_squared)
         self._numbers += made.coordinates
 
     def _point(self, name: str, value: ArrayLike) -> Vector:

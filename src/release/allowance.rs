@@ -8,8 +8,7 @@
 use super::error::Error;
 use super::noise::{Noise, Request};
 
-/// The tolerance of the comparison. The charge rounds every cost up, and the sum of the tape does not, but the relative
-/// errors of both are below 1e-9.
+/// The tolerance of the comparison. The charge and the sum of the tape both round up, by less than 1e-9 of themselves.
 const ROOM: f64 = 1.0 + 1e-9;
 
 /// A cost, with the same two parts as the charge.
@@ -35,6 +34,15 @@ impl Spent {
             Noise::Laplace { .. } | Noise::Geometric { .. } => Self::default(),
         }
     }
+
+    fn plus(self, cost: Self) -> Self {
+        Self { mu_squared: sum(self.mu_squared, cost.mu_squared), ranges: sum(self.ranges, cost.ranges) }
+    }
+}
+
+/// The sum of two costs, rounded up: otherwise a sum would not grow by a release of a tiny cost.
+fn sum(spent: f64, cost: f64) -> f64 {
+    if cost > 0.0 { (spent + cost).next_up() } else { spent }
 }
 
 /// The limit of a tape, if it has one, and what was spent so far.
@@ -63,8 +71,7 @@ impl Allowance {
             return Ok(());
         };
         let cost = Spent::on(request);
-        let spent =
-            Spent { mu_squared: self.spent.mu_squared + cost.mu_squared, ranges: self.spent.ranges + cost.ranges };
+        let spent = self.spent.plus(cost);
         if spent.mu_squared <= limit.mu_squared * ROOM && spent.ranges <= limit.ranges * ROOM {
             self.spent = spent;
             return Ok(());

@@ -92,11 +92,9 @@ def above_threshold(
     asked = _iterator("queries", queries)
     cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=neighbours_of(neighbours))
 
-    def run(tape: Tape) -> int:
+    def run(tape: Tape) -> int | ReleaseFailed:
         index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in asked), threshold)
-        if index is None:
-            raise ReleaseFailed(f"no query reached the threshold {threshold}", cost)
-        return index
+        return ReleaseFailed(f"no query reached the threshold {threshold}", cost) if index is None else index
 
     return _charged_value("above_threshold", cost, run, ledger, seed)
 
@@ -240,15 +238,18 @@ def exponential_mechanism(
 
 
 def _charged_value(
-    method: str, cost: PrivacyCost, run: Callable[[Tape], Value], ledger: Any, seed: int | None
+    method: str, cost: PrivacyCost, run: Callable[[Tape], Value | ReleaseFailed], ledger: Any, seed: int | None
 ) -> PrivateValue[Value]:
     """Charge the cost, then run on a tape that refuses to release more than was charged.
 
-    Callers have checked every public argument, so an error raised in `run` comes after the charge.
+    Callers have checked every public argument, so an error raised in `run` comes after the charge. `run` returns its
+    own failure. A failure that it raises comes from code of the caller, and is that of another release.
     """
     session = Session(cost, method=method, ledger=ledger, seed=seed)
     with session, session.spent():
         value = run(session.tape())
+        if isinstance(value, ReleaseFailed):
+            raise session.failure(value)
     return PrivateValue(value, cost)
 
 

@@ -43,7 +43,6 @@ class ArraySource:
 
         Without a copy the caller promises not to change the array while the source is used: with a value that is not a
         number, sums would exceed their sensitivity.
-        number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         records = points if isinstance(points, FileRecords) else as_records(points, nonfinite=nonfinite, d=parameters.d)
