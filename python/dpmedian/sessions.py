@@ -62,6 +62,9 @@ class QuerySession:
     to the tape, which draws the noise. Cost: the whole budget, charged when the block begins, for any queries. Failure:
     a query that costs more than is left raises `SessionExceeded` and releases nothing.
 
+    If the dataset has scales, points and thresholds of ranks are in the units of the data, and radii, lengths and
+    answers are in units of the scales.
+
     Attributes
     ----------
     n : int or None

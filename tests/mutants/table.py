@@ -832,7 +832,7 @@ UNITS = [
     Mutant(
         "a session that pays for no query",
         f"{PACKAGE}/sessions.py",
-        "        self._spent += made.cost.mu_squared\n",
+        "        self._spent.add(made.cost.mu_squared)\n",
         "",
         "pytest tests/test_session.py::test_a_query_beyond_the_budget_is_refused_and_the_session_goes_on",
     ),
@@ -998,6 +998,20 @@ UNITS = [
         "score(2 * below.max(above) - total)",
         "score(4 * below.max(above) - 2 * total)",
         "cargo mechanism::inverse_sensitivity::tests::weighted_scores_move_by_no_more_than_their_sensitivity",
+    ),
+    Mutant(
+        "the failure of another release lowers what a session is charged",
+        f"{PACKAGE}/running.py",
+        "isinstance(error, ReleaseFailed) and error is not self._failure:",
+        "False:",
+        "pytest tests/test_session.py::test_a_failure_of_another_release_leaves_the_whole_cost_of_a_session_charged",
+    ),
+    Mutant(
+        "a failure states that less ran than was released",
+        f"{PACKAGE}/running.py",
+        "if failed.ran is not None and failed.ran.rho * _ROUNDING < failed.trace.rho:",
+        "if False:",
+        "pytest tests/test_session.py::test_a_failure_that_states_less_than_the_tape_has_released_is_charged_in_full",
     ),
     Mutant(
         "a plan for units that runs on single rows",

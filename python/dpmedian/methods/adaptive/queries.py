@@ -1,7 +1,4 @@
-"""The noisy queries of the default method: their kinds, the cost of each, and one function for each kind.
-
-Costs are in rho. Every answer is noisy and therefore released; its noise follows from its cost.
-"""
+"""The noisy queries of the default method: their kinds, the cost of each in rho, and one function for each kind."""
 
 from __future__ import annotations
 
@@ -159,7 +156,8 @@ class Offers:
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
         # A run restarts at most `patience` times, and measures a Hessian at the start, at the end, after surprises.
         hessians = (c.patience + 1) * (c.patience + 2)
-        hessian, directions, until = None, None, "stops when less than 1 % of the posterior mass lies elsewhere"
+        until = f"stops when less than {100.0 * c.elsewhere:g} % of the posterior mass lies elsewhere"
+        hessian, directions = None, None
         if 1 < p.d <= MOMENTS_DIMENSION:
             hessian = Offer(
                 lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if gradients disagree"
