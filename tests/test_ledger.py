@@ -161,7 +161,11 @@ def test_mark_is_checked(place: Path | None) -> None:
         (lambda: Ledger(rho=1.0).check(0.5), TypeError, "cost must be a PrivacyCost, got 0.5 of type float"),
         (lambda: Ledger(rho=1.0).charge(1, "a", PrivacyCost()), TypeError, "name must be a string, got 1 of type int"),
         (lambda: Ledger(rho=1.0).charge("a", None, PrivacyCost()), TypeError, "method must be a string, got None"),
-        (lambda: as_ledger("ledger"), TypeError, "ledger must be a dpmedian.Ledger, .* got 'ledger' of type str"),
+        (
+            lambda: as_ledger("ledger"),
+            TypeError,
+            r"ledger must be a dpmedian.Ledger, .* got 'ledger' of type str; .* dpmedian.Ledger.open\('ledger'\)",
+        ),
         (lambda: Ledger(rho=1.0, path="no/such/folder/ledger.json"), FileNotFoundError, "no/such/folder"),
     ],
 )

@@ -126,7 +126,7 @@ def add(commands: Any) -> None:
         help="what is no finite number: refuse it, replace its record by the center, or with add_remove drop it; "
         "default: %(default)s",
     )
-    parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of one")
+    parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of a person")
     parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
     parser.add_argument(
         "--unit-reduce",

@@ -33,7 +33,7 @@ _POLE = 0.01
 
 COINCIDENT = "Many records coincide, so the region is a ball that is at least as large as error_radius."
 LARGE = (
-    "the region is large relative to the core radius of the data, so it may cover the median less often than it says"
+    "The region is large relative to the core radius of the data, so it may cover the median less often than it says."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import Any
@@ -76,7 +77,10 @@ def as_ledger(ledger: object) -> Account:
         return ledger
     if callable(getattr(ledger, "check", None)) and callable(getattr(ledger, "spend", None)):
         return PairAccountant(ledger)
+    remedy = ""
+    if isinstance(ledger, (str, os.PathLike)):
+        remedy = f"; a file of a ledger is opened by dpmedian.Ledger.open({os.fspath(ledger)!r})"
     raise TypeError(
         "ledger must be a dpmedian.Ledger, an object with check(epsilon, delta) and spend(epsilon, delta), or None, "
-        f"got {ledger!r} of type {type(ledger).__name__}"
+        f"got {ledger!r} of type {type(ledger).__name__}{remedy}"
     )
