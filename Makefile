@@ -100,10 +100,11 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchm
 	fi
 	$(BIN)/python benches/clusters.py --real --runs 12 --epsilons 0.5,1,2 > docs/tables/clusters-real.md
 	$(BIN)/python benches/axes.py --runs 30 > docs/tables/axes.md
+	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../benches/federated.py > ../tables/federated.md  # and its picture
 
 # Ray, which only this needs, is heavy: it is installed here and not with the tests.
 flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture again.
-	$(PIP) install 'flwr[simulation]' -c tests/constraints.txt
+	$(PIP) install 'flwr[simulation]' scikit-learn -c tests/constraints.txt
 	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../examples/flower_simulation.py 1 > ../tables/flower.txt
 
 venv: $(VENV)/tools  ## The environment of the tests.

@@ -36,7 +36,7 @@ from flwr.simulation import run_simulation
 import dpmedian
 from dpmedian.flower import PrivateGeometricMedian
 
-CLIENTS, HOSTILE, EXAMPLES, CLASSES, ROUNDS = 300, 5, 20, 5, 15
+CLIENTS, HOSTILE, EXAMPLES, CLASSES, ROUNDS = 300, 5, 20, 5, 10
 LAYERS = (64, 256, 64, 10)
 FEATURES, LABELS = load_digits(return_X_y=True)
 FEATURES = (FEATURES / 16.0).astype(np.float32)

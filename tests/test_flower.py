@@ -407,6 +407,12 @@ def test_a_step_has_one_and_a_half_times_the_tracked_length(strategy, threshold)
     assert ledger.spent.rho == pytest.approx(8.0)
 
 
+def test_a_step_with_long_noise_is_shorter():
+    lengths = Lengths(16.0)
+    assert lengths.step(0.5) == lengths.step(1.5) == pytest.approx(1.5)
+    assert lengths.step(15.0) == pytest.approx(0.15)
+
+
 def test_momentum_repeats_a_share_of_the_last_movement(strategy):
     """Updates are measured from the moved model: if the movement is right, the remaining steps have no common
     direction.

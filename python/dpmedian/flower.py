@@ -101,9 +101,9 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         alike. "auto", the default, is seven tenths of the median length of the updates, which is tracked with one noisy
         number per round for a twentieth of the round's budget. A number must be public.
     step_length : float or "auto"
-        For steps: how far the model moves if all updates have one direction. "auto", the default, is one and a half
-        times the tracked median length of the updates. A number is a share of the length of the first model (of 1, if
-        that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
+        For steps: how far the model moves if all updates have one direction. "auto", the default, is 1.5 times the
+        tracked median length of the updates, and less if the noise is long. A number is a share of the length of the
+        first model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
     momentum : float
         For steps: this share of the last movement is repeated, and clients' updates are measured from there.
     fraction_train : float
@@ -359,7 +359,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             **options,
         )
         self._follow(lengths, step.size if public is None else public, options)
-        length = left * self._whole_length()
+        length = left * self._whole_length(step.noise_std * math.sqrt(start.size))
         movement = length * step.point if again is None else again + length * step.point
         self._velocity = movement if self.momentum > 0.0 else None
         return step, movement
@@ -385,10 +385,10 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self._followed.append(found)
         self._lengths.follow(float(found.point[0]))
 
-    def _whole_length(self) -> float:
-        """How far the model moves in the first round if all updates agree."""
+    def _whole_length(self, noise: float) -> float:
+        """How far the model moves in the first round if all updates agree and the noise has this length."""
         if isinstance(self.step_length, str):
-            return 0.0 if self._lengths is None else self._lengths.step
+            return 0.0 if self._lengths is None else self._lengths.step(noise)
         return self.step_length * (self._first_length or 1.0)
 
     def _left(self, server_round: int) -> float:

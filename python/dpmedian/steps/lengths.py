@@ -19,6 +19,10 @@ LENGTHS_SHARE = 0.05
 # works with this number, which is the same for all models and attacks.
 _STEP = 1.5
 
+# Steps are shorter if their noise is longer than this many times the movement of full agreement. With few clients or a
+# small budget the noise would otherwise carry the model away before the rounds can average it out.
+_NOISE = 1.5
+
 # Updates shorter than this share of the median length have a weight proportional to their length. Most honest updates
 # are longer, so a step hardly changes. An attack with updates as short as the mean of the honest updates loses most of
 # its weight.
@@ -46,10 +50,13 @@ class Lengths:
         """The threshold of the next step: 0, which is safe, until the guess is known not to exceed most lengths."""
         return _THRESHOLD * self.guess if self._known else 0.0
 
-    @property
-    def step(self) -> float:
-        """How far the model moves if all updates agree; a guess that moved too far up makes no step longer."""
-        return _STEP * min(self._before, self.guess)
+    def step(self, noise: float) -> float:
+        """How far the model moves if all updates agree.
+
+        `noise` is the expected length of the noise of the mean unit vector, which is public. A guess that moved too far
+        up makes no step longer.
+        """
+        return _STEP * min(self._before, self.guess) * min(1.0, _NOISE / noise)
 
     def follow(self, balance: float) -> None:
         """Move the guess according to the noisy share of longer updates minus that of shorter ones."""
